@@ -12,11 +12,11 @@ from pathlib import Path
 
 from benchmarks import Ratio, interleaved
 from winboot.cli import run
-from winboot.inventory import load_inventory
-from winboot.plan import make_plan
-from winboot.script import render
-from winboot.spec import NodeSpec, resolve
-from winboot.steps import STEPS
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import NodeSpec, resolve
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render
+from winboot.script.steps import STEPS
 
 ROOT = Path(__file__).parent.parent
 HOSTS = 1000

@@ -26,7 +26,7 @@ from benchmarks import Ratio, interleaved
 from winboot.cli.options import Output
 from winboot.cli.output import progress
 from winboot.cli.targets import load_targets, run_context
-from winboot.join import Options, survey
+from winboot.operations.join import Options, survey
 
 NODES, TASKS, ROUNDS = 4, 20, 2
 ANSIBLE = Path(__file__).parents[1] / ".bench-venv" / "bin" / "ansible-playbook"

@@ -20,9 +20,9 @@ from winboot_lab.wsman.farm import Farm
 from winboot_lab.wsman.faults import Delay
 
 from benchmarks import Ratio, interleaved
-from winboot.secret import Secret
-from winboot.transport.base import Endpoint, Tls
-from winboot.transport.psrp import PsrpTransport
+from winboot.base.secret import Secret
+from winboot.remote.transport.base import Endpoint, Tls
+from winboot.remote.transport.psrp import PsrpTransport
 
 USER, PASSWORD = "Administrator", "bench"
 ROUNDS = 30

@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from winboot.clean import LONGEST, clean
-from winboot.errors import ScriptFailed
-from winboot.events import StepDone, parse
-from winboot.report import Failure, NodeReport, Report, StepReport
+from winboot.base.clean import LONGEST, clean
+from winboot.base.errors import ScriptFailed
 from winboot.report.data import json_lines, junit
+from winboot.report.events import StepDone, parse
 from winboot.report.page import html
+from winboot.report.results import Failure, NodeReport, Report, StepReport
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07 \x9b31m \ud800 \x00 \u202eexe.txt \ufffe"
 

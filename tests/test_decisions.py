@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from winboot.events import KNOWN_LATER
 from winboot.powershell.parser import parse
 from winboot.powershell.syntax import (
     Command,
@@ -21,7 +20,8 @@ from winboot.powershell.syntax import (
     children,
     walk,
 )
-from winboot.script import library_files, templates_root
+from winboot.report.events import KNOWN_LATER
+from winboot.script.rendering import library_files, templates_root
 
 ROOT = Path(__file__).parents[1]
 STEPS = sorted((templates_root() / "steps").glob("*.j2"))

@@ -74,12 +74,33 @@ def test_a_question_of_the_first_day_is_answered_by_two_files_at_most(question: 
         assert 1 <= len({*PATH.findall(answer), *LINK.findall(answer)}) <= 2
 
 
-def test_the_arrow_on_the_page_is_the_one_that_is_checked() -> None:
+def _layers() -> dict[str, list[str]]:
+    """Package ("" for the whole) → its parts from left to right, as import-linter checks them."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
-    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    layered = [one for one in contracts if one["type"] == "layers"]
+    return {
+        one.get("containers", [""])[0].removeprefix("winboot."): [
+            layer.removeprefix("winboot.") for layer in one["layers"]
+        ]
+        for one in layered
+    }
+
+
+def test_the_arrow_on_the_page_is_the_one_that_is_checked() -> None:
     start = ARCHITECTURE.index("    cli ")
     shown = " ".join(ARCHITECTURE[start : ARCHITECTURE.index("\n\n", start)].split())
 
-    assert shown.split(" → ") == [layer.replace("winboot.", "") for layer in layers]
+    assert shown.split(" → ") == _layers()[""]
+
+
+def test_the_table_of_packages_names_every_package_and_its_inner_order() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", ARCHITECTURE, re.MULTILINE))
+
+    assert set(rows) >= set(_layers()[""])
+    for package, parts in _layers().items():
+        if package:
+            assert rows[package].replace("`", "").split(" → ") == [
+                part.replace(" | ", ", ") for part in parts
+            ]

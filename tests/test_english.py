@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from winboot.cli.commands import COMMANDS, LAB_SUMMARY
-from winboot.hints import HINTS
-from winboot.schema import inventory_schema, profile_schema
+from winboot.config.schema import inventory_schema, profile_schema
+from winboot.report.hints import HINTS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -44,7 +44,7 @@ def _sentences() -> Iterator[tuple[str, str]]:
     yield "winboot lab", LAB_SUMMARY
     yield "schema of a profile", json.dumps(profile_schema())
     yield "schema of an inventory", json.dumps(inventory_schema())
-    yield "compat texts", (ROOT / "winboot/compat/data/texts.json").read_text(encoding="utf-8")
+    yield "compat texts", (ROOT / "winboot/config/compat/data/texts.json").read_text(encoding="utf-8")
     for page in (ROOT / "README.md", ROOT / "lab/README.md", *PAGES):
         yield str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
     for file in (*COMPLAINTS, *LAB):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from winboot.errors import BadEvent
-from winboot.events import Difference, Problem, RunStarted, StepDone, parse
+from winboot.base.errors import BadEvent
+from winboot.report.events import Difference, Problem, RunStarted, StepDone, parse
 
 
 def line(**fields: Any) -> str:

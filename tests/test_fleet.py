@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from winboot.fleet import each
-from winboot.run import Stop
+from winboot.node.fleet import each
+from winboot.node.run import Stop
 
 
 def test_results_come_in_the_order_of_the_items() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from winboot.errors import UsageError
-from winboot.journal import Journal
-from winboot.secret import Secret
+from winboot.base.errors import UsageError
+from winboot.base.secret import Secret
+from winboot.report.journal import Journal
 
 
 def test_records_stand_in_their_order_and_a_secret_is_hidden_wherever_it_stands(tmp_path: Path) -> None:

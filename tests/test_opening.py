@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, a_spec_of
-from winboot.networks.base import KnownName
-from winboot.opening import PLACES, opening
-from winboot.plan import make_plan
+from winboot.config.networks.base import KnownName
+from winboot.config.node_spec import StepSource
 from winboot.powershell.parser import parse
-from winboot.script import render
-from winboot.spec import StepSource
-from winboot.steps import STEPS
-from winboot.steps.step import Step
+from winboot.script.opening import PLACES, opening
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render
+from winboot.script.steps import STEPS
+from winboot.script.steps.step import Step
 
 
 def head(profile: str = "flannel-host-gw", *, undo: bool = False) -> str:

@@ -93,9 +93,9 @@ def test_the_lab_declares_what_it_imports_and_imports_what_it_declares() -> None
 @pytest.mark.parametrize("module", ["boto3", "botocore", "azure", "paramiko"])
 def test_what_an_extra_brings_is_imported_by_the_module_that_owns_it(module: str) -> None:
     """At the top of a file that is not imported by the others, or inside a function."""
-    owners = {file.relative_to(ROOT).parts[1] for top, file in _imported(ROOT / "winboot") if top == module}
+    owners = {file.relative_to(ROOT).parts[1:3] for top, file in _imported(ROOT / "winboot") if top == module}
 
-    assert owners <= {"cloud", "transport"}
+    assert owners <= {("remote", "cloud"), ("remote", "transport")}
 
 
 def test_all_is_every_extra() -> None:
@@ -115,7 +115,7 @@ def test_the_wheel_of_the_tool_holds_nothing_of_the_lab(tmp_path: Path) -> None:
     assert not [one for one in files if "winboot_lab" in one or one.startswith(("lab/", "tests/"))]
     for wanted in (
         "winboot/cli/__init__.py",
-        "winboot/compat/data/kubelet.json",
+        "winboot/config/compat/data/kubelet.json",
         "winboot/_templates/powershell/_script.ps1.j2",
         "winboot/_profiles/flannel-host-gw.yaml",
         "winboot/_inventories/canonical.yaml",

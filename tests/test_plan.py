@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import winboot
-from winboot.errors import UsageError
-from winboot.plan import make_plan
-from winboot.spec import StepSource
-from winboot.steps import STEPS
-from winboot.steps.step import Step
+from winboot.base.errors import UsageError
+from winboot.config.node_spec import StepSource
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
+from winboot.script.steps.step import Step
 
 
 def a_spec(*own: StepSource) -> Any:

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 import winboot
-from winboot.errors import WinbootError
-from winboot.hints import HINTS, hint_for
-from winboot.problems import Problem, explain_problem, failures, problems, problems_page
+from winboot.base.errors import WinbootError
+from winboot.report.hints import HINTS, hint_for
+from winboot.script.problems import Problem, explain_problem, failures, problems, problems_page
 
 PAGE = Path(__file__).parents[1] / "docs" / "problems.md"
 
 
 def test_the_page_is_the_one_that_is_written_from_the_library():
     assert PAGE.read_text(encoding="utf-8") == problems_page(), (
-        "python -m winboot.problems > docs/problems.md"
+        "python -m winboot.script.problems > docs/problems.md"
     )
 
 
@@ -50,7 +50,7 @@ def test_every_problem_says_what_happened_and_what_to_do_and_can_be_explained(pr
 
 
 def test_every_failure_that_a_report_can_show_has_its_next_step() -> None:
-    """The classes of winboot.errors, and the problems that the controller makes of them."""
+    """The classes of winboot.base.errors, and the problems that the controller makes of them."""
 
     def below(one: type[WinbootError]) -> set[type[WinbootError]]:
         return {one}.union(*(below(child) for child in one.__subclasses__()))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from winboot.errors import (
+from winboot.base.errors import (
     BadEvent,
     Busy,
     ConnectionLost,
@@ -21,11 +21,11 @@ from winboot.errors import (
     Superseded,
     Unreachable,
 )
-from winboot.events import Event
-from winboot.journal import Journal
-from winboot.run import Patience, ScriptRunner, Stop
-from winboot.script import Helpers
-from winboot.secret import Secret
+from winboot.base.secret import Secret
+from winboot.node.run import Patience, ScriptRunner, Stop
+from winboot.report.events import Event
+from winboot.report.journal import Journal
+from winboot.script.rendering import Helpers
 
 HELPERS = Helpers(restart="the restart script", boot_id="the boot id script")
 Lines = Iterator[str]

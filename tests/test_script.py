@@ -10,17 +10,17 @@ import pytest
 
 from tests.config.scene import a_spec as a_machine
 from tests.steps import builders
-from winboot import script
-from winboot.errors import ScriptError
-from winboot.networks.others import NONE
-from winboot.plan import make_plan
+from winboot.base.errors import ScriptError
+from winboot.base.secret import Secret
+from winboot.config.networks.others import NONE
+from winboot.config.node_spec import StepSource
 from winboot.powershell.check import check_script, check_template
 from winboot.powershell.parser import parse
 from winboot.powershell.syntax import FunctionDefinition, StringConstant, walk
-from winboot.secret import Secret
-from winboot.spec import StepSource
-from winboot.steps import STEPS
-from winboot.steps.step import Step
+from winboot.script import rendering as script
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
+from winboot.script.steps.step import Step
 
 
 def a_spec(*own: StepSource) -> Any:

@@ -9,16 +9,16 @@ ROOT = Path(__file__).parents[1] / "winboot"
 # The password of a signing key opens it; transports send it; a CA is public; a kubeconfig is parsed; a token's id is no
 # secret; a journal looks for it to hide it.
 READERS = {
-    "authenticode.py",
-    "transport/console.py",
-    "transport/connect.py",
-    "transport/psrp.py",
-    "transport/ssh.py",
-    "transport/wire.py",
-    "spec/resolve.py",
-    "cluster/kubeconfig.py",
-    "join/secrets.py",
-    "journal.py",
+    "script/authenticode.py",
+    "remote/transport/console.py",
+    "remote/transport/connect.py",
+    "remote/transport/psrp.py",
+    "remote/transport/ssh.py",
+    "remote/transport/wire.py",
+    "config/node_spec/resolve.py",
+    "remote/cluster/kubeconfig.py",
+    "operations/join/secrets.py",
+    "report/journal.py",
 }
 
 

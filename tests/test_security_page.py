@@ -6,7 +6,7 @@ import pytest
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
-from winboot.steps.directories import DIRECTORIES
+from winboot.script.steps.directories import DIRECTORIES
 
 PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text(encoding="utf-8")
 

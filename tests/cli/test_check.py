@@ -9,8 +9,8 @@ import pytest
 from tests.config.scene import GOOD, an_inventory
 from winboot.cli import run
 from winboot.cli.check import is_inventory
-from winboot.inventory import load_inventory
-from winboot.spec import resolve
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import resolve
 
 HOSTS = "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: , win-2: }}}\n"
 KUBECONFIG = """
@@ -181,7 +181,7 @@ def test_a_ca_of_the_cluster_is_taken(tmp_path: Path) -> None:
     """The same hash as kubeadm prints it."""
     from winboot_lab.cluster import LabCluster
 
-    from winboot.spec.authority import key_hash
+    from winboot.config.node_spec.authority import key_hash
 
     pem = LabCluster().authority.pem
     profile = GOOD.replace("ca: {file: ca.crt}", f"ca: {{file: ca.crt}}\n  ca_hash: sha256:{key_hash(pem)}")

@@ -15,13 +15,13 @@ import pytest
 
 from tests.cli.test_check import KUBECONFIG
 from tests.config.scene import GOOD, a_spec
+from winboot.base.errors import InvalidInput, UsageError
 from winboot.cli import run
 from winboot.cli.commands import COMMANDS
 from winboot.cli.init import inventory_text, profile_text, read_kubeconfig
 from winboot.cli.ping import OUR_CLOCK, _ping, judge
-from winboot.errors import InvalidInput, UsageError
-from winboot.profile.sections import Windows
-from winboot.transport.base import Certificate, Probe
+from winboot.config.profile.sections import Windows
+from winboot.remote.transport.base import Certificate, Probe
 
 WRONG_USE = [
     (["nope"], "No such command 'nope'"),

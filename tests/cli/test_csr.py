@@ -18,10 +18,10 @@ from winboot_lab.cluster.identity import ADMIN, Identity, user
 
 from tests.config.scene import GOOD, an_inventory
 from winboot.cli import run
-from winboot.cluster import kubeconfig as kubeconfigs
-from winboot.inventory import load_inventory
-from winboot.roster import Roster
-from winboot.spec import resolve
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import resolve
+from winboot.node.roster import Roster
+from winboot.remote.cluster import kubeconfig as kubeconfigs
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 INVENTORY = """

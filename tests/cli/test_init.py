@@ -13,9 +13,9 @@ from winboot_lab.cluster.authority import load_certificate
 from winboot_lab.cluster.server import ClusterServer
 from winboot_lab.mirror import MirrorServer
 
+from winboot.base.errors import ClusterError, ClusterUnreachable
 from winboot.cli import run
-from winboot.cluster.discovery import fetch_ca
-from winboot.errors import ClusterError, ClusterUnreachable
+from winboot.remote.cluster.discovery import fetch_ca
 
 
 @pytest.fixture

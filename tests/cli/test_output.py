@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from winboot.base.errors import ReportNotWritten, UsageError
 from winboot.cli.options import Output
 from winboot.cli.output import Reporting, progress
-from winboot.errors import ReportNotWritten, UsageError
-from winboot.events import RebootWanted
-from winboot.journal import Journal
-from winboot.report import NodeReport, Report
+from winboot.node.run import Stop
+from winboot.report.events import RebootWanted
 from winboot.report.file import ReportFile
 from winboot.report.finding import Finding
-from winboot.run import Stop
+from winboot.report.journal import Journal
+from winboot.report.results import NodeReport, Report
 
 REPORT = Report("join", "r1", "now", (NodeReport("n1", "10.0.0.1", "2022"),))
 

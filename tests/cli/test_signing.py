@@ -23,12 +23,12 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.cli.test_check import HOSTS, an_inventory
-from winboot.authenticode import BEGIN, END, load_signer, sign
+from winboot.base.errors import ScriptError, UsageError
+from winboot.base.secret import Secret
 from winboot.cli import run
-from winboot.errors import ScriptError, UsageError
 from winboot.powershell.parser import parse
 from winboot.powershell.syntax import walk
-from winboot.secret import Secret
+from winboot.script.authenticode import BEGIN, END, load_signer, sign
 
 PASSWORD = "the password of a key"
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey

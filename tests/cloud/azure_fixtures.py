@@ -17,7 +17,7 @@ from tests.cloud.azure_arm import (
     serving,
     write_certificate,
 )
-from winboot.cloud.azure import Azure
+from winboot.remote.cloud.azure import Azure
 
 
 @contextmanager

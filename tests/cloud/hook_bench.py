@@ -30,19 +30,19 @@ from winboot_lab.cluster.identity import ADMIN, Identity, user
 
 from tests.config.scene import CA, FILE, GOOD
 from tests.join.fakes import QUICK, FakeMachine, Found, Silent, _complete
-from winboot.cloud.pool import Pool
-from winboot.cluster import connect
-from winboot.cluster.claims import Claimant
-from winboot.errors import ClusterUnreachable, Unreachable
-from winboot.fleet import Options, RunContext
-from winboot.hook import Settings, Worker
-from winboot.hook.metrics import Log
-from winboot.hook.work import NodeWork, Target
-from winboot.join.secrets import BOOTSTRAP
-from winboot.plan import make_plan
-from winboot.run import Stop
-from winboot.spec import NodeSpec
-from winboot.steps import STEPS
+from winboot.base.errors import ClusterUnreachable, Unreachable
+from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet import Options, RunContext
+from winboot.node.run import Stop
+from winboot.operations.hook import Settings, Worker
+from winboot.operations.hook.metrics import Log
+from winboot.operations.hook.work import NodeWork, Target
+from winboot.operations.join.secrets import BOOTSTRAP
+from winboot.remote.cloud.pool import Pool
+from winboot.remote.cluster import connect
+from winboot.remote.cluster.claims import Claimant
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
 
 PROFILE = GOOD.replace("{cni: flannel}", "{cni: flannel, mode: host-gw}")
 CLAIM_S = 90

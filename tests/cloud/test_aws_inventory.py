@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from winboot_lab.aws import REGION, AwsSite
 
+from winboot.base.errors import CloudError, CloudRefused, InvalidInput
 from winboot.cli import run
-from winboot.cloud.pool import Pool, ansible_list, frozen_text, load_pool
-from winboot.errors import CloudError, CloudRefused, InvalidInput
-from winboot.inventory import check_inventory
-from winboot.spec import resolve
+from winboot.config.inventory import check_inventory
+from winboot.config.node_spec import resolve
+from winboot.remote.cloud.pool import Pool, ansible_list, frozen_text, load_pool
 
 POOL = """
 plugin: aws_ec2
@@ -65,7 +65,7 @@ def test_more_machines_than_a_page_holds_are_all_found(aws: AwsSite, monkeypatch
     pool = Pool.read(a_pool(aws))
     provider: Any = pool.provider
     provider.calls.events().register("before-call.ec2.DescribeInstances", lambda **given: pages.append(given))
-    monkeypatch.setattr("winboot.cloud.aws.PAGE", 5)
+    monkeypatch.setattr("winboot.remote.cloud.aws.PAGE", 5)
 
     assert len(pool.asked()) == 7
     assert len(pages) == 2
@@ -192,7 +192,7 @@ def test_a_cloud_that_does_not_answer_leaves_the_last_answer_with_a_warning(
     path = a_pool(aws)
     before = names(path)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setattr("winboot.cloud.aws_calls.CONFIG", None)
+    monkeypatch.setattr("winboot.remote.cloud.aws_calls.CONFIG", None)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     said: list[str] = []
 
@@ -293,7 +293,7 @@ def test_a_frozen_inventory_is_the_same_one_without_the_cloud(aws: AwsSite) -> N
     frozen = aws.folder / "frozen.yaml"
     frozen.write_text(frozen_text(pool, pool.members(pool.asked())), encoding="utf-8")
 
-    from winboot.inventory import load_inventory
+    from winboot.config.inventory import load_inventory
 
     complaints = [one for one in check_inventory(frozen) if one.level == "error"]
     assert complaints == []

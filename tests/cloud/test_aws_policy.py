@@ -10,11 +10,11 @@ from winboot_lab.aws import AwsSite
 
 from tests.cloud.test_aws_inventory import a_pool
 from winboot.cli import run
-from winboot.cloud.aws_policy import PARTS, RIGHTS, SOURCES, policy
-from winboot.cloud.azure_policy import ACTIONS
-from winboot.cloud.azure_policy import SOURCES as AZURE_SOURCES
-from winboot.cloud.base import HookAction
-from winboot.cloud.pool import Pool
+from winboot.remote.cloud.aws_policy import PARTS, RIGHTS, SOURCES, policy
+from winboot.remote.cloud.azure_policy import ACTIONS
+from winboot.remote.cloud.azure_policy import SOURCES as AZURE_SOURCES
+from winboot.remote.cloud.base import HookAction
+from winboot.remote.cloud.pool import Pool
 
 # The service authorization reference (SOURCES), column "Resource types" with what is required: which type each action can
 # be narrowed to, and whether aws:ResourceTag is among that type's condition keys. Read in the copies of the pages that

@@ -10,11 +10,11 @@ import pytest
 
 from tests.cloud.azure_arm import SUBSCRIPTION, Arm, handler_for, serving
 from tests.cloud.azure_fixtures import an_arm, an_azure
-from winboot.cloud.azure import Azure
-from winboot.cloud.azure_names import ResourceId
-from winboot.cloud.azure_policy import ACTIONS, actions
-from winboot.cloud.base import CloudHost, Forwarding, PodRoute, Provider, Query, same_provider_id
-from winboot.errors import CloudError, CloudRefused, NoSuchHost, UsageError
+from winboot.base.errors import CloudError, CloudRefused, NoSuchHost, UsageError
+from winboot.remote.cloud.azure import Azure
+from winboot.remote.cloud.azure_names import ResourceId
+from winboot.remote.cloud.azure_policy import ACTIONS, actions
+from winboot.remote.cloud.base import CloudHost, Forwarding, PodRoute, Provider, Query, same_provider_id
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 from tests.cloud.azure_arm import SUBSCRIPTION, Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.config.scene import CA, GOOD
-from winboot.cloud.azure import Azure
-from winboot.cloud.base import same_provider_id
-from winboot.cloud.composing import Member
-from winboot.cloud.pool import Pool
-from winboot.errors import InvalidInput
+from winboot.base.errors import InvalidInput
+from winboot.remote.cloud.azure import Azure
+from winboot.remote.cloud.base import same_provider_id
+from winboot.remote.cloud.composing import Member
+from winboot.remote.cloud.pool import Pool
 
 FILE = f"""
 plugin: azure.azcollection.azure_rm

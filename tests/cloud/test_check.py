@@ -11,14 +11,14 @@ import pytest
 
 from tests.cloud.azure_arm import SUBSCRIPTION
 from tests.join.fakes import a_node
+from winboot.base.errors import NoSuchHost, UsageError
 from winboot.cli import run
-from winboot.cloud.azure_policy import ACTIONS, actions
-from winboot.cloud.base import CloudHost, Forwarding, NodeIdentity, PodRoute, Provider
-from winboot.cloud.lookup import machine_of
-from winboot.cloud.metadata import Answer
-from winboot.cloud_check import Sight, findings
-from winboot.errors import NoSuchHost, UsageError
-from winboot.networks import choose
+from winboot.config.networks import choose
+from winboot.node.cloud_check import Sight, findings
+from winboot.remote.cloud.azure_policy import ACTIONS, actions
+from winboot.remote.cloud.base import CloudHost, Forwarding, NodeIdentity, PodRoute, Provider
+from winboot.remote.cloud.lookup import machine_of
+from winboot.remote.cloud.metadata import Answer
 
 AZURE_ID = "azure:///subscriptions/s/resourceGroups/pool/providers/Microsoft.Compute/virtualMachines/win-1"
 AWS_ID = "aws:///eu-west-1a/i-0abc"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from winboot.cluster.claims import Claim, Claimant
-from winboot.errors import ClusterConflict
+from winboot.base.errors import ClusterConflict
+from winboot.remote.cluster.claims import Claim, Claimant
 
 
 class Store:

@@ -16,9 +16,9 @@ from winboot_lab.up import Lab, NodePlan
 
 from tests.cloud.azure_arm import Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
-from winboot import cloud
 from winboot.cli import run
-from winboot.cloud.azure_policy import ACTIONS
+from winboot.remote import cloud
+from winboot.remote.cloud.azure_policy import ACTIONS
 
 
 class World:
@@ -117,12 +117,12 @@ def test_repair_by_reimage_has_azure_reimage_it_and_joins_it(
     joined: list[list[str]] = []
 
     def join(specs: Any, context: Any, options: Any, *, command: str) -> Any:
-        from winboot.report import Report
+        from winboot.report.results import Report
 
         joined.append([spec.node.name for spec in specs])
         return Report(command, context.run, ())
 
-    monkeypatch.setattr("winboot.join.join", join)
+    monkeypatch.setattr("winboot.operations.join.join", join)
     world.run("repair", "--by", "reimage", "--yes")
 
     reimaged = [key.rpartition("/")[2] for key, one in world.arm.resources.items() if one.get("reimaged")]

@@ -23,13 +23,13 @@ from winboot_lab.up import Lab, NodePlan
 
 from winboot.cli.hook import _Quiet
 from winboot.cli.targets import run_context
-from winboot.cloud.pool import Pool
-from winboot.cluster.claims import Claimant
-from winboot.hook import Settings, Worker
-from winboot.hook.metrics import Log, MetricsServer
-from winboot.hook.work import NodeWork
-from winboot.join import Options
-from winboot.run import Patience, Stop
+from winboot.node.run import Patience, Stop
+from winboot.operations.hook import Settings, Worker
+from winboot.operations.hook.metrics import Log, MetricsServer
+from winboot.operations.hook.work import NodeWork
+from winboot.operations.join import Options
+from winboot.remote.cloud.pool import Pool
+from winboot.remote.cluster.claims import Claimant
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Story:
 
     def nodes(self) -> dict[str, bool]:
         """Windows nodes of the cluster, and whether each is Ready."""
-        from winboot.cluster import connect
+        from winboot.remote.cluster import connect
 
         with connect(self.pool.parent / "kubeconfig") as cluster:
             return {one.name: one.ready for one in cluster.nodes() if one.operating_system == "windows"}

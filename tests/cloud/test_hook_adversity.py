@@ -12,7 +12,7 @@ import pytest
 from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite
 
 from tests.cloud.hook_bench import CSRS, Bench, Killed, Tap, Tapped, a_bench
-from winboot.errors import CloudUnreachable
+from winboot.base.errors import CloudUnreachable
 
 
 @pytest.fixture

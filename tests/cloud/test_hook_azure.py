@@ -18,12 +18,12 @@ from winboot_lab.cluster.identity import user
 from tests.cloud.azure_arm import SUBSCRIPTION, Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.cloud.hook_bench import Bench, Killed, Tap, a_bench
-from winboot.cloud.azure import Repairs, ScaleSet
-from winboot.cloud.azure_policy import actions
-from winboot.cloud.base import Query
-from winboot.hook import Worker
-from winboot.hook.azure_queue import AzureQueue, seconds_of, unfit
-from winboot.hook.metrics import Log
+from winboot.operations.hook import Worker
+from winboot.operations.hook.azure_queue import AzureQueue, seconds_of, unfit
+from winboot.operations.hook.metrics import Log
+from winboot.remote.cloud.azure import Repairs, ScaleSet
+from winboot.remote.cloud.azure_policy import actions
+from winboot.remote.cloud.base import Query
 
 NOTICE = {
     "scheduledEventsProfile": {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}

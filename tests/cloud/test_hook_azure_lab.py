@@ -21,15 +21,15 @@ from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.cloud.test_hook_azure import NOTICE
 from winboot.cli.hook import _Quiet
 from winboot.cli.targets import run_context
-from winboot.cloud.metadata import ADDRESS
-from winboot.cloud.pool import Pool
-from winboot.cluster.claims import Claimant
-from winboot.hook import Settings, Worker
-from winboot.hook.azure_queue import AzureQueue
-from winboot.hook.metrics import Log
-from winboot.hook.work import NodeWork
-from winboot.join import Options
-from winboot.run import Patience, Stop
+from winboot.node.run import Patience, Stop
+from winboot.operations.hook import Settings, Worker
+from winboot.operations.hook.azure_queue import AzureQueue
+from winboot.operations.hook.metrics import Log
+from winboot.operations.hook.work import NodeWork
+from winboot.operations.join import Options
+from winboot.remote.cloud.metadata import ADDRESS
+from winboot.remote.cloud.pool import Pool
+from winboot.remote.cluster.claims import Claimant
 
 INVENTORY = {
     "subscription_id": SUBSCRIPTION,

@@ -17,7 +17,7 @@ from winboot_lab.cluster.kubeconfig import kubeconfig
 from tests.cloud.hook_bench import Bench, Tap, a_bench
 from tests.cloud.test_hook_adversity import queue
 from winboot.cli import run
-from winboot.hook_manifest import HookPod, hook_manifest
+from winboot.operations.hook_manifest import HookPod, hook_manifest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "hook"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from winboot.cloud.base import HookAction
-from winboot.hook.message import Nothing, parse
+from winboot.operations.hook.message import Nothing, parse
+from winboot.remote.cloud.base import HookAction
 
 DIRECT: dict[str, Any] = {
     "Service": "AWS Auto Scaling",

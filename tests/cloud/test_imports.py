@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import winboot
-from winboot.cloud import connect
-from winboot.cloud.base import same_provider_id
-from winboot.errors import UsageError
+from winboot.base.errors import UsageError
+from winboot.remote.cloud import connect
+from winboot.remote.cloud.base import same_provider_id
 
 PACKAGE = Path(winboot.__file__).parent
 SDKS = ("boto3", "botocore", "azure", "msrest", "moto", "prometheus_client")
@@ -46,7 +46,7 @@ def test_only_the_modules_of_a_cloud_import_its_sdk() -> None:
 )
 def test_a_command_that_asks_no_cloud_imports_no_sdk(words: list[str]) -> None:
     program = (
-        "import sys\nfrom winboot.cli import run\nimport winboot.cloud\n"
+        "import sys\nfrom winboot.cli import run\nimport winboot.remote.cloud\n"
         f"run({words!r})\n"
         f"print('IMPORTED', [name for name in {SDKS!r} if name in sys.modules])"
     )
@@ -57,7 +57,7 @@ def test_a_command_that_asks_no_cloud_imports_no_sdk(words: list[str]) -> None:
 
 
 def test_a_missing_sdk_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("winboot.cloud.find_spec", lambda name: None)
+    monkeypatch.setattr("winboot.remote.cloud.find_spec", lambda name: None)
     with pytest.raises(UsageError) as caught:
         connect("aws", region="eu-west-1")
     assert "winboot[aws]" in caught.value.hint

@@ -12,10 +12,10 @@ from winboot_lab.cli.staging import stage
 from winboot_lab.up import Lab
 from winboot_lab.windows.sockets import Request, Response
 
-from winboot.cloud.metadata import ADDRESS, Run, approve, probe, scheduled_events
-from winboot.errors import CloudError, CloudUnreachable
-from winboot.inventory import load_inventory
-from winboot.transport.connect import connect
+from winboot.base.errors import CloudError, CloudUnreachable
+from winboot.config.inventory import load_inventory
+from winboot.remote.cloud.metadata import ADDRESS, Run, approve, probe, scheduled_events
+from winboot.remote.transport.connect import connect
 
 DOCUMENT = {
     "DocumentIncarnation": 2,

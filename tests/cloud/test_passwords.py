@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from winboot_lab.aws import REGION, AwsSite
 
 from tests.cloud.test_aws_inventory import a_pool
-from winboot.cloud.aws import AwsCloud
-from winboot.cloud.aws_calls import Calls
-from winboot.cloud.passwords import Passwords
-from winboot.cloud.pool import load_pool
-from winboot.errors import CloudError, InvalidInput
-from winboot.inventory import load_inventory
-from winboot.spec import NodeSpec, resolve
+from winboot.base.errors import CloudError, InvalidInput
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import NodeSpec, resolve
+from winboot.remote.cloud.aws import AwsCloud
+from winboot.remote.cloud.aws_calls import Calls
+from winboot.remote.cloud.passwords import Passwords
+from winboot.remote.cloud.pool import load_pool
 
 
 def the_specs(aws: AwsSite, key: Path | None = None) -> list[NodeSpec]:

@@ -13,13 +13,13 @@ from tests.cloud.azure_arm import Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.config.scene import a_spec
 from tests.join.fakes import FakeCluster, a_node
+from winboot.base.errors import CloudError, Interrupted, LoginRefused, NodeFailed, Unreachable, UsageError
 from winboot.cli.join import Depth as Recoveries
 from winboot.cli.join import _confirm
-from winboot.cloud.azure import Azure
-from winboot.cloud.base import CloudHost, Provider, Query
-from winboot.errors import CloudError, Interrupted, LoginRefused, NodeFailed, Unreachable, UsageError
-from winboot.recovery import ASKS_S, Depth, Means, Recovery, planned, recover
-from winboot.spec import NodeSpec
+from winboot.config.node_spec import NodeSpec
+from winboot.operations.recovery import ASKS_S, Depth, Means, Recovery, planned, recover
+from winboot.remote.cloud.azure import Azure
+from winboot.remote.cloud.base import CloudHost, Provider, Query
 
 
 class Cluster(FakeCluster):

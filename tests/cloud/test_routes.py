@@ -15,12 +15,12 @@ from tests.cloud.hook_bench import Bench, Tap, a_bench
 from tests.cloud.test_hook_adversity import queue
 from tests.config.scene import a_spec
 from tests.join.fakes import a_node
-from winboot import cloud_routes
+from winboot.base.errors import CloudRefused, InvalidInput
 from winboot.cli.join import _forward
-from winboot.cloud.settings import AwsFile
-from winboot.cluster.base import NodeFacts
-from winboot.errors import CloudRefused, InvalidInput
-from winboot.networks import choose
+from winboot.config.networks import choose
+from winboot.node import cloud_routes
+from winboot.remote.cloud.settings import AwsFile
+from winboot.remote.cluster.base import NodeFacts
 
 Make = Callable[..., Bench]
 

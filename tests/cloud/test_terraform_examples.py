@@ -20,9 +20,9 @@ import hcl2
 import pytest
 import yaml
 
-from winboot.cloud.azure import Repairs, ScaleSet
-from winboot.cloud.pool import Pool
-from winboot.hook.azure_queue import seconds_of, unfit
+from winboot.operations.hook.azure_queue import seconds_of, unfit
+from winboot.remote.cloud.azure import Repairs, ScaleSet
+from winboot.remote.cloud.pool import Pool
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "examples" / "terraform"
 WORKFLOW: Final = Path(__file__).parents[2] / ".github" / "workflows" / "terraform.yml"
@@ -208,7 +208,7 @@ def test_the_identity_is_federated_with_the_account_of_the_manifest() -> None:
     credential = resources("azure")["azurerm_federated_identity_credential", "hook"]
     assert credential["subject"] == "system:serviceaccount:winboot-system:winboot-hook"
     assignment = resources("azure")["azurerm_role_assignment", "hook"]
-    from winboot.cloud.azure_policy import role
+    from winboot.remote.cloud.azure_policy import role
 
     assert json.loads(role("/subscriptions/s"))["Name"] == assignment["role_definition_name"]
 

@@ -13,7 +13,7 @@ import pytest
 from winboot_lab.cluster import ApiFailure, ClusterServer, LabCluster
 from winboot_lab.cluster.identity import ADMIN, Identity, user
 
-from winboot.cluster import Cluster, connect
+from winboot.remote.cluster import Cluster, connect
 
 
 def kubelet(name: str) -> Identity:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from winboot.cluster.approver import Approver
-from winboot.cluster.base import ExpectedNode, Verdict
-from winboot.errors import ClusterError, ClusterUnreachable
+from winboot.base.errors import ClusterError, ClusterUnreachable
+from winboot.remote.cluster.approver import Approver
+from winboot.remote.cluster.base import ExpectedNode, Verdict
 
 
 class Answers:

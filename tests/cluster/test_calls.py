@@ -17,17 +17,17 @@ from winboot_lab.cluster.authority import Subject, new_key, request_pem
 from winboot_lab.cluster.controllers import SERVING_SIGNER
 
 from tests.cluster.conftest import Fault, LabTransport, Time, kubelet
-from winboot.cluster.base import ExpectedNode, NodeWish
-from winboot.cluster.calls import Patience
-from winboot.cluster.lightkube import LightkubeCluster
-from winboot.errors import (
+from winboot.base.errors import (
     ClusterBusy,
     ClusterConflict,
     ClusterError,
     ClusterRefused,
     ClusterUnreachable,
 )
-from winboot.spec import Taint
+from winboot.config.node_spec import Taint
+from winboot.remote.cluster.base import ExpectedNode, NodeWish
+from winboot.remote.cluster.calls import Patience
+from winboot.remote.cluster.lightkube import LightkubeCluster
 
 NODE = "/api/v1/nodes"
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -360,7 +360,7 @@ def test_a_refusal_is_no_reason_to_ask_again(kubeconfig: Path) -> None:
 
 
 def test_a_conflict_that_never_ends_is_named(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("winboot.cluster.lightkube._OVERTAKEN_S", 0.2)
+    monkeypatch.setattr("winboot.remote.cluster.lightkube._OVERTAKEN_S", 0.2)
     join = Join(
         kubeconfig, {number: answers(409, "the object has been modified") for number in range(1, 400, 2)}
     )

@@ -15,13 +15,13 @@ from winboot_lab.cluster.authority import Subject, new_key, request_pem
 from winboot_lab.cluster.controllers import CLIENT_SIGNER, SERVING_SIGNER
 
 from tests.cluster.conftest import Scene, kubelet
-from winboot.cluster import connect
-from winboot.cluster.base import ExpectedNode, Need, NodeWish
-from winboot.cluster.calls import Patience
-from winboot.cluster.lightkube import LightkubeCluster
-from winboot.errors import ClusterError, ClusterRefused, ClusterUnreachable, InvalidInput
-from winboot.networks.flannel_settings import read
-from winboot.spec import Taint
+from winboot.base.errors import ClusterError, ClusterRefused, ClusterUnreachable, InvalidInput
+from winboot.config.networks.flannel_settings import read
+from winboot.config.node_spec import Taint
+from winboot.remote.cluster import connect
+from winboot.remote.cluster.base import ExpectedNode, Need, NodeWish
+from winboot.remote.cluster.calls import Patience
+from winboot.remote.cluster.lightkube import LightkubeCluster
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 WIN = Taint("os", "windows", "NoSchedule")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from winboot.cluster import decoding, lightkube
+from winboot.remote.cluster import decoding, lightkube
 
 # One thread for each method that decodes, eight of each in all, let go together.
 FIRST_CALLS = """
@@ -22,12 +22,12 @@ from pathlib import Path
 
 import httpx2
 
-from winboot.cluster.base import ExpectedNode, Need
-from winboot.cluster.lightkube import LightkubeCluster
+from winboot.remote.cluster.base import ExpectedNode, Need
+from winboot.remote.cluster.lightkube import LightkubeCluster
 
 if sys.argv[2] == "unprepared":
-    import winboot.cluster.lightkube
-    winboot.cluster.lightkube.prepare_types = lambda: None
+    import winboot.remote.cluster.lightkube
+    winboot.remote.cluster.lightkube.prepare_types = lambda: None
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"x": "y"}}, "spec": {}, "status": {}}
 

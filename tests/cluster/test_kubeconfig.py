@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from winboot.cluster.kubeconfig import Kubeconfig
-from winboot.errors import InvalidInput
-from winboot.secret import Secret
+from winboot.base.errors import InvalidInput
+from winboot.base.secret import Secret
+from winboot.remote.cluster.kubeconfig import Kubeconfig
 
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 INLINE = base64.b64encode(CA.encode()).decode()

@@ -20,10 +20,10 @@ from winboot_lab.cluster.identity import ADMIN, MASTERS
 from winboot_lab.cluster.kubeconfig import encode
 
 from tests.cluster.conftest import LabTransport
-from winboot.cluster import connect, plugin
-from winboot.cluster import lightkube as client
-from winboot.cluster.lightkube import LightkubeCluster
-from winboot.errors import ClusterError, ClusterRefused, InvalidInput
+from winboot.base.errors import ClusterError, ClusterRefused, InvalidInput
+from winboot.remote.cluster import connect, plugin
+from winboot.remote.cluster import lightkube as client
+from winboot.remote.cluster.lightkube import LightkubeCluster
 
 V1 = "client.authentication.k8s.io/v1"
 

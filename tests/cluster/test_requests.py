@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from winboot_lab.cluster.authority import Subject, new_key, request_pem
 
-from winboot.cluster.base import ExpectedNode
-from winboot.cluster.identity import same_machine
-from winboot.cluster.requests import CLIENT_SIGNER, SERVING_SIGNER, Request, problems
+from winboot.remote.cluster.base import ExpectedNode
+from winboot.remote.cluster.identity import same_machine
+from winboot.remote.cluster.requests import CLIENT_SIGNER, SERVING_SIGNER, Request, problems
 
 NODE = ExpectedNode(
     "win-1", frozenset({"win-a1"}), frozenset({"10.0.1.11"}), frozenset({"system:bootstrap:abcdef"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from winboot.compat import explain, load
-from winboot.errors import UsageError
+from winboot.base.errors import UsageError
+from winboot.config.compat import explain, load
 
 FACTS = load()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from winboot.compat import Version, check_field, check_flag, check_gate, load, move_flags
-from winboot.compat.flags import Component, field_exists, flag_exists, parse_value
-from winboot.compat.version import minor_key
+from winboot.config.compat import Version, check_field, check_flag, check_gate, load, move_flags
+from winboot.config.compat.flags import Component, field_exists, flag_exists, parse_value
+from winboot.config.compat.version import minor_key
 
 FACTS = load()
 MINORS = FACTS.minors()

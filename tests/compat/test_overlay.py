@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from winboot.compat import Version, check_flag, check_kubernetes, load
-from winboot.compat.bake import DATA, bake
-from winboot.compat.facts import FILES
-from winboot.errors import InvalidInput
+from winboot.base.errors import InvalidInput
+from winboot.config.compat import Version, check_flag, check_kubernetes, load
+from winboot.config.compat.bake import DATA, bake
+from winboot.config.compat.facts import FILES
 
 OVERLAY = """
 about: {as_of: 2026-12-01}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from winboot.compat import (
+from winboot.config.compat import (
     Version,
     check_build,
     check_containerd,
@@ -18,7 +18,7 @@ from winboot.compat import (
     load,
     updates_needed,
 )
-from winboot.compat.platform import BUILDS, bad_updates, support, uses_bin_dirs
+from winboot.config.compat.platform import BUILDS, bad_updates, support, uses_bin_dirs
 
 FACTS = load()
 V = Version.parse

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from winboot.compat import Version, check_field, check_flag, check_values, load
-from winboot.compat.flags import Component
-from winboot.compat.values import seconds, wrong_values
+from winboot.config.compat import Version, check_field, check_flag, check_values, load
+from winboot.config.compat.flags import Component
+from winboot.config.compat.values import seconds, wrong_values
 
 FACTS = load()
 VERSION = Version.parse("1.36.2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from winboot.compat.version import Version
+from winboot.config.compat.version import Version
 
 IN_ORDER = ["1.9.11", "1.10.0", "1.27.0-alpha.1", "1.27.0-rc.2", "1.27.0-rc.10", "1.27.0", "1.27.1", "2.0.0"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from winboot.inventory import load_inventory
-from winboot.profile import Profile, profile_from
-from winboot.source import Complaint, compose, merge
-from winboot.spec import NodeSpec, resolve
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import NodeSpec, resolve
+from winboot.config.profile import Profile, profile_from
+from winboot.config.source import Complaint, compose, merge
 
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 GOOD = """

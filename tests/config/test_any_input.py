@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.config.scene import GOOD
-from winboot.errors import InvalidInput
-from winboot.inventory import check_inventory
-from winboot.profile import Profile, profile_from
-from winboot.source import Complaint, Table, compose, merge
+from winboot.base.errors import InvalidInput
+from winboot.config.inventory import check_inventory
+from winboot.config.profile import Profile, profile_from
+from winboot.config.source import Complaint, Table, compose, merge
 
 KEYS = st.sampled_from(
     [

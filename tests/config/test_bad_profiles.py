@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.config.scene import complaints
-from winboot.source import Complaint
+from winboot.config.source import Complaint
 
 
 def _cluster(**keys: str) -> str:

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from winboot.edit import put, put_reference
-from winboot.errors import InvalidInput
+from winboot.base.errors import InvalidInput
+from winboot.config.edit import put, put_reference
 
 CASES = [
     ("nothing", ""),

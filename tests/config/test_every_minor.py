@@ -13,16 +13,16 @@ import pytest
 import yaml
 
 from tests.config.scene import a_spec
-from winboot import networks
-from winboot.compat import Version, check_field, check_flag, load
-from winboot.compat.flags import Component
-from winboot.compat.platform import support
-from winboot.networks import NETWORKS
-from winboot.networks.base import Known, Network, Owner
-from winboot.plan import make_plan
-from winboot.script import render
-from winboot.spec import NodeSpec
-from winboot.steps import STEPS
+from winboot.config import networks
+from winboot.config.compat import Version, check_field, check_flag, load
+from winboot.config.compat.flags import Component
+from winboot.config.compat.platform import support
+from winboot.config.networks import NETWORKS
+from winboot.config.networks.base import Known, Network, Owner
+from winboot.config.node_spec import NodeSpec
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render
+from winboot.script.steps import STEPS
 
 FACTS = load()
 OFFERED = [network for network in NETWORKS if not network.later]

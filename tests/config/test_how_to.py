@@ -12,8 +12,8 @@ PAGE = "how-to-add-a-profile-key.md"
 def test_the_pages_own_tests_pass_with_the_key_and_fail_without_it(tmp_path: Path) -> None:
     paths = howto.apply(PAGE, tmp_path)
     assert paths == [
-        "winboot/profile/sections.py",
-        "winboot/steps/system_settings.py",
+        "winboot/config/profile/sections.py",
+        "winboot/script/steps/system_settings.py",
         "tests/config/test_event_log.py",
     ]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.config.scene import GOOD, an_inventory
-from winboot.errors import InvalidInput
-from winboot.inventory import Connection, check_inventory, load_inventory
+from winboot.base.errors import InvalidInput
+from winboot.config.inventory import Connection, check_inventory, load_inventory
 
 CONNECTION = "{user: admin, password: {env: WINBOOT_PASSWORD}}"
 
@@ -433,7 +433,7 @@ def test_a_tunnel_that_cannot_be_is_named_at_its_key(tmp_path: Path) -> None:
 
 def test_a_provider_id_goes_into_the_kubelets_configuration(tmp_path: Path) -> None:
     """The cloud's controller manager finds the machine by it, and so does `winboot hook`."""
-    from winboot.spec import resolve
+    from winboot.config.node_spec import resolve
 
     text = "groups: {{p: {{profile: profile.yaml, os: '2022', hosts: {{win-1: {host}}}}}}}"
     cloud = load_inventory(

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.config.scene import a_spec
-from winboot.errors import UsageError
-from winboot.manifests import MANIFESTS, manifest
+from winboot.base.errors import UsageError
+from winboot.remote.manifests import MANIFESTS, manifest
 
 
 def _objects(text: str) -> list[dict[str, Any]]:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import typer
 
-from winboot.compat import load
-from winboot.inventory import HostKeys
-from winboot.manifests import MANIFESTS
-from winboot.model import model_at
-from winboot.networks import NETWORKS
-from winboot.profile import Profile
-from winboot.steps import STEPS
+from winboot.config.compat import load
+from winboot.config.inventory import HostKeys
+from winboot.config.model import model_at
+from winboot.config.networks import NETWORKS
+from winboot.config.profile import Profile
+from winboot.remote.manifests import MANIFESTS
+from winboot.script.steps import STEPS
 
 PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
 FACTS = load()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from winboot.errors import InvalidInput
-from winboot.source import Complaint, Place, compose, dotted, locate, merge, nearest, raw, read, typed
+from winboot.base.errors import InvalidInput
+from winboot.config.source import Complaint, Place, compose, dotted, locate, merge, nearest, raw, read, typed
 
 
 def _problems(text: str) -> list[str]:

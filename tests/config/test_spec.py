@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.config.scene import CA, a_spec
-from winboot.errors import InvalidInput
-from winboot.inventory import load_inventory
-from winboot.networks.base import Known
-from winboot.spec import resolve, unresolved
+from winboot.base.errors import InvalidInput
+from winboot.config.inventory import load_inventory
+from winboot.config.networks.base import Known
+from winboot.config.node_spec import resolve, unresolved
 
 
 def test_a_node_address_that_nobody_named_is_known_after_the_join(tmp_path: Path) -> None:

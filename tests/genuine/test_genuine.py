@@ -16,12 +16,12 @@ from winboot_lab.cluster.controllers import CLIENT_SIGNER, SERVING_SIGNER
 from tests.cluster.test_hostile_requests import CASES
 from tests.config.scene import a_spec
 from tests.genuine.conftest import Genuine
-from winboot.cluster import connect
-from winboot.cluster.base import ExpectedNode, NodeWish
-from winboot.cluster.calls import sleep
-from winboot.manifests import OPERATORS, manifest
-from winboot.preflight import Preflight
-from winboot.spec import Taint
+from winboot.config.node_spec import Taint
+from winboot.node.preflight import Preflight
+from winboot.remote.cluster import connect
+from winboot.remote.cluster.base import ExpectedNode, NodeWish
+from winboot.remote.cluster.calls import sleep
+from winboot.remote.manifests import OPERATORS, manifest
 
 pytestmark = pytest.mark.genuine
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -16,9 +16,9 @@ from winboot_lab.up import Lab
 from tests.genuine.conftest import Genuine
 from tests.genuine.machines import Forwarded
 from winboot import cli
-from winboot.inventory import load_inventory
-from winboot.manifests import OPERATORS, manifest
-from winboot.spec import NodeSpec, resolve
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import NodeSpec, resolve
+from winboot.remote.manifests import OPERATORS, manifest
 
 pytestmark = pytest.mark.genuine
 NAMES = ("win-1", "win-2", "win-3")

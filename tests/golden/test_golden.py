@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.steps.builders import a_spec
-from winboot.plan import make_plan
 from winboot.powershell.check import check_script
-from winboot.script import Script, render
-from winboot.steps import STEPS
+from winboot.script.plan import make_plan
+from winboot.script.rendering import Script, render
+from winboot.script.steps import STEPS
 
 FOLDER = Path(__file__).parent
 # Name of the golden file: host in inventories/canonical.yaml, script of `remove`?

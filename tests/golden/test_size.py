@@ -6,9 +6,9 @@ import pytest
 
 from tests.golden.test_steps import PROFILES, WHOLE
 from tests.steps.builders import a_spec_of
-from winboot.plan import make_plan
-from winboot.script import render
-from winboot.steps import STEPS
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render
+from winboot.script.steps import STEPS
 
 # WinRM's MaxEnvelopeSizekb is 500 by default (MS-WSMV 3.1.4.1.14), and a fragment of PSRP travels in it as base64:
 # 512,000 bytes hold 384,000, less the envelope, the parameters and the rest of the pipeline. As CLIXML a line feed is

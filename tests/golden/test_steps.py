@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.steps.builders import ROOT, a_spec_of
-from winboot.plan import make_plan
-from winboot.script import render
-from winboot.steps import STEPS
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render
+from winboot.script.steps import STEPS
 
 FOLDER = Path(__file__).parent / "steps"
 WHOLE = "flannel-host-gw"

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.config.scene import a_spec
-from winboot.cluster.base import (
+from winboot.base.errors import ClusterError
+from winboot.base.secret import Secret
+from winboot.config.compat.version import Version
+from winboot.config.networks.cluster import ResourceKind
+from winboot.config.node_spec import NodeSpec, Taint
+from winboot.node.fleet import Options, RunContext
+from winboot.node.run import Patience, Stop
+from winboot.operations.join import join, survey
+from winboot.remote.cluster.base import (
     Drained,
     ExpectedNode,
     MissingRight,
@@ -21,19 +29,11 @@ from winboot.cluster.base import (
     Verdict,
     Wait,
 )
-from winboot.cluster.requests import Judge, Request
-from winboot.compat.version import Version
-from winboot.errors import ClusterError
-from winboot.events import Difference, Event
-from winboot.fleet import Options, RunContext
-from winboot.join import join, survey
-from winboot.networks.cluster import ResourceKind
-from winboot.plan import make_plan
-from winboot.report import NodeReport
-from winboot.run import Patience, Stop
-from winboot.secret import Secret
-from winboot.spec import NodeSpec, Taint
-from winboot.steps import STEPS
+from winboot.remote.cluster.requests import Judge, Request
+from winboot.report.events import Difference, Event
+from winboot.report.results import NodeReport
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
 
 UUID = "4c4c4544-0042-3510-8033-b5c04f4e4d32"
 STARTING = Taint("winboot.io/starting", "", "NoSchedule")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tests.config.scene import a_spec
 from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
-from winboot.admission import Admission, expected_node
-from winboot.cluster.base import NodeFacts, NodeWish
-from winboot.cluster.labels import CORDON, OWNED, all_of, differences
-from winboot.errors import ClusterRefused
-from winboot.events import RunStarted
-from winboot.spec import Taint
+from winboot.base.errors import ClusterRefused
+from winboot.config.node_spec import Taint
+from winboot.node.admission import Admission, expected_node
+from winboot.remote.cluster.base import NodeFacts, NodeWish
+from winboot.remote.cluster.labels import CORDON, OWNED, all_of, differences
+from winboot.report.events import RunStarted
 
 SAID = RunStarted("r", "b", "u", "20348.1", "WIN-OLDNAME", 1, node_ip="10.0.1.99")
 

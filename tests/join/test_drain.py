@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.join.fakes import STARTING, FakeCluster, Found, Scene, a_node, states
-from winboot.drain import disturbs_pods
-from winboot.events import KNOWN_LATER, Difference
-from winboot.plan import make_plan
-from winboot.steps import STEPS
+from winboot.node.drain import disturbs_pods
+from winboot.report.events import KNOWN_LATER, Difference
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
 
 
 @pytest.mark.parametrize("flag", ["reboot", "disrupts", "disturbs"])

@@ -25,9 +25,9 @@ from winboot_lab.cluster.identity import ADMIN
 from tests.cluster.conftest import Fault, LabTransport, Time, kubelet, write_unasked
 from tests.cluster.test_calls import FAULTS, answers
 from tests.join.fakes import QUICK, UUID, FakeMachine, Found, Scene, states
-from winboot.cluster.lightkube import LightkubeCluster
-from winboot.report import NodeReport
-from winboot.run import Stop
+from winboot.node.run import Stop
+from winboot.remote.cluster.lightkube import LightkubeCluster
+from winboot.report.results import NodeReport
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 STRATEGIC = "application/strategic-merge-patch+json"

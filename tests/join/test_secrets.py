@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.join.fakes import CUT, FakeCluster, Found, Scene
-from winboot.errors import ConnectionLost, Interrupted
+from winboot.base.errors import ConnectionLost, Interrupted
 
 CREDENTIALS = "kubelet-credentials"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
-from winboot.errors import ConnectionLost
+from winboot.base.errors import ConnectionLost
 
 TOKEN_STEP = "kubelet-credentials"
 

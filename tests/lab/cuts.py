@@ -39,7 +39,7 @@ from tests.lab.site import Killed, Site, differences, only, problems
 from tests.lab.state import state
 from tests.lab.test_networks import BY_NAME, a_site
 from tests.lab.undoing import undo
-from winboot.errors import ConnectionLost, Unreachable
+from winboot.base.errors import ConnectionLost, Unreachable
 
 NODE: Final = "10.0.1.11"
 SECOND: Final = "10.0.1.99"
@@ -364,7 +364,7 @@ def main(arguments: list[str]) -> None:
     collect_rarely()
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch("winboot.fleet.each", in_this_thread),
+        mock.patch("winboot.node.fleet.each", in_this_thread),
         # Nothing here is outside the lab, so its time waits for a busy task however slow this computer is.
         mock.patch("winboot_lab.windows.clock.PATIENCE", 60.0),
     ):

@@ -15,7 +15,7 @@ from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.registry import HKLM
 
 from tests.lab.site import Site
-from winboot.events import RunStarted
+from winboot.report.events import RunStarted
 
 SYSTEM32 = r"C:\Windows\System32"
 SERVICES = r"SYSTEM\CurrentControlSet\Services"

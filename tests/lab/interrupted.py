@@ -27,7 +27,7 @@ from tests.lab.branches import Branches, told
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
 from tests.lab.state import changes, state
-from winboot.report import Report
+from winboot.report.results import Report
 
 Strike = Callable[[Controller], None]
 # Events between the first places of two strikes.
@@ -198,7 +198,7 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         scenes = Scenes(lambda name: Path(tempfile.mkdtemp(prefix=name, dir=folder)))
         site = scenes.bare("plain")
-        with mock.patch("winboot.fleet.each", in_this_thread):
+        with mock.patch("winboot.node.fleet.each", in_this_thread):
             strikes = {name: STRIKES[name] for name in names}
             results = Interrupted(site, strikes, int(every), int(first)).run()
     json.dump(results, sys.stdout)

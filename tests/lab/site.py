@@ -39,16 +39,16 @@ from winboot_lab.windows.programs_api import Programs
 from winboot_lab.windows.session import Session
 from winboot_lab.windows.sockets import World as Internet
 
-from winboot.cluster.base import ExpectedNode, Verdict
-from winboot.cluster.lightkube import LightkubeCluster
-from winboot.errors import ConnectionLost, ScriptFailed, Unreachable
-from winboot.events import Event
-from winboot.inventory import load_inventory
-from winboot.join import Options, RunContext, join, survey
-from winboot.report import NodeReport, Report
-from winboot.run import Patience, Stop
-from winboot.secret import Secret
-from winboot.spec import NodeSpec, resolve
+from winboot.base.errors import ConnectionLost, ScriptFailed, Unreachable
+from winboot.base.secret import Secret
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import NodeSpec, resolve
+from winboot.node.run import Patience, Stop
+from winboot.operations.join import Options, RunContext, join, survey
+from winboot.remote.cluster.base import ExpectedNode, Verdict
+from winboot.remote.cluster.lightkube import LightkubeCluster
+from winboot.report.events import Event
+from winboot.report.results import NodeReport, Report
 
 WIN_1 = NodePlan("win-1", "2022", "10.0.1.11")
 

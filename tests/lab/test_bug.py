@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.site import NodePlan, Site
-from winboot.spec import NodeSpec
-from winboot.transport.base import Transport
+from winboot.config.node_spec import NodeSpec
+from winboot.remote.transport.base import Transport
 
 
 def test_a_bug_at_one_node_costs_the_others_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import pytest
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
 from tests.lab.state import state
-from winboot.report import Report
-from winboot.run import Patience
+from winboot.node.run import Patience
+from winboot.report.results import Report
 
 FENCE: Final = r"C:\ProgramData\winboot\fence.json"
 DAY: Final = 86400.0

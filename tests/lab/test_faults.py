@@ -13,7 +13,7 @@ from winboot_lab.up import MIRROR_HOST
 
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only, problems
-from winboot.run import Patience
+from winboot.node.run import Patience
 
 API: Final = ("10.0.0.10", 6443)
 FLANNELD: Final = "flanneld.exe"

@@ -14,9 +14,9 @@ import pytest
 
 from tests.lab.scenes import Scenes
 from tests.lab.site import Direct, Site, only, problems
-from winboot.plan import make_plan
-from winboot.script import render
-from winboot.steps import STEPS
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render
+from winboot.script.steps import STEPS
 
 # Longer than anybody waits for a file, and shorter than it takes to come back.
 LONG = 900.0

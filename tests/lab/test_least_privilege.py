@@ -20,9 +20,9 @@ from winboot_lab.cluster.rbac import Action, node_allows, rule_allows
 from winboot_lab.up import Lab
 
 from winboot.cli import run
-from winboot.inventory import load_inventory
-from winboot.manifests import OPERATORS, manifest
-from winboot.spec import resolve
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import resolve
+from winboot.remote.manifests import OPERATORS, manifest
 
 RBAC = "rbac.authorization.k8s.io"
 PATHS = {

@@ -26,10 +26,10 @@ from winboot_lab.windows.sockets import Listener
 from tests.lab.site import NodePlan, Site, differences, only, problems
 from tests.lab.undoing import undo
 from tests.matrix import Matrix
-from winboot.errors import InvalidInput
-from winboot.plan import make_plan
-from winboot.report import Report
-from winboot.steps import STEPS
+from winboot.base.errors import InvalidInput
+from winboot.report.results import Report
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
 
 MANAGERS: Final = ("sc", "nssm")
 RELEASES: Final = ("2019", "2022", "2025")

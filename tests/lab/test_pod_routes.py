@@ -11,8 +11,8 @@ from winboot_lab.cluster import ClusterPlan
 from winboot_lab.windows.network import Route
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
-from winboot.errors import InvalidInput
-from winboot.manifests import manifest
+from winboot.base.errors import InvalidInput
+from winboot.remote.manifests import manifest
 
 NODES = "/api/v1/nodes"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"

@@ -17,8 +17,8 @@ from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, NodePlan, Site, differences, only, problems
 from tests.lab.test_network_undo import undo
 from winboot.cli import run
-from winboot.events import RebootWanted
-from winboot.join import Options, prepare
+from winboot.operations.join import Options, prepare
+from winboot.report.events import RebootWanted
 
 PODS: Final = "/api/v1/namespaces/default/pods"
 STARTING: Final = "winboot.io/starting"

@@ -33,8 +33,8 @@ from winboot_lab.wsman.faults import Drop
 
 from tests.lab.canaries import Canaries, compressed
 from tests.lab.witness import Tap, Witness, files_of, on_machine
-from winboot.errors import InvalidInput
-from winboot.inventory import load_inventory
+from winboot.base.errors import InvalidInput
+from winboot.config.inventory import load_inventory
 
 ROOT: Final = Path(__file__).parents[2]
 HOSTS: Final = r"C:\ProgramData\containerd\certs.d\private.corp.example\hosts.toml"

@@ -15,7 +15,7 @@ from winboot_lab.windows.network import Adapter, Route
 from tests.lab.cuts import a_machine, power
 from tests.lab.server_room import DNS, NODE, ROOMS, SECOND, Addressing, Room, Watch, reached
 from tests.lab.site import Site, differences, only, problems
-from winboot.hints import HINTS
+from winboot.report.hints import HINTS
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from winboot_lab.up import Lab
 
 from tests.transport.test_shells import stand_in
 from winboot import cli
-from winboot.transport.local import PROGRAM_VARIABLE
+from winboot.remote.transport.local import PROGRAM_VARIABLE
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ from winboot_lab.up import Lab
 from tests.transport.sshd import CuttingRelay, Sshd, fingerprint, needs_sshd, new_key, serving
 from tests.transport.test_shells import stand_in
 from winboot import cli
-from winboot.errors import Busy, HostKeyNotTrusted, LoginRefused, Unreachable
-from winboot.inventory import Connection
-from winboot.profile import Reference
-from winboot.profile.reference import LoginReference
-from winboot.transport.connect import connect, show_host_key
+from winboot.base.errors import Busy, HostKeyNotTrusted, LoginRefused, Unreachable
+from winboot.config.inventory import Connection
+from winboot.config.profile import Reference
+from winboot.config.profile.reference import LoginReference
+from winboot.remote.transport.connect import connect, show_host_key
 
 pytestmark = needs_sshd
 

@@ -19,8 +19,8 @@ from tests.lab.test_sshd import console, joins, lab, said, sshd, staged_over, wa
 from tests.transport.sshd import KEYGEN, CuttingRelay, Sshd, fingerprint, needs_sshd, new_key, serving
 from tests.transport.test_shells import stand_in
 from winboot import cli
-from winboot.errors import HostKeyNotTrusted, LoginRefused
-from winboot.profile import Reference
+from winboot.base.errors import HostKeyNotTrusted, LoginRefused
+from winboot.config.profile import Reference
 
 pytestmark = needs_sshd
 __all__ = ["console", "lab", "sshd"]  # fixtures

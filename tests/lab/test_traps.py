@@ -18,8 +18,8 @@ from winboot_lab.cluster import ClusterPlan
 from tests.lab import hands
 from tests.lab.scenes import PROFILES, SCENES
 from tests.lab.site import NodePlan, Site, only, problems
-from winboot.report import Report
-from winboot.run import Patience
+from winboot.node.run import Patience
+from winboot.report.results import Report
 
 Falsify = Callable[[str], str]
 

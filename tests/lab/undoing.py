@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from tests.lab.site import Direct, Site
-from winboot.plan import make_plan
-from winboot.script import render
-from winboot.steps import STEPS
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render
+from winboot.script.steps import STEPS
 
 
 def undo(site: Site) -> dict[str, str]:

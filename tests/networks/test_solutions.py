@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from winboot.errors import UsageError
-from winboot.networks import NETWORKS, choose, comparison, explain, modes
-from winboot.networks.base import Choices, Data, Known, Network, Owners
-from winboot.spec.node import Paths
+from winboot.base.errors import UsageError
+from winboot.config.networks import NETWORKS, choose, comparison, explain, modes
+from winboot.config.networks.base import Choices, Data, Known, Network, Owners
+from winboot.config.node_spec.node import Paths
 
 CHOICES = Choices(
     network_name="cbr0",

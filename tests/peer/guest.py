@@ -16,10 +16,10 @@ from tests.config.scene import GOOD, an_inventory
 from tests.peer.conduct import CONDUCTS
 from tests.peer.outsider import OUTSIDERS
 from tests.peer.room import PASSWORD, USER, address_of
-from winboot.inventory import load_inventory
-from winboot.plan import make_plan
-from winboot.spec import NodeSpec, resolve
-from winboot.steps import STEPS
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import NodeSpec, resolve
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
 
 # Each conduct that is not good, and the name that such a node has in the report.
 NAMED: Final[Mapping[str, str]] = {

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.join.fakes import Silent
-from winboot.errors import BadEvent, WinbootError
-from winboot.events import STEP_STATES, parse
-from winboot.journal import Journal
-from winboot.report import Failure, NodeReport, Report, collect
+from winboot.base.errors import BadEvent, WinbootError
+from winboot.node.run import Patience, ScriptRunner, Stop
 from winboot.report.data import json_lines, junit
+from winboot.report.events import STEP_STATES, parse
+from winboot.report.journal import Journal
 from winboot.report.page import html
-from winboot.run import Patience, ScriptRunner, Stop
-from winboot.script import Helpers
+from winboot.report.results import Failure, NodeReport, Report, collect
+from winboot.script.rendering import Helpers
 
 NOW: Final = Patience(poll=0.0, reconnect=0.0, restart=0.0, detached_margin=0.0, held=0.0, first=0.0)
 TEXT: Final = st.text(st.characters(codec=None), max_size=20)

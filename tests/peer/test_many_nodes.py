@@ -14,12 +14,12 @@ from typing import Any, Final
 import pytest
 
 from tests.join.fakes import FakeMachine, Scene, Silent
-from winboot.errors import Unreachable
-from winboot.fleet import NodeRun, Options, RunContext, run_nodes
-from winboot.join import join
-from winboot.report import Report
-from winboot.run import Patience, Stop
-from winboot.spec import NodeSpec
+from winboot.base.errors import Unreachable
+from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet import NodeRun, Options, RunContext, run_nodes
+from winboot.node.run import Patience, Stop
+from winboot.operations.join import join
+from winboot.report.results import Report
 
 QUICK: Final = Patience(poll=0.01, first=0.2, quiet=1.0)
 

@@ -17,15 +17,15 @@ from tests.join.fakes import Silent
 from tests.peer.guest import NAMED, Guest, a_room, conducts
 from tests.peer.outsider import OUTSIDERS
 from tests.peer.room import PASSWORD, USER
+from winboot.base.secret import Secret
 from winboot.cli.targets import Clusters
-from winboot.fleet import Options, RunContext
-from winboot.join import join
-from winboot.report import Report
-from winboot.run import Patience, Stop
-from winboot.secret import Secret
-from winboot.spec import NodeSpec
-from winboot.transport.base import Endpoint, Timeouts, Transport
-from winboot.transport.psrp import PsrpTransport
+from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet import Options, RunContext
+from winboot.node.run import Patience, Stop
+from winboot.operations.join import join
+from winboot.remote.transport.base import Endpoint, Timeouts, Transport
+from winboot.remote.transport.psrp import PsrpTransport
+from winboot.report.results import Report
 
 # A machine may be late when this one is busy, and is waited for; who never answered is not. Each empty answer to "what does
 # the script say?" is a chance to see that it says nothing.

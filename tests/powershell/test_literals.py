@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from winboot.base.secret import Secret
 from winboot.powershell.literals import literal
 from winboot.powershell.parser import parse
 from winboot.powershell.syntax import (
@@ -25,7 +26,6 @@ from winboot.powershell.syntax import (
     Unary,
     Variable,
 )
-from winboot.secret import Secret
 
 TRICKY = st.text(alphabet="'\u2018\u2019\u201a\u201b\"“”„`$(){}@#-–—\n\r\t\0 \\a;|&<>%é😀\u2028")
 TEXTS = st.one_of(st.text(), TRICKY)

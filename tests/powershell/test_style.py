@@ -7,10 +7,10 @@ from functools import cache
 import pytest
 
 from tests.steps.builders import ROOT, a_spec_of
-from winboot.plan import make_plan
 from winboot.powershell.style import Remark, Switches, remarks, switches_of
-from winboot.script import helpers, library_files, render
-from winboot.steps import STEPS
+from winboot.script.plan import make_plan
+from winboot.script.rendering import helpers, library_files, render
+from winboot.script.steps import STEPS
 
 # A function with a value, a switch and a second value.
 GET_ONE: Switches = {"get-one": frozenset({"deep"})}

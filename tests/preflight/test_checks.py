@@ -11,11 +11,11 @@ import pytest
 
 from tests.config.scene import a_spec
 from tests.join.fakes import FakeCluster, a_node
-from winboot.cluster import rights
-from winboot.cluster.base import NodeFacts
-from winboot.errors import ClusterRefused, ClusterUnreachable, PreflightFailed, UsageError
-from winboot.preflight import CHECKS, Finding, Preflight
-from winboot.spec import NodeSpec
+from winboot.base.errors import ClusterRefused, ClusterUnreachable, PreflightFailed, UsageError
+from winboot.config.node_spec import NodeSpec
+from winboot.node.preflight import CHECKS, Finding, Preflight
+from winboot.remote.cluster import rights
+from winboot.remote.cluster.base import NodeFacts
 
 VXLAN = "network: {cni: flannel, mode: vxlan}"
 CALICO = "network: {cni: calico}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from winboot.preflight import CHECKS
+from winboot.node.preflight import CHECKS
 
 PAGE = Path(__file__).parents[2] / "docs" / "preflight.md"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.report.test_report import GONE, a_node, a_report
-from winboot.events import Difference, Problem
-from winboot.report import NodeReport, Report, StepReport
+from winboot.report.events import Difference, Problem
 from winboot.report.page import html
+from winboot.report.results import NodeReport, Report, StepReport
 
 Chromium = Callable[..., str]
 QUIET = [

@@ -9,11 +9,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from winboot.errors import Interrupted, LoginRefused, ScriptFailed, Unreachable
-from winboot.events import Difference, Problem, StepDone, StepState
-from winboot.report import Failure, NodeReport, Report, StepReport, collect
+from winboot.base.errors import Interrupted, LoginRefused, ScriptFailed, Unreachable
 from winboot.report.data import json_lines, junit
+from winboot.report.events import Difference, Problem, StepDone, StepState
 from winboot.report.page import html
+from winboot.report.results import Failure, NodeReport, Report, StepReport, collect
 from winboot.report.table import difference_line, print_report
 
 

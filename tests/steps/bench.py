@@ -17,11 +17,11 @@ from winboot_lab.windows.programs_api import Programs
 from winboot_lab.windows.sockets import World
 
 from tests.steps.builders import a_spec
-from winboot.events import Problem, StepDone, parse
-from winboot.plan import Plan, make_plan
-from winboot.script import render
-from winboot.spec import NodeSpec
-from winboot.steps import STEPS
+from winboot.config.node_spec import NodeSpec
+from winboot.report.events import Problem, StepDone, parse
+from winboot.script.plan import Plan, make_plan
+from winboot.script.rendering import render
+from winboot.script.steps import STEPS
 
 Event = dict[str, Any]
 Release = Literal["2019", "2022", "2025"]

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from winboot_lab.mirror import sha256_of
 
-from winboot.inventory import load_inventory
-from winboot.spec import NodeSpec, resolve
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import NodeSpec, resolve
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"

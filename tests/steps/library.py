@@ -9,7 +9,7 @@ from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import PSCustomObject
 
 from tests.steps.bench import Rig
-from winboot import script
+from winboot.script import rendering as script
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from tests.lab.hands import Hand
 from tests.lab.site import Controller, Inside, Site
 from tests.lab.state import changes, state
 from tests.steps.bench import Rig, Told, part_of
-from winboot.cluster.base import ExpectedNode
-from winboot.steps.kubelet_credentials import BOOTSTRAP_TOKEN
+from winboot.remote.cluster.base import ExpectedNode
+from winboot.script.steps.kubelet_credentials import BOOTSTRAP_TOKEN
 
 FORMER = r"C:\ProgramData\winboot\former"
 KEEPS = rf"{FORMER}\test.jsonl"

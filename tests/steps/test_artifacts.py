@@ -15,7 +15,7 @@ from winboot_lab.windows.programs_api import Exit
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, with_a_mirror
 from tests.steps.library import call
-from winboot.steps.artifacts import ARTIFACTS, _matches
+from winboot.script.steps.artifacts import ARTIFACTS, _matches
 
 
 def artifact(name: str) -> dict:

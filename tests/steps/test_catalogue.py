@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from winboot.problems import problems
-from winboot.script import templates_root
-from winboot.steps import STEPS
-from winboot.steps.page import steps_page, with_table
+from winboot.script.problems import problems
+from winboot.script.rendering import templates_root
+from winboot.script.steps import STEPS
+from winboot.script.steps.page import steps_page, with_table
 
 ROOT = Path(__file__).parents[2]
 NODE_SIDE = [step for step in STEPS if step.side == "node"]
@@ -76,7 +76,7 @@ def test_a_library_file_is_plain_ascii_and_opens_with_what_it_is_for_or_with_wha
 
 
 def test_the_readmes_support_table_names_every_step_and_build() -> None:
-    """Renew it with `python -m winboot.steps readme`."""
+    """Renew it with `python -m winboot.script.steps readme`."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
     assert with_table(readme) == readme

@@ -3,7 +3,7 @@
 from winboot_lab.engine.run import run_script
 
 from tests.steps.bench import Bench
-from winboot.script import helpers
+from winboot.script.rendering import helpers
 
 STEP = "computer-name"
 

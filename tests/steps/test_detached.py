@@ -6,7 +6,7 @@ import pytest
 from winboot_lab.windows.sockets import Listener
 
 from tests.steps.bench import Bench, Told
-from winboot import script
+from winboot.script import rendering as script
 
 GUARD = (
     "@{ node_ip = '10.0.0.21'; server_host = '10.0.0.10'; server_port = 6443; "

@@ -7,7 +7,7 @@ from winboot_lab.windows.failure import Failure
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
-from winboot.steps.directories import DIRECTORIES
+from winboot.script.steps.directories import DIRECTORIES
 
 
 def test_whatever_holds_a_credential_is_private():

@@ -4,7 +4,7 @@ import pytest
 
 from tests.steps.bench import Bench, part_of
 from tests.steps.builders import a_spec
-from winboot.script import render
+from winboot.script.rendering import render
 
 STEP = "dynamic-ports"
 

@@ -14,7 +14,7 @@ from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
 from tests.steps.library import call
 from tests.steps.nodes import Node
-from winboot.spec import NodeSpec
+from winboot.config.node_spec import NodeSpec
 
 SERVICES = ("containerd", "kubelet", "flanneld", "kube-proxy")
 JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"

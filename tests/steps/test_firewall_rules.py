@@ -2,7 +2,7 @@
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
-from winboot.steps.firewall_rules import FIREWALL_RULES
+from winboot.script.steps.firewall_rules import FIREWALL_RULES
 
 
 def test_rules_have_stable_names_of_our_own():

@@ -13,12 +13,12 @@ import pytest
 from tests.steps import bench as benches
 from tests.steps.bench import Bench
 from tests.steps.builders import ROOT, a_spec
-from winboot import script
-from winboot.plan import make_plan
 from winboot.powershell.check import check_script, check_template
-from winboot.script import render, templates_root
-from winboot.steps import STEPS
-from winboot.steps.step import Step
+from winboot.script import rendering as script
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render, templates_root
+from winboot.script.steps import STEPS
+from winboot.script.steps.step import Step
 
 PAGE = (ROOT / "docs" / "how-to-add-a-step.md").read_text(encoding="utf-8")
 BLOCKS = dict(
@@ -60,7 +60,7 @@ def test_the_pages_own_tests_pass(name: str, bench: Bench) -> None:
 
 def test_the_pages_names_are_those_of_its_files() -> None:
     assert VALUE not in STEPS
-    for path in (f"winboot/steps/{VALUE.stem}.py", f"templates/powershell/{VALUE.template}"):
+    for path in (f"winboot/script/steps/{VALUE.stem}.py", f"templates/powershell/{VALUE.template}"):
         assert f"`{path}`" in PAGE
     assert f"`tests/steps/test_{VALUE.stem}.py`" in PAGE
 

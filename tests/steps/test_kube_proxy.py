@@ -12,7 +12,7 @@ from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, a_spec_of
 from tests.steps.nodes import Node
-from winboot.steps.kube_proxy import KUBE_PROXY
+from winboot.script.steps.kube_proxy import KUBE_PROXY
 
 STEP = "kube-proxy"
 KEY = r"SYSTEM\CurrentControlSet\Services\kube-proxy"

@@ -13,10 +13,10 @@ from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, a_spec_of
 from tests.steps.nodes import Node
-from winboot.errors import InvalidInput
-from winboot.join.secrets import own_kubeconfig
-from winboot.secret import Secret
-from winboot.steps.kube_proxy_config import KUBE_PROXY_CONFIG
+from winboot.base.errors import InvalidInput
+from winboot.base.secret import Secret
+from winboot.operations.join.secrets import own_kubeconfig
+from winboot.script.steps.kube_proxy_config import KUBE_PROXY_CONFIG
 
 OWN = {"kube_proxy:": "kube_proxy:\n  kubeconfig: {file: ./kube-proxy.kubeconfig}"}
 WHERE = "win-a1: kube_proxy.kubeconfig"

@@ -7,7 +7,7 @@ from winboot_lab.engine.types import hns, layer
 from winboot_lab.windows.failure import Failure
 
 from tests.steps.nodes import Node
-from winboot import script
+from winboot.script import rendering as script
 
 ROOT = r"C:\ProgramData\containerd\root"
 STORE = rf"{ROOT}\io.containerd.snapshotter.v1.windows\snapshots"

@@ -10,9 +10,9 @@ import pytest
 from winboot_lab.engine.run import run_script
 from winboot_lab.windows.machine import Machine
 
-from winboot import script
-from winboot.events import KNOWN_LATER
-from winboot.hints import HINTS
+from winboot.report.events import KNOWN_LATER
+from winboot.report.hints import HINTS
+from winboot.script import rendering as script
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from winboot_lab.windows.machine import Machine
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
-from winboot import script
-from winboot.steps.log_rotation import LOG_ROTATION
+from winboot.script import rendering as script
+from winboot.script.steps.log_rotation import LOG_ROTATION
 
 LOG = r"C:\var\log\containerd\containerd.log"
 CALL = rf"Invoke-LogRotation -Logs @('{LOG}') -Endless @('{LOG}') -MaxBytes 10 -MaxFiles 2"

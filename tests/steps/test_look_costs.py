@@ -14,7 +14,7 @@ from tests.lab.hands import append, patch_node
 from tests.lab.state import changes, state
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
-from winboot.steps import STEPS
+from winboot.script.steps import STEPS
 
 # The stored script is that of the whole plan, which these tests do not render.
 EVERY = tuple(step.name for step in STEPS if step.side == "node" and step.name != "postboot-task")

@@ -11,9 +11,9 @@ import pytest
 from tests.lab.hands import delete_node, patch_node, taints
 from tests.lab.site import Site, only
 from tests.steps.nodes import Node
-from winboot.report import StepReport
-from winboot.steps import STEPS
-from winboot.steps.node_labels import NODE_LABELS
+from winboot.report.results import StepReport
+from winboot.script.steps import STEPS
+from winboot.script.steps.node_labels import NODE_LABELS
 
 STEP = "node-labels"
 NOTE = "winboot.io/owned"

@@ -9,7 +9,7 @@ from winboot_lab.windows.snapshot import diff
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
-from winboot.hints import HINTS, hint_for
+from winboot.report.hints import HINTS, hint_for
 
 
 def test_a_machine_that_fits_passes(bench: Bench):

@@ -14,7 +14,7 @@ from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
-from winboot.steps.operator_network import OPERATOR_NETWORK
+from winboot.script.steps.operator_network import OPERATOR_NETWORK
 
 STEP = "operator-network"
 CONFLIST = r"C:\etc\cni\net.d\10-calico.conflist"

@@ -16,7 +16,7 @@ from tests.steps.bench import Bench, Release
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
 from tests.steps.test_fallen_services import journal
-from winboot.hints import HINTS
+from winboot.report.hints import HINTS
 
 STEP = "pod-network"
 SUBNET_ENV = r"C:\run\flannel\subnet.env"

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.steps.builders import ROOT, a_spec_of
-from winboot.errors import InvalidInput
-from winboot.plan import make_plan
+from winboot.base.errors import InvalidInput
+from winboot.config.node_spec import NodeSpec
 from winboot.powershell.check import check_script, check_template
-from winboot.script import render, templates_root
-from winboot.spec import NodeSpec
-from winboot.steps import STEPS
+from winboot.script.plan import make_plan
+from winboot.script.rendering import render, templates_root
+from winboot.script.steps import STEPS
 
 PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
 RELEASES = ("2019", "2022", "2025")

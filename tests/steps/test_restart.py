@@ -12,7 +12,7 @@ from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.programs_api import Exit, Programs
 from winboot_lab.windows.sockets import World
 
-from winboot import script
+from winboot.script import rendering as script
 
 
 def a_machine() -> Machine:

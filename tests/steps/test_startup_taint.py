@@ -7,8 +7,8 @@ from typing import Any
 from tests.lab.hands import CLIENT, delete, delete_node, patch_node, stop, taints, wait
 from tests.lab.site import Site, only
 from tests.steps.nodes import Node
-from winboot.report import StepReport
-from winboot.steps import STEPS
+from winboot.report.results import StepReport
+from winboot.script.steps import STEPS
 
 STEP = "startup-taint"
 TAINT = {"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"}

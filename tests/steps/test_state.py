@@ -10,7 +10,7 @@ from winboot_lab.windows.acl import WRITE, Acl, Rule
 from winboot_lab.windows.primitives.access import show_acl
 
 from tests.steps.bench import Bench
-from winboot import script
+from winboot.script import rendering as script
 
 STEP = "dynamic-ports"
 FOLDER = r"C:\ProgramData\winboot"

@@ -7,10 +7,10 @@ import pytest
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, a_spec_of
-from winboot.compat import load
-from winboot.compat.platform import BUILDS
-from winboot.spec import NodeSpec, RegistryFix
-from winboot.steps.system_settings import SYSTEM_SETTINGS
+from winboot.config.compat import load
+from winboot.config.compat.platform import BUILDS
+from winboot.config.node_spec import NodeSpec, RegistryFix
+from winboot.script.steps.system_settings import SYSTEM_SETTINGS
 
 
 def settings(**windows: str) -> dict[str, dict]:

@@ -8,7 +8,7 @@ from winboot_lab.cluster.authority import Authority
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
-from winboot.steps.trust_roots import TRUST_ROOTS
+from winboot.script.steps.trust_roots import TRUST_ROOTS
 
 ROOTS = {"update_hold: false": "update_hold: false\n  trust_roots: [{file: ./ca.crt}]"}
 

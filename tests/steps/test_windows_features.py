@@ -2,8 +2,8 @@
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
-from winboot.hints import hint_for
-from winboot.steps.windows_features import WINDOWS_FEATURES
+from winboot.report.hints import hint_for
+from winboot.script.steps.windows_features import WINDOWS_FEATURES
 
 
 def test_features_are_asked_for_by_the_names_of_dism():

@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 from lab_wsman.stage import PASSWORD, USER, node, says
 
-from winboot.errors import Busy, ConnectionLost, InvalidInput, Unreachable, UsageError
-from winboot.inventory import Connection, Tls
-from winboot.profile import Reference
-from winboot.profile.reference import LoginReference
-from winboot.retry import again
-from winboot.transport.connect import connect
+from winboot.base.errors import Busy, ConnectionLost, InvalidInput, Unreachable, UsageError
+from winboot.base.retry import again
+from winboot.config.inventory import Connection, Tls
+from winboot.config.profile import Reference
+from winboot.config.profile.reference import LoginReference
+from winboot.remote.transport.connect import connect
 
 
 def connection(machine, **changes) -> Connection:

@@ -12,8 +12,8 @@ import pytest
 from lab_wsman.stage import BASIC, NTLM, PASSWORD, Actor, node, says, transport
 from winboot_lab.wsman.executor import Ended, ErrorRecord, Information, Position, SecureText
 
-from winboot.errors import ScriptFailed
-from winboot.secret import Secret
+from winboot.base.errors import ScriptFailed
+from winboot.base.secret import Secret
 
 NASTY = "quotes ' \" ` ‘’ “” „ · ünïcödé · 漢字 · 🎉 · \t \r\n \x00 \x1b · _x0041_ · <&> ]]> · $(x) · \ufeff"
 

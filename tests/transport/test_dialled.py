@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from winboot.inventory import Connection
-from winboot.transport.dialled import dialled_addresses
+from winboot.config.inventory import Connection
+from winboot.remote.transport.dialled import dialled_addresses
 
 
 @pytest.mark.parametrize(

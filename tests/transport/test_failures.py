@@ -31,7 +31,7 @@ from pypsrp.serializer import Serializer
 from pypsrp.wsman import SelectorSet
 from spnego.exceptions import FeatureMissingError, SpnegoError
 
-from winboot.errors import (
+from winboot.base.errors import (
     AccessDenied,
     Busy,
     CertificateNotTrusted,
@@ -43,11 +43,11 @@ from winboot.errors import (
     UsageError,
     WinbootError,
 )
-from winboot.secret import Secret
-from winboot.transport.base import Endpoint
-from winboot.transport.failures import LIBRARY_ERRORS, translate
-from winboot.transport.psrp import _last_error, _value
-from winboot.transport.wire import Connection
+from winboot.base.secret import Secret
+from winboot.remote.transport.base import Endpoint
+from winboot.remote.transport.failures import LIBRARY_ERRORS, translate
+from winboot.remote.transport.psrp import _last_error, _value
+from winboot.remote.transport.wire import Connection
 
 # Command-line tools and plug-ins for other programs, which importing would run or need.
 _NOT_OURS = (

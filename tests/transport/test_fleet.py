@@ -11,7 +11,7 @@ from lab_wsman.stage import FAST, MODES, Actor, says, settings, transport
 from winboot_lab.wsman.executor import Ended
 from winboot_lab.wsman.faults import Drop, Silence
 
-from winboot.errors import Busy, TransportError, Unreachable
+from winboot.base.errors import Busy, TransportError, Unreachable
 
 QUICK = dataclasses.replace(FAST, connect=2, operation=1, read=2, open=1, resume=4)
 

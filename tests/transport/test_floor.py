@@ -17,7 +17,7 @@ from lab_wsman.stage import (
 )
 from winboot_lab.wsman.executor import Ended
 
-from winboot.secret import Secret
+from winboot.base.secret import Secret
 
 OPEN = ["Create", "Receive", "Receive"]
 RUN = ["Command", "Receive"]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from winboot.errors import ProtocolError, TransportError
-from winboot.secret import Secret
-from winboot.transport.base import Endpoint, Timeouts
-from winboot.transport.psrp import PsrpTransport
+from winboot.base.errors import ProtocolError, TransportError
+from winboot.base.secret import Secret
+from winboot.remote.transport.base import Endpoint, Timeouts
+from winboot.remote.transport.psrp import PsrpTransport
 
 QUICK = Timeouts(connect=2, operation=1, read=2, open=0, resume=0, close=1)
 

@@ -20,10 +20,10 @@ from winboot_lab.wsman.farm import Farm
 
 from tests.transport.kdc import REALM, Kdc, needs_kdc, realm
 from tests.transport.sshd import CuttingRelay
-from winboot.errors import LoginRefused, Unreachable
-from winboot.secret import Secret
-from winboot.transport.base import Auth, Endpoint, Tls
-from winboot.transport.psrp import PsrpTransport
+from winboot.base.errors import LoginRefused, Unreachable
+from winboot.base.secret import Secret
+from winboot.remote.transport.base import Auth, Endpoint, Tls
+from winboot.remote.transport.psrp import PsrpTransport
 
 pytestmark = needs_kdc
 OPERATOR = f"operator@{REALM}"

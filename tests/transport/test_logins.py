@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from winboot.errors import LoginRefused, Unreachable
-from winboot.inventory import Connection
-from winboot.profile.reference import LoginReference
-from winboot.transport.logins import MOST_AT_ONCE, Logins, domain_account
+from winboot.base.errors import LoginRefused, Unreachable
+from winboot.config.inventory import Connection
+from winboot.config.profile.reference import LoginReference
+from winboot.remote.transport.logins import MOST_AT_ONCE, Logins, domain_account
 
 
 class Machine:

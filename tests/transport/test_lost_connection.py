@@ -10,8 +10,8 @@ from lab_wsman.stage import FAST, NEGOTIATE, NTLM, NTLM_CA, Actor, node, says, t
 from winboot_lab.wsman.executor import Ended, SecureText
 from winboot_lab.wsman.faults import Answer, Delay, Drop, Fault, Half, Silence, Trickle
 
-from winboot.errors import Busy, ConnectionLost, Unreachable
-from winboot.secret import Secret
+from winboot.base.errors import Busy, ConnectionLost, Unreachable
+from winboot.base.secret import Secret
 
 LINES = [f"line {number}" for number in range(5)]
 CUTS = {"before": Drop(), "after": Drop(handled=True), "in the answer": Half()}

@@ -27,7 +27,7 @@ from winboot_lab.wsman.executor import Ended, ErrorRecord
 from winboot_lab.wsman.farm import Farm
 from winboot_lab.wsman.faults import Answer, Unsealed
 
-from winboot.errors import (
+from winboot.base.errors import (
     AccessDenied,
     CertificateNotTrusted,
     LoginRefused,
@@ -37,9 +37,9 @@ from winboot.errors import (
     Unreachable,
     UsageError,
 )
-from winboot.secret import Secret
-from winboot.transport import base
-from winboot.transport.psrp import PsrpTransport
+from winboot.base.secret import Secret
+from winboot.remote.transport import base
+from winboot.remote.transport.psrp import PsrpTransport
 
 ONCE = dataclasses.replace(FAST, open=0)
 

@@ -26,14 +26,14 @@ from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.programs_api import Programs
 from winboot_lab.windows.sockets import World
 
-from winboot.errors import ScriptFailed, WinbootError
-from winboot.inventory import Connection
-from winboot.profile.reference import LoginReference
-from winboot.secret import Secret
-from winboot.transport.base import Transport
-from winboot.transport.connect import connect
-from winboot.transport.console import ARGUMENTS, command_line
-from winboot.transport.local import PROGRAM_VARIABLE
+from winboot.base.errors import ScriptFailed, WinbootError
+from winboot.base.secret import Secret
+from winboot.config.inventory import Connection
+from winboot.config.profile.reference import LoginReference
+from winboot.remote.transport.base import Transport
+from winboot.remote.transport.connect import connect
+from winboot.remote.transport.console import ARGUMENTS, command_line
+from winboot.remote.transport.local import PROGRAM_VARIABLE
 
 PASSWORD = "correct horse"
 NASTY = "quotes ' \" ` ‘’ “” „ · ünïcödé · 漢字 · 🎉 · \t \r\n \x1b · _x0041_ · <&> ]]> · $(x) · \ufeff"
@@ -268,7 +268,7 @@ def test_the_command_line_means_the_same_to_every_default_shell() -> None:
 
 def test_noise_is_passed_on_and_never_taken_for_output(machine: Machine) -> None:
     """A banner of sshd, a greeting of the profile, half a frame."""
-    from winboot.transport.console import Conversation
+    from winboot.remote.transport.console import Conversation
 
     class Noisy:
         def __init__(self) -> None:

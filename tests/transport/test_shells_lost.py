@@ -16,11 +16,11 @@ from winboot_lab.windows.machine import Machine
 
 from tests.transport.sshd import CuttingRelay
 from tests.transport.test_shells import PASSWORD, Way, eventually, machine, running, ssh_connection, way
-from winboot.errors import Busy, ConnectionLost, ProtocolError, Unreachable
-from winboot.inventory import Connection
-from winboot.transport.base import Transport
-from winboot.transport.connect import connect
-from winboot.transport.local import PROGRAM_VARIABLE
+from winboot.base.errors import Busy, ConnectionLost, ProtocolError, Unreachable
+from winboot.config.inventory import Connection
+from winboot.remote.transport.base import Transport
+from winboot.remote.transport.connect import connect
+from winboot.remote.transport.local import PROGRAM_VARIABLE
 
 __all__ = ["machine", "way"]  # fixtures
 

@@ -10,10 +10,10 @@ import pytest
 from lab_wsman.stage import PASSWORD, USER, node, says
 from winboot_lab.wsman.farm import Farm
 
-from winboot.errors import CertificateNotTrusted, Unreachable, UsageError
-from winboot.inventory import Connection
-from winboot.transport.connect import connect
-from winboot.transport.tunnel import Tunnel
+from winboot.base.errors import CertificateNotTrusted, Unreachable, UsageError
+from winboot.config.inventory import Connection
+from winboot.remote.transport.connect import connect
+from winboot.remote.transport.tunnel import Tunnel
 
 RELAY = """
 import socket, sys, threading

@@ -6,10 +6,10 @@ import typer
 from typer.exceptions import TyperException
 
 from winboot import __version__
+from winboot.base.errors import WinbootError
 from winboot.cli import commands
 from winboot.cli.exits import EXIT_INTERRUPTED, EXIT_USAGE
 from winboot.cli.failure import explain_bug, explain_error, explain_usage
-from winboot.errors import WinbootError
 
 app = typer.Typer(
     name="winboot",

@@ -14,10 +14,10 @@ from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm
 
 if TYPE_CHECKING:
-    from winboot.inventory import Machine
+    from winboot.config.inventory import Machine
+    from winboot.config.node_spec import NodeSpec
+    from winboot.config.source import Complaint
     from winboot.powershell.check import Finding
-    from winboot.source import Complaint
-    from winboot.spec import NodeSpec
 
 EXIT_INVALID = 64
 
@@ -30,7 +30,7 @@ def check(
     output: OutputForm = Output.table,
 ) -> None:
     """Check inventories and profiles, and the scripts they make: each complaint has its place and what was expected."""
-    from winboot.errors import UsageError
+    from winboot.base.errors import UsageError
 
     if output is Output.junit:
         raise UsageError("check has no JUnit output", hint="Use --output json: a line for each complaint.")
@@ -45,9 +45,9 @@ def check(
 
 
 def _complaints(file: Path) -> list[Complaint]:
-    from winboot.cloud.settings import provider_of
-    from winboot.inventory import check_inventory
-    from winboot.profile import check_profile
+    from winboot.config.inventory import check_inventory
+    from winboot.config.profile import check_profile
+    from winboot.remote.cloud.settings import provider_of
 
     if provider_of(file) is not None:
         return _cloud_complaints(file)
@@ -61,9 +61,9 @@ def _complaints(file: Path) -> list[Complaint]:
 
 def _cloud_complaints(file: Path) -> list[Complaint]:
     """What is wrong with the file itself: the machines are the cloud's, and nothing is contacted."""
-    from winboot.cloud.pool import Pool
-    from winboot.errors import InvalidInput
-    from winboot.source import Complaint
+    from winboot.base.errors import InvalidInput
+    from winboot.config.source import Complaint
+    from winboot.remote.cloud.pool import Pool
 
     try:
         Pool.read(file)
@@ -74,9 +74,9 @@ def _cloud_complaints(file: Path) -> list[Complaint]:
 
 def is_inventory(file: Path) -> bool:
     """An inventory has groups and a profile has none; a file that is neither is judged by what it is called."""
-    from winboot.errors import InvalidInput
-    from winboot.profile import Profile
-    from winboot.source import read
+    from winboot.base.errors import InvalidInput
+    from winboot.config.profile import Profile
+    from winboot.config.source import read
 
     try:
         keys = set(read(file).entries)
@@ -91,9 +91,9 @@ def _rendered_complaints(file: Path) -> list[Complaint]:
     Hosts that share profile and Windows version differ in names and addresses alone, which cannot leave their quotes:
     one of them stands for all.
     """
-    from winboot.errors import InvalidInput
-    from winboot.inventory import load_inventory
-    from winboot.spec import resolve
+    from winboot.base.errors import InvalidInput
+    from winboot.config.inventory import load_inventory
+    from winboot.config.node_spec import resolve
 
     found: list[Complaint] = []
     seen: set[tuple[int, str]] = set()
@@ -119,7 +119,7 @@ def _rendered_complaints(file: Path) -> list[Complaint]:
 
 def _placed(profile: Path, problem: str) -> Complaint:
     """A problem that begins with the key it is about (`cluster.ca: …`), at the place of that key in the profile."""
-    from winboot.source import Complaint, locate, read
+    from winboot.config.source import Complaint, locate, read
 
     key, colon, rest = problem.partition(": ")
     path = key.partition("[")[0].split(".") if colon else []
@@ -128,7 +128,7 @@ def _placed(profile: Path, problem: str) -> Complaint:
 
 def _hash_complaints(profile: Path, specs: Sequence[NodeSpec]) -> Iterator[Complaint]:
     """Downloads without a hash, which join refuses, and hashes of downloads that no node makes."""
-    from winboot.source import Complaint, Table, locate, nearest, read
+    from winboot.config.source import Complaint, Table, locate, nearest, read
 
     artifacts = [artifact for spec in specs for artifact in spec.artifacts]
     top = read(profile)
@@ -152,10 +152,10 @@ def _hash_complaints(profile: Path, specs: Sequence[NodeSpec]) -> Iterator[Compl
 
 def _kubeconfig_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:
     """A kubeconfig that is missing, or has no such context. It is not needed to render, so a missing one is a warning."""
+    from winboot.base.errors import InvalidInput
     from winboot.cli.init import read_kubeconfig
-    from winboot.errors import InvalidInput
-    from winboot.model import is_file
-    from winboot.source import Complaint, locate, read
+    from winboot.config.model import is_file
+    from winboot.config.source import Complaint, locate, read
 
     reference = spec.cluster.kubeconfig
     if reference is None or reference.file is None:
@@ -175,7 +175,7 @@ def _kubeconfig_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]
 
 def _own_step_complaints(machines: Iterable[Machine]) -> Iterator[Complaint]:
     """What the strict check has against the files of users' own steps, in those files."""
-    from winboot.source import Complaint, Place
+    from winboot.config.source import Complaint, Place
 
     paths = {path for machine in machines for step in machine.profile.steps for path in step.files.values()}
     for path in sorted(paths):
@@ -187,7 +187,7 @@ def _own_step_complaints(machines: Iterable[Machine]) -> Iterator[Complaint]:
 def silent_values(path: Path) -> tuple[Finding, ...]:
     """Where a step of the user's own takes a function without output (the library's too) for a text."""
     from winboot.powershell.check import check_script
-    from winboot.script import library_files
+    from winboot.script.rendering import library_files
 
     library = "\n".join(library_files().values()) + "\n"
     above = library.count("\n")
@@ -199,9 +199,9 @@ def silent_values(path: Path) -> tuple[Finding, ...]:
 
 def _script_complaints(specs: Sequence[NodeSpec]) -> list[Complaint]:
     """The strict check of every kind of script the inventory makes: users' own steps go through it like ours."""
-    from winboot.fleet import Options, prepare
+    from winboot.config.source import Complaint
+    from winboot.node.fleet import Options, prepare
     from winboot.powershell.check import check_script
-    from winboot.source import Complaint
 
     seen: dict[str, Complaint] = {}
     for task in prepare(specs, Options()):

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from winboot.base.errors import UsageError
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
-from winboot.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from winboot.cloud_check import Sight
-    from winboot.cluster.base import Cluster
-    from winboot.spec import NodeSpec
+    from winboot.config.node_spec import NodeSpec
+    from winboot.node.cloud_check import Sight
+    from winboot.remote.cluster.base import Cluster
 
 PartName = TypeVar("PartName", bound=str)
 
@@ -55,7 +55,7 @@ def check(
 
     Node name, provider id, metadata route, source/destination check or IP forwarding, pod route, clock.
     """
-    from winboot.cloud_check import findings
+    from winboot.node.cloud_check import findings
 
     found = findings(_look(_named(node, inventory)))
     if output is CheckOutput.json:
@@ -93,7 +93,7 @@ def policy(
     if name is CloudName.aws:
         typer.echo(json.dumps(_aws_policy(cluster, queue, part or []), indent=2))
         return
-    from winboot.cloud.azure_policy import PARTS, role
+    from winboot.remote.cloud.azure_policy import PARTS, role
 
     typer.echo(role(scope, _parts(part or [], PARTS)), nl=False)
 
@@ -126,7 +126,7 @@ def demo() -> None:
 
 
 def _aws_policy(cluster: str, queue: str, parts: list[str]) -> dict[str, Any]:
-    from winboot.cloud.aws_policy import PARTS, policy
+    from winboot.remote.cloud.aws_policy import PARTS, policy
 
     if not cluster:
         raise UsageError(
@@ -156,9 +156,9 @@ def _named(node: str, inventory: InventoryFile) -> NodeSpec:
 def _look(spec: NodeSpec) -> Sight:
     """See the node from all sides; what the cluster or the machine does not answer is an error, not a finding."""
     from winboot.cli.targets import Clusters, open_transport, stopping
-    from winboot.cloud import metadata
-    from winboot.cloud.lookup import machine_of
-    from winboot.cloud_check import Sight
+    from winboot.node.cloud_check import Sight
+    from winboot.remote.cloud import metadata
+    from winboot.remote.cloud.lookup import machine_of
 
     with stopping() as stop, closing(Clusters(stop.wait)) as clusters:
         cluster = clusters(spec)

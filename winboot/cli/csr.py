@@ -15,11 +15,11 @@ from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output,
 
 if TYPE_CHECKING:
     from winboot.cli.targets import Clusters
-    from winboot.cluster.base import Cluster, Verdict
-    from winboot.cluster.requests import Request
-    from winboot.roster import Roster
-    from winboot.run import Stop
-    from winboot.spec import NodeSpec
+    from winboot.config.node_spec import NodeSpec
+    from winboot.node.roster import Roster
+    from winboot.node.run import Stop
+    from winboot.remote.cluster.base import Cluster, Verdict
+    from winboot.remote.cluster.requests import Request
 
 
 class Action(StrEnum):
@@ -50,8 +50,8 @@ def csr(
     Only what the inventory's machines may have is approved; everything else is reported and left. Client certificates are
     approved by the cluster's own controller-manager. Exits 1 when a request of these machines was refused.
     """
+    from winboot.base.errors import UsageError
     from winboot.cli.targets import Clusters, load_targets, stopping
-    from winboot.errors import UsageError
 
     if output is Output.junit:
         raise UsageError("csr has no JUnit output", hint="Use --output json: a line for each request.")
@@ -70,8 +70,8 @@ def csr(
 
 def _desks(specs: Sequence[NodeSpec], clusters: Clusters, output: Output) -> list[Desk]:
     """One desk for each cluster of these machines."""
-    from winboot.errors import UsageError
-    from winboot.roster import Roster
+    from winboot.base.errors import UsageError
+    from winboot.node.roster import Roster
 
     by_cluster: dict[int, tuple[Cluster, list[NodeSpec]]] = {}
     for spec in specs:
@@ -89,7 +89,7 @@ def _watch(desks: Sequence[Desk], stop: Stop, every: float, duration: float) -> 
     """Settle again and again. A cluster that cannot be asked is said once, and asked again."""
     import time
 
-    from winboot.errors import ClusterUnreachable
+    from winboot.base.errors import ClusterUnreachable
 
     end = time.monotonic() + duration if duration else None
     while True:

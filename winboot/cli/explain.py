@@ -14,8 +14,8 @@ def explain(
     name: Annotated[str, typer.Argument(help="What to explain; `explain network` alone compares them.")] = "",
 ) -> None:
     """Explain a name: what it is, what it does on Windows, since when, what to write or to do instead."""
-    from winboot.compat.explain import KINDS
-    from winboot.errors import UsageError
+    from winboot.base.errors import UsageError
+    from winboot.config.compat.explain import KINDS
 
     if kind == "network":
         typer.echo(_network(name))
@@ -29,18 +29,18 @@ def explain(
             hint=f"For example: winboot explain {kind} {_EXAMPLES.get(kind, 'NAME')}",
         )
     if kind == "problem":
-        from winboot.problems import explain_problem
+        from winboot.script.problems import explain_problem
 
         typer.echo(explain_problem(name))
         return
-    from winboot.compat.explain import explain as text
-    from winboot.compat.facts import load
+    from winboot.config.compat.explain import explain as text
+    from winboot.config.compat.facts import load
 
     typer.echo(text(load(), kind, name))
 
 
 def _is_problem(name: str) -> bool:
-    from winboot.problems import failures, problems
+    from winboot.script.problems import failures, problems
 
     names = [one.id for one in problems()] + [one.__name__ for one in failures()]
     return name.lower() in (one.lower() for one in names)
@@ -58,8 +58,8 @@ _EXAMPLES = {
 
 def _network(name: str) -> str:
     """One solution, one of Windows' kinds of network, or both compared."""
-    from winboot import networks
-    from winboot.networks.kinds import kind_named, kinds_text
+    from winboot.config import networks
+    from winboot.config.networks.kinds import kind_named, kinds_text
 
     if not name:
         return f"{kinds_text()}\n\nThe solutions winboot knows (winboot explain network NAME):\n\n{networks.comparison()}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winboot.fleet import PreparedNode
+from winboot.node.fleet import PreparedNode
 
 
 def explanation(prepared: PreparedNode) -> str:

@@ -11,8 +11,8 @@ import typer
 from typer.exceptions import TyperException
 
 from winboot import __version__
+from winboot.base.errors import InvalidInput, WinbootError
 from winboot.cli.colour import say
-from winboot.errors import InvalidInput, WinbootError
 
 
 def explain_error(error: WinbootError) -> None:

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import typer
 
 if TYPE_CHECKING:
-    from winboot.inventory import Inventory
-    from winboot.profile import Profile
-    from winboot.spec import Artifact
+    from winboot.config.inventory import Inventory
+    from winboot.config.node_spec import Artifact
+    from winboot.config.profile import Profile
 
 HASHES = ("artifacts", "sha256")
 
@@ -38,7 +38,7 @@ def fill(inventory: Path, *, renew: bool) -> Filled:
     Raises InvalidInput with every complaint about the files, ClusterError where the CA cannot be had, Unreachable and
     HashMismatch where an artifact is not to be had or not what its publisher says.
     """
-    from winboot.inventory import load_inventory
+    from winboot.config.inventory import load_inventory
 
     filled = Filled()
     for file, profile in _profiles(load_inventory(inventory)):
@@ -66,7 +66,7 @@ def _fill_ca(file: Path, profile: Profile, filled: Filled) -> None:
     target.write_text(pem, encoding="ascii", newline="\n")
     filled.say(target, "the CA of the cluster")
     if named is None:
-        from winboot.edit import put_reference
+        from winboot.config.edit import put_reference
 
         relative = os.path.relpath(target, file.parent)
         text = put_reference(file.read_text(encoding="utf-8"), ("cluster",), "ca", f"./{relative}")
@@ -76,10 +76,10 @@ def _fill_ca(file: Path, profile: Profile, filled: Filled) -> None:
 
 def _find_ca(profile: Profile) -> str:
     """By its hash from the cluster itself, or from the kubeconfig, which contains it already."""
-    from winboot.cluster.discovery import fetch_ca
-    from winboot.cluster.kubeconfig import Kubeconfig
-    from winboot.errors import InvalidInput
-    from winboot.spec.authority import check_ca_hash
+    from winboot.base.errors import InvalidInput
+    from winboot.config.node_spec.authority import check_ca_hash
+    from winboot.remote.cluster.discovery import fetch_ca
+    from winboot.remote.cluster.kubeconfig import Kubeconfig
 
     cluster = profile.cluster
     if cluster.kubeconfig is not None and cluster.kubeconfig.file is not None:
@@ -101,9 +101,9 @@ def _free_name(profile: Path) -> Path:
 
 
 def _fill_hashes(inventory: Inventory, filled: Filled, *, renew: bool) -> None:
-    from winboot import hashes
-    from winboot.profile import facts_of
-    from winboot.spec import resolve
+    from winboot.config import hashes
+    from winboot.config.node_spec import resolve
+    from winboot.config.profile import facts_of
 
     fetched: dict[str, dict[str, str]] = {}
     found: dict[Path, dict[str, str]] = {}
@@ -138,7 +138,7 @@ def _is_incomplete(artifact: Artifact) -> bool:
 
 
 def _hold_against_pin(artifact: Artifact, fetched: dict[str, str]) -> None:
-    from winboot.hashes import HashMismatch
+    from winboot.config.hashes import HashMismatch
 
     if artifact.sha256 not in (None, fetched[artifact.file]):
         raise HashMismatch(
@@ -148,8 +148,8 @@ def _hold_against_pin(artifact: Artifact, fetched: dict[str, str]) -> None:
 
 
 def _write_hashes(file: Path, values: dict[str, str], filled: Filled) -> None:
-    from winboot.edit import put
-    from winboot.source import Scalar, Table, read
+    from winboot.config.edit import put
+    from winboot.config.source import Scalar, Table, read
 
     node = read(file)
     for key in HASHES:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from winboot.base.errors import UsageError
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Workers
-from winboot.errors import UsageError
 
 if TYPE_CHECKING:
-    from winboot.cloud.base import HookQueue
-    from winboot.cloud.pool import Pool
-    from winboot.hook import Worker
-    from winboot.hook.metrics import Log
-    from winboot.hook.work import NodeWork
-    from winboot.join import RunContext
+    from winboot.operations.hook import Worker
+    from winboot.operations.hook.metrics import Log
+    from winboot.operations.hook.work import NodeWork
+    from winboot.operations.join import RunContext
+    from winboot.remote.cloud.base import HookQueue
+    from winboot.remote.cloud.pool import Pool
 
 hook = typer.Typer(no_args_is_help=True, help="Join machines that a group starts, drain those that it ends.")
 
@@ -72,12 +72,12 @@ def serve(
     Each is answered with CONTINUE, or with ABANDON and a reason in the log. SIGTERM finishes what is held.
     """
     from winboot.cli.targets import run_context
-    from winboot.cloud.pool import Pool
-    from winboot.cluster.claims import Claimant
-    from winboot.hook import Settings, Worker
-    from winboot.hook.metrics import Log, MetricsServer
-    from winboot.hook.work import NodeWork
-    from winboot.join import Options
+    from winboot.operations.hook import Settings, Worker
+    from winboot.operations.hook.metrics import Log, MetricsServer
+    from winboot.operations.hook.work import NodeWork
+    from winboot.operations.join import Options
+    from winboot.remote.cloud.pool import Pool
+    from winboot.remote.cluster.claims import Claimant
 
     pool, log = Pool.read(_cloud_file(inventory, queue)), Log()
     with run_context([], _Quiet(), in_cluster=True) as (context, _):
@@ -113,7 +113,7 @@ def _queue(pool: Pool, url: str, work: NodeWork, context: RunContext, log: Log, 
     if pool.name == "aws":
         queue: HookQueue = cast("Any", pool.provider).hooks(url)
         return queue
-    from winboot.hook.azure_queue import AzureQueue
+    from winboot.operations.hook.azure_queue import AzureQueue
 
     return AzureQueue(cast("Any", pool.provider), work, context.connect, context.stop.wait, log, every=every)
 
@@ -127,14 +127,14 @@ def _finishing(context: RunContext) -> RunContext:
     """The context of the machines' work: SIGTERM ends the loop, and what is held is finished."""
     from dataclasses import replace
 
-    from winboot.run import Stop
+    from winboot.node.run import Stop
 
     return replace(context, stop=Stop())
 
 
 def _cloud_file(inventory: Path, queue: str) -> Path:
     """The inventory, where it and the queue fit each other."""
-    from winboot.hook_manifest import hooked_cloud
+    from winboot.operations.hook_manifest import hooked_cloud
 
     if not inventory.exists():
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from winboot import networks
+from winboot.config import networks
 
 NETWORKS = networks.written_forms()
 
@@ -78,7 +78,7 @@ def init(
     """Write profile.yaml, inventory.yaml and ca.crt; what is not given as an option is asked for. Where they exist,
     fill in what they miss (the CA, hashes of downloads) and leave the rest as it is.
     """
-    from winboot.errors import UsageError
+    from winboot.base.errors import UsageError
 
     targets = [folder / name for name in ("profile.yaml", "inventory.yaml", "ca.crt")]
     there = [str(path) for path in targets if path.exists()]
@@ -132,8 +132,8 @@ def init(
 
 def _refuse_wrong(texts: Mapping[str, str]) -> None:
     """What init writes, `check` accepts: the files are read in a folder of their own before any is put in its place."""
-    from winboot.errors import InvalidInput
-    from winboot.inventory import check_inventory
+    from winboot.base.errors import InvalidInput
+    from winboot.config.inventory import check_inventory
 
     with tempfile.TemporaryDirectory() as folder:
         for name, text in texts.items():
@@ -172,7 +172,7 @@ def _complete(inventory: Path, *, renew: bool) -> None:
 
 def _ask(what: str, default: str) -> str:
     """Ask on a terminal; elsewhere a missing answer is wrong use."""
-    from winboot.errors import UsageError
+    from winboot.base.errors import UsageError
 
     if not sys.stdin.isatty():
         if default:
@@ -185,7 +185,7 @@ def _ask(what: str, default: str) -> str:
 
 def read_kubeconfig(path: Path, context: str | None) -> Found:
     """Server and CA of a context. Raises InvalidInput where the file does not say them."""
-    from winboot.cluster.kubeconfig import Kubeconfig
+    from winboot.remote.cluster.kubeconfig import Kubeconfig
 
     read = Kubeconfig.from_file(path)
     name = read.context(context)
@@ -194,8 +194,8 @@ def read_kubeconfig(path: Path, context: str | None) -> Found:
 
 def _detect(kubeconfig: Path, context: str) -> dict[str, str]:
     """What the cluster itself says, when it answers: its version, its network and the CIDR of its pods."""
-    from winboot.cluster import connect
-    from winboot.errors import ClusterError
+    from winboot.base.errors import ClusterError
+    from winboot.remote.cluster import connect
 
     try:
         with connect(kubeconfig, context=context) as cluster:
@@ -280,7 +280,7 @@ def _inventory_lines(groups: Mapping[str, list[str]], user: str, password_env: s
 
 
 def _host(text: str) -> tuple[str, str, str]:
-    from winboot.errors import UsageError
+    from winboot.base.errors import UsageError
 
     name, equals, rest = text.partition("=")
     address, comma, release = rest.rpartition(",")

@@ -12,9 +12,9 @@ import typer
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
 
 if TYPE_CHECKING:
-    from winboot.cloud.composing import Member
-    from winboot.cloud.pool import Pool
-    from winboot.inventory import Inventory
+    from winboot.config.inventory import Inventory
+    from winboot.remote.cloud.composing import Member
+    from winboot.remote.cloud.pool import Pool
 
 
 def inventory(
@@ -32,8 +32,8 @@ def inventory(
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask the cloud, whatever is cached.")] = False,
 ) -> None:
     """Show the machines of an inventory. For `*.aws.yaml` and `*.azure.yaml` the cloud is asked; nothing is changed."""
-    from winboot.cloud.settings import provider_of
-    from winboot.errors import UsageError
+    from winboot.base.errors import UsageError
+    from winboot.remote.cloud.settings import provider_of
 
     if sum((graph, list_, freeze is not None)) > 1:
         raise UsageError("--graph, --list and --freeze are three answers", hint="Choose one.")
@@ -46,8 +46,8 @@ def inventory(
 
 
 def _static(file: Path, *, list_: bool, freeze: Path | None) -> None:
-    from winboot.errors import UsageError
-    from winboot.inventory import load_inventory
+    from winboot.base.errors import UsageError
+    from winboot.config.inventory import load_inventory
 
     if freeze is not None:
         raise UsageError(f"{file} is static already", hint="--freeze is for *.aws.yaml and *.azure.yaml.")
@@ -56,7 +56,7 @@ def _static(file: Path, *, list_: bool, freeze: Path | None) -> None:
 
 
 def _cloud(file: Path, *, list_: bool, freeze: Path | None, refresh: bool) -> None:
-    from winboot.cloud.pool import Pool, ansible_list, group_members
+    from winboot.remote.cloud.pool import Pool, ansible_list, group_members
 
     pool = Pool.read(file)
     members = pool.members(pool.hosts(refresh=refresh, warn=_warn), _warn)
@@ -70,9 +70,9 @@ def _cloud(file: Path, *, list_: bool, freeze: Path | None, refresh: bool) -> No
 
 
 def _freeze(pool: Pool, members: Sequence[Member], target: Path) -> None:
-    from winboot.cloud.pool import frozen_text
-    from winboot.cloud.settings import provider_of
-    from winboot.errors import UsageError
+    from winboot.base.errors import UsageError
+    from winboot.remote.cloud.pool import frozen_text
+    from winboot.remote.cloud.settings import provider_of
 
     if target.resolve().parent != pool.path.resolve().parent or provider_of(target) is not None:
         raise UsageError(

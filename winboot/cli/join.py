@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from winboot.base.errors import UsageError, WinbootError
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Adopt,
@@ -26,11 +27,10 @@ from winboot.cli.options import (
     Workers,
     words,
 )
-from winboot.errors import UsageError, WinbootError
 
 if TYPE_CHECKING:
-    from winboot.join import Options, RunContext
-    from winboot.spec import NodeSpec
+    from winboot.config.node_spec import NodeSpec
+    from winboot.operations.join import Options, RunContext
 
 
 class Depth(StrEnum):
@@ -55,7 +55,7 @@ def join(
     workers: Workers = 32,
 ) -> None:
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
-    from winboot.join import Options
+    from winboot.operations.join import Options
 
     options = Options(
         only=words(only),
@@ -89,7 +89,7 @@ def repair(
     ] = False,
 ) -> None:
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
-    from winboot.join import Options
+    from winboot.operations.join import Options
 
     options = Options(
         only=words(only),
@@ -118,7 +118,7 @@ def _run(
 ) -> None:
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
-    from winboot.join import join as join_nodes
+    from winboot.operations.join import join as join_nodes
 
     reporting = Reporting(report, output)
     specs = load_targets(inventory, limit)
@@ -145,7 +145,7 @@ def _forward(
 
     What went wrong is returned, for after the report: the nodes are done.
     """
-    from winboot.cloud.settings import provider_of
+    from winboot.remote.cloud.settings import provider_of
 
     if provider_of(inventory) is None:
         return None
@@ -157,8 +157,8 @@ def _forward(
 
 
 def _route(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, ready: set[str]) -> None:
-    from winboot import cloud_routes
-    from winboot.cloud.pool import Pool
+    from winboot.node import cloud_routes
+    from winboot.remote.cloud.pool import Pool
 
     pool = Pool.read(inventory)
     chosen = {
@@ -178,8 +178,8 @@ def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, d
     """Show the plan, ask, and have the cloud do it, one machine after the other: the first that fails stops the rest."""
     from winboot.cli.output import progress
     from winboot.cli.targets import load_targets, open_transport, run_context
-    from winboot.cloud.lookup import machine_of
-    from winboot.recovery import Means, planned, recover
+    from winboot.operations.recovery import Means, planned, recover
+    from winboot.remote.cloud.lookup import machine_of
 
     def answers(spec: NodeSpec) -> None:
         with open_transport(spec) as transport:

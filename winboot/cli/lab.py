@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winboot.errors import UsageError
+from winboot.base.errors import UsageError
 
 
 def missing() -> None:

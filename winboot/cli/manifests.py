@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from winboot.base.errors import UsageError
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, words
-from winboot.errors import UsageError
 
 
 def manifests(
@@ -30,8 +30,8 @@ def manifests(
     ] = False,
 ) -> None:
     """Print RBAC, RuntimeClasses, the flannel ConfigMap, the hook and more, made from what the inventory's nodes are."""
-    from winboot.hook_manifest import WHY, HookPod, hook_manifest
-    from winboot.manifests import MANIFESTS, manifest
+    from winboot.operations.hook_manifest import WHY, HookPod, hook_manifest
+    from winboot.remote.manifests import MANIFESTS, manifest
 
     if not name:
         listed = [*((one.name, one.why) for one in MANIFESTS), ("hook", WHY)]

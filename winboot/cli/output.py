@@ -15,16 +15,16 @@ from typing import TextIO
 import typer
 from rich.console import Console
 
+from winboot.base.errors import ReportNotWritten
 from winboot.cli.colour import say
 from winboot.cli.options import Output
 from winboot.cli.progress import Board, Lines, ProgressConsole, Quiet
-from winboot.errors import ReportNotWritten
-from winboot.fleet import Keep
-from winboot.report import NodeReport, Report
+from winboot.node.fleet import Keep
+from winboot.node.run import Listener, Stop
 from winboot.report.data import finding_line, junit, node_line, run_line
 from winboot.report.file import ReportFile
+from winboot.report.results import NodeReport, Report
 from winboot.report.table import print_report
-from winboot.run import Listener, Stop
 
 
 class _Output(Console):

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from winboot.clean import clean
+from winboot.base.clean import clean
+from winboot.base.errors import InternalError, Interrupted
 from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, Workers, words
-from winboot.errors import InternalError, Interrupted
 
 if TYPE_CHECKING:
     from winboot.cli.targets import Clusters
-    from winboot.spec import NodeSpec
-    from winboot.transport.base import Certificate, Probe
-    from winboot.transport.logins import Logins
+    from winboot.config.node_spec import NodeSpec
+    from winboot.remote.transport.base import Certificate, Probe
+    from winboot.remote.transport.logins import Logins
 
 # Kerberos refuses more than five minutes by default; a bootstrap token or a fresh certificate fails much earlier.
 CLOCK_FAILS_S: Final = 300
@@ -63,9 +63,9 @@ def ping(
     ] = False,
 ) -> None:
     """Log in to every machine, change nothing, and say what is in the way, each with its fix."""
-    from winboot import fleet
     from winboot.cli.targets import Clusters, load_targets, stopping
-    from winboot.transport.logins import Logins
+    from winboot.node import fleet
+    from winboot.remote.transport.logins import Logins
 
     specs = load_targets(inventory, words(limit))
     if show_host_key:
@@ -98,8 +98,8 @@ def ping(
 
 def _host_keys(specs: Sequence[NodeSpec]) -> int:
     """Print what each machine shows, without a login; the exit code."""
-    from winboot.errors import WinbootError
-    from winboot.transport.connect import show_host_key
+    from winboot.base.errors import WinbootError
+    from winboot.remote.transport.connect import show_host_key
 
     codes = []
     for spec in specs:
@@ -125,8 +125,8 @@ def _exit_code(codes: list[int]) -> int:
 
 
 def _ping(spec: NodeSpec, clock: Clock, logins: Logins) -> Pinged:
+    from winboot.base.errors import WinbootError
     from winboot.cli.targets import open_transport
-    from winboot.errors import WinbootError
 
     machine = spec.machine
     try:
@@ -152,8 +152,8 @@ def _left(spec: NodeSpec) -> Pinged:
 
 def _outside(spec: NodeSpec) -> Iterator[Finding]:
     """What a machine that kept us out shows to anyone: the certificate to pin, and which logins it would take."""
-    from winboot.errors import WinbootError
-    from winboot.transport.connect import look_from_outside
+    from winboot.base.errors import WinbootError
+    from winboot.remote.transport.connect import look_from_outside
 
     try:
         seen = look_from_outside(spec.machine.connection, name=spec.node.name)
@@ -196,7 +196,7 @@ def _clock_of(spec: NodeSpec, clusters: Clusters) -> Clock:
     Certificates and tokens are issued and judged by the cluster's clock; a cluster that does not answer is the
     business of other commands.
     """
-    from winboot.errors import WinbootError
+    from winboot.base.errors import WinbootError
 
     try:
         cluster = clusters(spec)

@@ -34,7 +34,7 @@ def plan(
     """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
-    from winboot.join import Options, survey
+    from winboot.operations.join import Options, survey
 
     reporting = Reporting(report, output)
     specs = load_targets(inventory, words(limit))

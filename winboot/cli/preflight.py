@@ -30,7 +30,7 @@ def preflight(
     """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
-    from winboot.join import Options, check_both_sides
+    from winboot.operations.join import Options, check_both_sides
 
     reporting = Reporting(report, output)
     specs = load_targets(inventory, words(limit))

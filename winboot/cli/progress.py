@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from winboot.events import Detached, Event, RebootWanted, RunStarted, StepDone
+from winboot.report.events import Detached, Event, RebootWanted, RunStarted, StepDone
 
 
 class Quiet:

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from winboot.base.secret import Secret
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Only, Skip, words
-from winboot.secret import Secret
 
 PASSWORD_VARIABLE = "WINBOOT_SIGN_PASSWORD"
 
@@ -46,9 +46,9 @@ def render(
     The script always has every step: --only and --skip narrow what --explain shows, nothing else. A signed script is
     the same text with a signature block behind it, and has the same digest in its head.
     """
+    from winboot.base.errors import UsageError
     from winboot.cli.targets import load_targets
-    from winboot.errors import UsageError
-    from winboot.join import Options, prepare
+    from winboot.operations.join import Options, prepare
 
     if sign is not None and explain:
         raise UsageError("--sign and --explain do not go together", hint="Leave one of them out.")
@@ -85,7 +85,7 @@ def _signing(certificate: Path | None, password_file: Path | None) -> Callable[[
     """What makes the bytes of a script file of its text: signed, where there is a certificate."""
     if certificate is None:
         return lambda text: text.encode()
-    from winboot.authenticode import load_signer, sign
+    from winboot.script.authenticode import load_signer, sign
 
     _warn_if_open("--sign", certificate)
     signer = load_signer(certificate, lambda: _password(certificate, password_file))
@@ -94,7 +94,7 @@ def _signing(certificate: Path | None, password_file: Path | None) -> Callable[[
 
 def _password(certificate: Path, file: Path | None) -> Secret:
     """The password of the key: from a file, from the environment, or from whoever sits there."""
-    from winboot.errors import UsageError
+    from winboot.base.errors import UsageError
 
     if file is not None:
         _warn_if_open("--sign-password-file", file)
@@ -116,7 +116,7 @@ def _password(certificate: Path, file: Path | None) -> Secret:
 
 def _warn_if_open(option: str, file: Path) -> None:
     """A warning, where ssh would refuse: the file variables of CI systems come with a mode that nobody there can choose."""
-    from winboot.private import open_to_others
+    from winboot.base.private import open_to_others
 
     with suppress(OSError):  # who reads it next says why it cannot be read
         if mode := open_to_others(file):

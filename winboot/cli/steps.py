@@ -11,8 +11,8 @@ from winboot.cli.options import Output, OutputForm
 
 def steps(output: OutputForm = Output.table) -> None:
     """List every step: what it is called, what it needs, and why it exists."""
-    from winboot.errors import UsageError
-    from winboot.steps import STEPS
+    from winboot.base.errors import UsageError
+    from winboot.script.steps import STEPS
 
     if output is Output.junit:
         raise UsageError("steps has no JUnit output", hint="Use --output json: a line for each step.")

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from winboot.errors import UsageError
-from winboot.source import nearest
+from winboot.base.errors import UsageError
+from winboot.config.source import nearest
 
 if TYPE_CHECKING:
-    from winboot.cluster import Kubeconfig
-    from winboot.cluster.base import Cluster
-    from winboot.fleet import Keep
-    from winboot.inventory import Inventory, Machine
-    from winboot.join import Options, RunContext
-    from winboot.profile.reference import Reference
-    from winboot.run import Listener, Stop
-    from winboot.spec import NodeSpec
-    from winboot.transport.base import Transport
-    from winboot.transport.logins import Logins
+    from winboot.config.inventory import Inventory, Machine
+    from winboot.config.node_spec import NodeSpec
+    from winboot.config.profile.reference import Reference
+    from winboot.node.fleet import Keep
+    from winboot.node.run import Listener, Stop
+    from winboot.operations.join import Options, RunContext
+    from winboot.remote.cluster import Kubeconfig
+    from winboot.remote.cluster.base import Cluster
+    from winboot.remote.transport.base import Transport
+    from winboot.remote.transport.logins import Logins
 
 # SIGHUP: the terminal or the SSH session was closed. Windows has none.
 _HANGUP: Final = getattr(signal, "SIGHUP", None)
@@ -43,9 +43,9 @@ def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
 
     Raises InvalidInput with every complaint about the files, UsageError for a limit that names nothing.
     """
-    from winboot.cloud.settings import provider_of
-    from winboot.inventory import load_inventory
-    from winboot.spec import resolve
+    from winboot.config.inventory import load_inventory
+    from winboot.config.node_spec import resolve
+    from winboot.remote.cloud.settings import provider_of
 
     if not inventory.exists():
         raise UsageError(
@@ -59,7 +59,7 @@ def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
 
 
 def _from_cloud(inventory: Path) -> Inventory:
-    from winboot.cloud.pool import load_pool
+    from winboot.remote.cloud.pool import load_pool
 
     return load_pool(inventory, warn=lambda text: typer.echo(f"warning: {text}", err=True))
 
@@ -76,8 +76,8 @@ def _limited(inventory: Inventory, limit: tuple[str, ...]) -> list[Machine]:
 
 def open_transport(spec: NodeSpec, logins: Logins | None = None) -> Transport:
     """A session on the node's machine; nothing is sent before it is used. `logins` is what a run knows of accounts."""
-    from winboot.cloud.passwords import with_password
-    from winboot.transport.connect import connect
+    from winboot.remote.cloud.passwords import with_password
+    from winboot.remote.transport.connect import connect
 
     connection, name = with_password(spec), spec.node.name
     transport = connect(connection, name=name)
@@ -104,13 +104,13 @@ class Clusters:
                 read = self._kubeconfig(reference)
                 if read is None:
                     return None
-                from winboot.cluster import connect
+                from winboot.remote.cluster import connect
 
                 self._open[key] = connect(read, context=spec.cluster.context, wait=self._wait)
             return self._open[key]
 
     def _kubeconfig(self, reference: Reference | None) -> Kubeconfig | None:
-        from winboot.cluster import Kubeconfig
+        from winboot.remote.cluster import Kubeconfig
 
         if reference is None:
             return Kubeconfig.of_pod() if self._in_cluster else None
@@ -135,10 +135,10 @@ def run_context(
     """The context of one run; `keep` is told of each node that ends. Ctrl-C and SIGTERM ask the nodes' work to stop at its
     next safe point. With `in_cluster`, the service account of the pod is used where no kubeconfig is named.
     """
-    from winboot.join import RunContext
-    from winboot.journal import default_folder
-    from winboot.run import Stop
-    from winboot.transport.logins import Logins
+    from winboot.node.run import Stop
+    from winboot.operations.join import RunContext
+    from winboot.remote.transport.logins import Logins
+    from winboot.report.journal import default_folder
 
     stop = Stop()
     clusters = Clusters(stop.wait, in_cluster=in_cluster)
@@ -164,7 +164,7 @@ def run_context(
 @contextmanager
 def stopping() -> Iterator[Stop]:
     """Ctrl-C and SIGTERM ask what runs in this context to stop at its next safe point."""
-    from winboot.run import Stop
+    from winboot.node.run import Stop
 
     stop = Stop()
     with _signals(stop.request):

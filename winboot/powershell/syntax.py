@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from winboot.errors import ScriptError
+from winboot.base.errors import ScriptError
 
 # ----------------------------------------------------------------------------------------------------
 # Places

@@ -6,9 +6,9 @@ import json
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from winboot.events import Difference, Problem
-from winboot.report import NodeReport, Report, StepReport
+from winboot.report.events import Difference, Problem
 from winboot.report.finding import Finding
+from winboot.report.results import NodeReport, Report, StepReport
 
 
 def difference_data(difference: Difference) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from winboot.errors import ReportNotWritten, UsageError
-from winboot.private import make_private_folder, replace_privately
-from winboot.report import NodeReport, Report
+from winboot.base.errors import ReportNotWritten, UsageError
+from winboot.base.private import make_private_folder, replace_privately
 from winboot.report.data import json_lines, junit
 from winboot.report.page import html
+from winboot.report.results import NodeReport, Report
 
 FORMS: Final = {".html": html, ".htm": html, ".json": json_lines, ".jsonl": json_lines, ".xml": junit}
 # A report of a thousand nodes takes seconds to render: at most one part in so many of the run's time goes into it.

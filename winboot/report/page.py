@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from winboot.report import Report
+from winboot.report.results import Report
 from winboot.report.table import difference_line, summary
 
 

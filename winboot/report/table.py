@@ -8,9 +8,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from winboot.events import Difference
-from winboot.report import NodeReport, Report, StepReport
+from winboot.report.events import Difference
 from winboot.report.finding import Finding
+from winboot.report.results import NodeReport, Report, StepReport
 
 _COLOURS = {
     "ok": "green",

@@ -19,10 +19,10 @@ from winboot_lab.cluster import ClusterPlan
 from winboot_lab.programs import hcn
 
 from lab_programs.conftest import IP, Node
-from winboot.inventory import load_inventory
-from winboot.spec import Artifact, NodeSpec, resolve
-from winboot.steps import STEPS
-from winboot.steps.services import service_table
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import Artifact, NodeSpec, resolve
+from winboot.script.steps import STEPS
+from winboot.script.steps.services import service_table
 
 PROFILES = Path(__file__).parents[3] / "profiles"
 INVENTORY = """

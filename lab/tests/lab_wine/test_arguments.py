@@ -8,7 +8,7 @@ import pytest
 
 from lab_wine.prefix import ECHO, NSSM, REG, SERVICES, Wine
 from lab_wine.wishes import CASES, a_table, arguments, joined
-from winboot.steps.services import command_line
+from winboot.script.steps.services import command_line
 
 WORDS = [
     "plain",

@@ -6,7 +6,7 @@ import pytest
 
 from lab_wine.prefix import NSSM, SERVICES, Wine
 from lab_wine.wishes import CASES, a_table, define
-from winboot.steps.services import _PRIORITIES
+from winboot.script.steps.services import _PRIORITIES
 
 NSSM_CASES = [case for case in CASES if a_table(*case).get("parameters")]
 # Later than the release 2.24, which neither takes nor reads it.

@@ -13,10 +13,10 @@ from winboot_lab.windows.registry import SERVICES, Key
 
 from lab_wine.prefix import Data
 from tests.steps.builders import a_spec_of
-from winboot import script
 from winboot.powershell.literals import literal
-from winboot.steps.services import service_table
-from winboot.steps.texts import text
+from winboot.script import rendering as script
+from winboot.script.steps.services import service_table
+from winboot.script.steps.texts import text
 
 Table = dict[str, Any]
 ADDRESS = "10.224.0.11"

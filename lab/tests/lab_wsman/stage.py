@@ -9,9 +9,9 @@ from winboot_lab.wsman.endpoint import Endpoint, Settings
 from winboot_lab.wsman.executor import Emit, Ended
 from winboot_lab.wsman.farm import Farm
 
-from winboot.secret import Secret
-from winboot.transport import base
-from winboot.transport.psrp import PsrpTransport
+from winboot.base.secret import Secret
+from winboot.remote.transport import base
+from winboot.remote.transport.psrp import PsrpTransport
 
 USER = "Administrator"
 PASSWORD = "Pä$$wörd 1"

@@ -14,7 +14,7 @@ from winboot_lab.wsman.farm import Farm
 from winboot_lab.wsman.faults import Silence
 
 from lab_wsman.stage import MODES, NTLM, Actor, node, says, settings, transport
-from winboot.errors import TransportError
+from winboot.base.errors import TransportError
 
 
 def descriptors() -> int:

@@ -11,10 +11,10 @@ from winboot_lab.node import USER, LabNode
 from winboot_lab.windows.machine import Machine
 from winboot_lab.wsman.farm import Farm
 
-from winboot.errors import ConnectionLost, ScriptFailed, TransportError
-from winboot.secret import Secret
-from winboot.transport import base
-from winboot.transport.psrp import PsrpTransport
+from winboot.base.errors import ConnectionLost, ScriptFailed, TransportError
+from winboot.base.secret import Secret
+from winboot.remote.transport import base
+from winboot.remote.transport.psrp import PsrpTransport
 
 PASSWORD = "lab"
 TIMES = base.Timeouts(connect=5, operation=5, read=15, open=20, resume=20, close=3)

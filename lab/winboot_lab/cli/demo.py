@@ -14,7 +14,7 @@ def play(nodes: int, reports: Path) -> int:
     """Play the story; 0 when it ended as it should. Reports go to `reports`."""
     from winboot.cli.output import console, progress, show
     from winboot.cli.targets import load_targets, run_context
-    from winboot.join import Options, join, survey
+    from winboot.operations.join import Options, join, survey
     from winboot.report.file import ReportFile
     from winboot_lab.cli.staging import stage
     from winboot_lab.up import Lab

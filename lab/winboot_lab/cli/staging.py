@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 if TYPE_CHECKING:
-    from winboot.spec import Artifact
+    from winboot.config.node_spec import Artifact
     from winboot_lab.cluster.cluster import ClusterPlan
     from winboot_lab.node import LabNode
     from winboot_lab.up import Lab
@@ -54,8 +54,8 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
     Networks in which the lab's machines and its API server have their own addresses are the lab's. Raises
     InvalidInput with every complaint about the profile.
     """
-    from winboot.profile import load_profile
-    from winboot.profile.sections import Vxlan
+    from winboot.config.profile import load_profile
+    from winboot.config.profile.sections import Vxlan
     from winboot_lab.cluster.cluster import ClusterPlan
 
     if profile is None:
@@ -180,8 +180,8 @@ def _way(node: LabNode) -> dict[str, Any]:
 
 def _hashes(inventory: Path) -> dict[str, str]:
     """The hashes of all artifacts, and of the programs inside, from the mirror's own content."""
-    from winboot.inventory import load_inventory
-    from winboot.spec import resolve
+    from winboot.config.inventory import load_inventory
+    from winboot.config.node_spec import resolve
 
     found: dict[str, str] = {}
     for machine in load_inventory(inventory):

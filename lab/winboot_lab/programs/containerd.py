@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from winboot.compat import has_stable_abi
-from winboot.compat.version import Version
+from winboot.config.compat import has_stable_abi
+from winboot.config.compat.version import Version
 from winboot_lab.programs import cni
 from winboot_lab.programs.base import Daemon, GoError, Run, fetch_served, go_text, log_file, start
 from winboot_lab.programs.containerd_config import Config, default, parse

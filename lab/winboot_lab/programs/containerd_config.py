@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from winboot.compat.version import Version
+from winboot.config.compat.version import Version
 from winboot_lab.programs.base import GoError
 
 _CRI: Final = "io.containerd.grpc.v1.cri"

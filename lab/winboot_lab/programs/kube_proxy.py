@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from winboot.compat.version import Version
+from winboot.config.compat.version import Version
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.kinds import kind_of
 from winboot_lab.programs import hcn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from winboot.compat.flags import PRIORITY_CLASSES
-from winboot.compat.version import Version
+from winboot.config.compat.flags import PRIORITY_CLASSES
+from winboot.config.compat.version import Version
 from winboot_lab.cluster.admission import kubelet_may_set
 from winboot_lab.programs import settings as reading
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from winboot.compat.flags import parse_value
-from winboot.compat.version import Version
+from winboot.config.compat.flags import parse_value
+from winboot.config.compat.version import Version
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.authority import Subject
 from winboot_lab.cluster.kinds import NODES

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from winboot.compat import Compat, load
+from winboot.config.compat import Compat, load
 from winboot_lab.cluster import LabCluster
 from winboot_lab.programs.base import Run
 from winboot_lab.windows.sockets import Request, Response, World

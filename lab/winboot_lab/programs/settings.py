@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import yaml
 
-from winboot.compat import Compat, check_gate, check_values
-from winboot.compat.flags import field_exists, flag_exists, normal, parse_value
-from winboot.compat.version import Version
+from winboot.config.compat import Compat, check_gate, check_values
+from winboot.config.compat.flags import field_exists, flag_exists, normal, parse_value
+from winboot.config.compat.version import Version
 from winboot_lab.programs.base import GoError, Run
 from winboot_lab.programs.goflags import Flags, pflags
 

@@ -1,0 +1,1 @@
+"""What everything stands on: errors, retries, secrets, private files, clean text. Imports nothing of winboot."""

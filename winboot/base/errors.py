@@ -1,0 +1,254 @@
+"""Every expected failure, as one tree.
+
+    WinbootError                     exit 1
+      UsageError                     exit 64   the command line is wrong
+      InvalidInput                   exit 64   a profile, inventory or step file is wrong (carries places)
+      ScriptError                    exit 1    a script could not be rendered or fails the strict check
+      TransportError                 exit 69
+        Unreachable                  exit 69   nothing answers; worth retrying
+        ConnectionLost               exit 69   it answered and then did not; worth retrying
+        Busy                         exit 69   the machine refuses for now (quota, 503, shutting down); worth retrying
+        LoginRefused                 exit 77   the machine answered and said no
+        AccessDenied                 exit 77   the login worked, but the right to run PowerShell is missing
+        CertificateNotTrusted        exit 69   TLS: the certificate is not the expected one
+        HostKeyNotTrusted            exit 69   SSH: the host key is not the expected one
+        ProtocolError                exit 69   the machine answered something that WinRM does not say
+        RestrictedEndpoint           exit 69   JEA or Constrained Language: refused by name
+      ClusterError                   exit 69
+        ClusterUnreachable           exit 69   worth retrying
+          ClusterBusy                exit 69   it answers, and cannot do it now (429, 500, 502-504); worth retrying
+        ClusterConflict              exit 69   the object was changed by someone else meanwhile
+        ClusterRefused               exit 77   401 or 403, with the verb and resource
+      CloudError                     exit 69
+        CloudUnreachable             exit 69   the cloud's API does not answer or says "slower"; worth retrying
+        CloudRefused                 exit 77   no credentials, or not the right to do this
+        NoSuchHost                   exit 69   the cloud has no such machine (any more)
+      NodeFailed                     exit 1    a step failed on the node
+        PreflightFailed              exit 1    the cluster or the machine is not ready for a join; nothing was changed
+        ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
+        BadEvent                     exit 1    the script sent an event with a field missing or of another type
+        QuietNode                    exit 1    the script has said nothing for too long
+        IncompleteRun                exit 1    the script did not tell the outcome of every step once
+        WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
+      Superseded                     exit 75   another run has taken over
+      ReportNotWritten               exit 74   the work is done, and its report could not be written
+      Interrupted                    exit 130
+      InternalError                  exit 1    a bug in winboot itself, kept to the node it happened to
+
+A class answers three questions: what to tell the reader next (`hint`), how to exit (`exit_code`), and whether trying
+the same thing again can help (`worth_retrying`). Text is never parsed to decide.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from winboot.base.clean import clean
+
+
+class WinbootError(Exception):
+    """An expected failure. `hint` tells the reader what to try next; `node` names the machine it happened to."""
+
+    exit_code: ClassVar[int] = 1
+    worth_retrying: ClassVar[bool] = False
+
+    def __init__(self, problem: str, *, hint: str = "", node: str | None = None) -> None:
+        # Much of it is what a machine or a server said.
+        super().__init__(clean(problem))
+        self.problem = clean(problem)
+        self.hint = clean(hint)
+        self.node = node
+
+
+class UsageError(WinbootError):
+    """The command line asks for something that does not exist or does not go together."""
+
+    exit_code = 64
+
+
+class InvalidInput(WinbootError):
+    """A file that a person wrote is wrong. `problems` holds one complaint each, with its place."""
+
+    exit_code = 64
+
+    def __init__(self, problem: str, *, problems: tuple[object, ...] = (), hint: str = "") -> None:
+        super().__init__(problem, hint=hint)
+        self.problems = problems
+
+
+class ScriptError(WinbootError):
+    """A script could not be rendered, or does not pass the strict check."""
+
+
+class TransportError(WinbootError):
+    """Something between here and the machine went wrong."""
+
+    exit_code = 69
+
+
+class Unreachable(TransportError):
+    """Nothing answers at the address (refused, timed out, no such name)."""
+
+    worth_retrying = True
+
+
+class ConnectionLost(TransportError):
+    """The machine answered, and then the connection ended in the middle of the work."""
+
+    worth_retrying = True
+
+
+class Busy(TransportError):
+    """The machine refuses for now: a quota, HTTP 503, or it is shutting down."""
+
+    worth_retrying = True
+
+
+class LoginRefused(TransportError):
+    """The machine answered and said no to this user."""
+
+    exit_code = 77
+
+
+class AccessDenied(TransportError):
+    """The login worked, but this user may not open a PowerShell session."""
+
+    exit_code = 77
+
+
+class CertificateNotTrusted(TransportError):
+    """The machine shows a certificate that neither the given CA signed nor the given fingerprint names."""
+
+
+class HostKeyNotTrusted(TransportError):
+    """The machine shows an SSH host key that is neither pinned in the inventory nor in known_hosts."""
+
+
+class ProtocolError(TransportError):
+    """The machine answered something that WinRM, PSRP or SSH does not say."""
+
+
+class RestrictedEndpoint(TransportError):
+    """The endpoint is JEA or runs in Constrained Language mode; winboot needs a full session."""
+
+
+class ClusterError(WinbootError):
+    """The Kubernetes API did not do what was asked."""
+
+    exit_code = 69
+
+
+class ClusterUnreachable(ClusterError):
+    """The API server does not answer."""
+
+    worth_retrying = True
+
+
+class ClusterBusy(ClusterUnreachable):
+    """The API server, or the proxy before it, answers that it cannot do this now.
+
+    `retry_after` is how many seconds it asks to be left alone; None where it does not say.
+    """
+
+    def __init__(
+        self, problem: str, *, hint: str = "", node: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(problem, hint=hint, node=node)
+        self.retry_after = retry_after
+
+
+class ClusterConflict(ClusterError):
+    """Somebody else changed or made the object meanwhile (409); look again before trying again."""
+
+
+class ClusterRefused(ClusterError):
+    """The API server said 401 or 403; the problem names the verb and the resource."""
+
+    exit_code = 77
+
+
+class CloudError(WinbootError):
+    """A cloud's API did not do what was asked; the problem names provider and call."""
+
+    exit_code = 69
+
+
+class CloudUnreachable(CloudError):
+    """The cloud's API does not answer, or answers that it is asked too often."""
+
+    worth_retrying = True
+
+
+class CloudRefused(CloudError):
+    """There are no credentials, they are over, or they lack a right; the problem names the call."""
+
+    exit_code = 77
+
+
+class NoSuchHost(CloudError):
+    """The cloud has no machine of this id (any more)."""
+
+
+class NodeFailed(WinbootError):
+    """A step failed on the node; the report of the node has the details."""
+
+
+class BadEvent(NodeFailed):
+    """The script sent an event with a field that is missing, null or of another type; the problem names both."""
+
+
+class QuietNode(NodeFailed):
+    """The script has produced no event for too long; the problem names the step that was due."""
+
+
+class IncompleteRun(NodeFailed):
+    """The script ended without telling the outcome of every step of its plan once."""
+
+
+class PreflightFailed(NodeFailed):
+    """Preflight has found something that must be put right first; nothing was changed."""
+
+
+class WrongMachine(NodeFailed):
+    """SMBIOS UUID, inventory and the Node's systemUUID do not agree; nothing was changed."""
+
+
+class ScriptFailed(NodeFailed):
+    """The script itself ended with a terminating error. `error_id`, `position` and `stack` are PowerShell's."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        hint: str = "Fix what it names and run the same command again; the run's journal has what came before it.",
+        node: str | None = None,
+        error_id: str = "",
+        position: str = "",
+        stack: str = "",
+    ) -> None:
+        super().__init__(problem, hint=hint, node=node)
+        self.error_id = error_id
+        self.position = position
+        self.stack = stack
+
+
+class Superseded(WinbootError):
+    """Another run has taken over this node."""
+
+    exit_code = 75
+
+
+class ReportNotWritten(WinbootError):
+    """A report could not be written, to the file of --report or to standard output (a full disk); what was done is done."""
+
+    exit_code = 74
+
+
+class Interrupted(WinbootError):
+    """Ctrl-C or SIGTERM."""
+
+    exit_code = 130
+
+
+class InternalError(WinbootError):
+    """A bug in winboot itself: nothing that a class above expects."""

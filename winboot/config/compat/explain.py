@@ -1,0 +1,175 @@
+"""Everything the data knows about one name, as text for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from winboot.base.errors import UsageError
+from winboot.config.compat.facts import Compat, Facts
+from winboot.config.compat.flags import STAY_FLAGS, normal
+from winboot.config.compat.platform import BUILDS, check_kubernetes, default_containerd, support
+from winboot.config.compat.version import Version, minor_key
+from winboot.config.source import nearest
+
+KINDS: Final = ("flag", "field", "gate", "build", "version")
+
+_ON_WINDOWS: Final[Mapping[str, str]] = {
+    "linux_only": "unknown on Windows: the program would not start",
+    "rejected_at_runtime": "refused on Windows when it is set",
+    "error": "refused on Windows when it is set",
+    "ignored": "ignored on Windows",
+    "accounting_only": "counted on Windows, not enforced",
+    "partial": "partly effective on Windows",
+    "gated": "without effect on Windows unless its gate is on",
+    "set_explicitly": "must be set on Windows",
+    "must_disable": "must be off on Windows",
+    "windows_only": "for Windows alone",
+}
+
+
+def explain(compat: Compat, kind: str, name: str) -> str:
+    """Lines about a flag, field, gate, build or version; UsageError where the name is unknown, with the
+    nearest one."""
+    match kind:
+        case "flag":
+            # As it stands on a command line, with its value.
+            return _both(compat, "flags", normal(name.partition("=")[0]), "--")
+        case "field":
+            return _both(compat, "fields", name, "")
+        case "gate":
+            return _gate(compat, name)
+        case "build":
+            return _build(compat, name)
+        case "version":
+            return _version(compat, name)
+    raise UsageError(
+        f"{kind!r} cannot be explained", hint="One of " + ", ".join((*KINDS, "network", "problem")) + "."
+    )
+
+
+def _both(compat: Compat, what: str, name: str, dashes: str) -> str:
+    """The entry of kubelet and of kube-proxy; many names exist in both."""
+    texts, names = [], set()
+    for component, section in (("kubelet", f"kubelet_{what}"), ("kube-proxy", f"kube_proxy_{what}")):
+        table: Mapping[str, Facts] = compat.section(section)
+        names |= set(table)
+        if name in table:
+            texts.append(_entry(compat, f"{component} {dashes}{name}", table[name], stays=name in STAY_FLAGS))
+    if not texts:
+        right = compat.section("misspelled").get(name)
+        raise _unknown(what[:-1], name, names, right)
+    return "\n".join(texts)
+
+
+def _entry(compat: Compat, title: str, entry: Facts, *, stays: bool) -> str:
+    lines = [title, f"  in Kubernetes   {_span(compat, entry)}"]
+    if "type" in entry:
+        lines.append(f"  type            {entry['type']}")
+    if "default" in entry:
+        lines.append(f"  default         {entry['default']}")
+    if "field" in entry:
+        stay = "; stays a flag, which is read before the file" if stays else ""
+        lines.append(f"  configuration   {entry['field']} (from {entry['field_since']} on){stay}")
+    lines.append(
+        f"  on Windows      {_ON_WINDOWS.get(entry.get('windows', ''), 'works, or no difference is known')}"
+    )
+    why, instead = compat.reason(entry.get("say", ""))
+    if why:
+        lines.append(f"  why             {why}")
+    if instead:
+        lines.append(f"  instead         {instead}")
+    return "\n".join(lines)
+
+
+def _span(compat: Compat, entry: Facts) -> str:
+    oldest = compat.section("about")["oldest"]
+    start = f"{entry['added']} or earlier" if entry["added"] == oldest else f"from {entry['added']} on"
+    end = f"; removed in {entry['removed']}" if entry.get("removed") else ""
+    leaving = (
+        f"; deprecated in {entry['deprecated']}" if entry.get("leaving") and entry.get("deprecated") else ""
+    )
+    return f"{start}{leaving}{end}"
+
+
+def _gate(compat: Compat, name: str) -> str:
+    gates: Mapping[str, Facts] = compat.section("gates")
+    entry = gates.get(name)
+    if entry is None:
+        raise _unknown("gate", name, gates)
+    lines = [f"feature gate {name}"]
+    for start, stage, default, locked in entry["stages"]:
+        state = "on" if default else "off"
+        lines.append(f"  from {start:<6} {stage:<11}{state}{', locked' if locked else ''}")
+    if entry.get("removed"):
+        lines.append(f"  removed in {entry['removed']}: naming it stops the program")
+    if entry.get("note"):
+        lines.append(f"  {entry['note']}")
+    return "\n".join(lines)
+
+
+def _build(compat: Compat, name: str) -> str:
+    builds: Mapping[str, Facts] = compat.section("builds")
+    number = _build_number(builds, name)
+    entry = builds.get(number)
+    if entry is None:
+        raise _unknown("build", name, [*builds, *BUILDS])
+    lines = [
+        f"{entry['name']} (10.0.{number})",
+        f"  support ends    {entry['end_of_life']}",
+        f"  base images     servercore:{entry['servercore']}, nanoserver:{entry['nanoserver']}",
+    ]
+    lines += [
+        f"  Kubernetes {one}  {support(compat, Version.parse(one), int(number))}" for one in compat.minors()
+    ]
+    for feature in compat.section("features").values():
+        able = "yes" if int(number) >= feature["build"] else "no"
+        revision = feature.get("revisions", {}).get(number)
+        needs = f", from 10.0.{number}.{revision[0]} ({revision[1] or 'update'})" if revision else ""
+        lines.append(f"  {feature['name']}: {able}{needs}")
+    return "\n".join(lines)
+
+
+def _build_number(builds: Mapping[str, Facts], name: str) -> str:
+    """The build that is meant by 20348, 10.0.20348.2762, 2022, ltsc2022, 1809 or "Windows Server 2022"."""
+    for number, entry in builds.items():
+        product = str(entry["name"])
+        names = (
+            product,
+            product.rpartition(" ")[2],
+            entry.get("os"),
+            entry["nanoserver"],
+            entry["servercore"],
+        )
+        if name.lower() in {str(one).lower() for one in names if one}:
+            return number
+    return name.removeprefix("10.0.").partition(".")[0]
+
+
+def _version(compat: Compat, name: str) -> str:
+    try:
+        version = Version.parse(name)
+    except ValueError as error:
+        raise UsageError(str(error), hint="A version looks like 1.34 or 1.34.2.") from error
+    oldest = compat.section("about")["oldest"]
+    if minor_key(version.minor) < minor_key(oldest):
+        raise UsageError(f"nothing is known of Kubernetes {version}", hint=f"The data begins with {oldest}.")
+    facts: Mapping[str, Any] = compat.minor(version)
+    names: Mapping[str, Facts] = compat.section("builds")
+    lines = [f"Kubernetes {version} (data of {compat.as_of})"]
+    if minor_key(version.minor) <= minor_key(compat.newest):
+        lines.append(f"  released        {facts['released']}, ends {facts['end_of_life']}")
+        lines.append("  Windows         " + ", ".join(names[str(build)]["name"] for build in facts["builds"]))
+        lines.append(
+            "  containerd      " + (", ".join(f"{one}+" for one in facts["containerd"]) or "none tested")
+        )
+        if minor_key(version.minor) >= minor_key(compat.floor):
+            lines.append(f"  winboot takes   containerd {default_containerd(compat, version)}")
+        lines.append(f"  pause image     {facts['pause']}")
+    lines.extend(f"  {finding.level:<15} {finding.reason}" for finding in check_kubernetes(compat, version))
+    return "\n".join(lines)
+
+
+def _unknown(kind: str, name: str, names: Iterable[str], right: str | None = None) -> UsageError:
+    meant = right or nearest(name, names)
+    return UsageError(f"no {kind} {name!r} is known", hint=f"Did you mean {meant!r}?" if meant else "")

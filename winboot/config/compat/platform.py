@@ -1,0 +1,320 @@
+"""Versions, Windows builds, containerd, crictl and images: which go together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from winboot.config.compat.facts import Compat, Facts
+from winboot.config.compat.finding import Finding
+from winboot.config.compat.version import Version, minor_key
+
+Support = Literal["supported", "warned", "refused"]
+
+BUILDS: Final[Mapping[str, int]] = {"2019": 17763, "2022": 20348, "2025": 26100}
+_PAUSE_2025: Final = "registry.k8s.io/pause:3.10.2"
+_UPSTREAM_PAUSE: Final = ("registry.k8s.io/pause", "k8s.gcr.io/pause", "gcr.io/google_containers/pause")
+_OLD_PAUSE: Final = re.compile(r"[012]\.\d+(\.\d+)?|3\.0")
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNeed:
+    """A Windows build needs at least this revision (the fourth part of its version) for something the profile wants."""
+
+    build: int
+    revision: int
+    kb: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class BadUpdate:
+    """Revisions of a build between `first` and `fixed` break something."""
+
+    build: int
+    first: int
+    fixed: int
+    kb: str
+    fixed_kb: str
+    what: str
+
+
+def check_kubernetes(
+    compat: Compat, version: Version, *, traits: frozenset[str] = frozenset()
+) -> list[Finding]:
+    """Is this a version to make nodes of? `traits` (`l2bridge`, `dual-stack`) bring in patches that are bad
+    for them."""
+    about = f"Kubernetes {version}"
+    if minor_key(version.minor) < minor_key(compat.floor):
+        reason = "winboot makes nodes that run containerd alone, which it knows from " + compat.floor + " on"
+        return [
+            Finding(
+                "error", "unsupported", about, reason, f"{compat.floor} or later", compat.source("k8s-eol")
+            )
+        ]
+    findings = list(_age(compat, version, about))
+    if version.patch is None:
+        return findings
+    for patch in compat.section("bad_patches"):
+        if not patch.get("builds") and (not patch.get("when") or patch["when"] in traits):
+            findings.extend(_bad_patch(compat, patch, version))
+    return findings
+
+
+def check_build(compat: Compat, version: Version, build: int) -> list[Finding]:
+    """May a machine of this Windows build be a node of this version? Also patches that are bad on this build alone."""
+    findings = [finding for finding in [_build_support(compat, version, build)] if finding]
+    for patch in compat.section("bad_patches"):
+        if build in patch.get("builds", ()):
+            findings.extend(_bad_patch(compat, patch, version))
+    return findings
+
+
+def support(compat: Compat, version: Version, build: int) -> Support:
+    """`supported`, `warned` or `refused`, for tables."""
+    finding = _build_support(compat, version, build)
+    return "supported" if finding is None else "refused" if finding.level == "error" else "warned"
+
+
+def check_skew(kubelet: Version, server: Version, *, component: str = "kubelet") -> list[Finding]:
+    """May this kubelet (or kube-proxy) speak to that API server? Never newer; at most 3 minors older, 2
+    before 1.28."""
+    behind = server.minor_number - kubelet.minor_number
+    allowed = 3 if server.at_least("1.28") else 2
+    about = f"{component} {kubelet} with an API server {server}"
+    source = "https://kubernetes.io/releases/version-skew-policy/"
+    if behind < 0 or kubelet.major > server.major:
+        reason = f"a {component} must not be newer than the API server"
+        return [
+            Finding(
+                "error",
+                "unsupported",
+                about,
+                reason,
+                f"{server.minor} or older, or upgrade the server",
+                source,
+            )
+        ]
+    if behind > allowed:
+        reason = f"a {component} may be at most {allowed} minors older than the API server"
+        oldest = f"{server.major}.{server.minor_number - allowed} or later"
+        return [Finding("error", "unsupported", about, reason, oldest, source)]
+    return []
+
+
+def check_containerd(compat: Compat, containerd: Version, version: Version) -> list[Finding]:
+    """Does this containerd serve this Kubernetes on Windows?"""
+    about = f"containerd {containerd} with Kubernetes {version.minor}"
+    source = compat.source("containerd-releases")
+    series: Mapping[str, Facts] = compat.section("containerd")
+    facts = compat.minor(version)
+    tested = [Version.parse(text) for text in facts["containerd"]]
+    advice = " or ".join(f"{one} and later" for one in facts["containerd"]) or default_containerd(
+        compat, version
+    )
+    own = [one for one in tested if one.minor == containerd.minor]
+    entry = series.get(containerd.minor)
+    if own and containerd >= own[0]:
+        findings: list[Finding] = []
+    elif own:
+        reason = f"it is tested from {own[0]} on"
+        findings = [Finding("warning", "untested", about, reason, advice, source)]
+    elif tested and containerd < min(tested):
+        reason = f"it is older than the oldest that {version.minor} is tested with ({min(tested)})"
+        findings = [Finding("error", "unsupported", about, reason, advice, source)]
+    elif entry is None:
+        reason = f"no such line of containerd is in the data of {compat.as_of}"
+        findings = [Finding("warning", "newer-than-data", about, reason, advice, source)]
+    else:
+        findings = [
+            Finding("warning", "untested", about, "this pair is not in containerd's table", advice, source)
+        ]
+    if entry and _ended(compat, entry):
+        reason = f"its line ended on {entry['end_of_life']}"
+        instead = default_containerd(compat, version)
+        findings.append(Finding("warning", "end-of-life", about, reason, instead, compat.source("eol-date")))
+    return findings
+
+
+def check_crictl(crictl: Version, version: Version) -> list[Finding]:
+    """crictl follows the Kubernetes minor."""
+    if crictl.minor == version.minor:
+        return []
+    about = f"crictl {crictl} with Kubernetes {version.minor}"
+    source = "https://github.com/kubernetes-sigs/cri-tools"
+    return [
+        Finding(
+            "warning",
+            "untested",
+            about,
+            "crictl follows the minor of Kubernetes",
+            f"{version.minor}.0",
+            source,
+        )
+    ]
+
+
+def check_pause_image(compat: Compat, image: str, build: int, containerd: Version) -> list[Finding]:
+    """Has the sandbox image a variant for this build? Images of other repositories are not judged."""
+    repository, _, tag = image.rpartition(":")
+    builds = _builds_of(compat, repository, tag)
+    if builds is None or build in builds:
+        return []
+    about = f"pause image {image} on build {build}"
+    source = compat.source("pause-changelog")
+    if build > 20348 and 20348 in builds and has_stable_abi(compat, containerd):
+        reason = "it has no variant of this build; the one of 20348 runs under process isolation alone"
+        return [Finding("warning", "no-effect", about, reason, _PAUSE_2025, source)]
+    reason = "it has no variant of this build, and pods would never start"
+    fitting = [text for text, of in compat.section("pause").items() if build in of]
+    instead = f"registry.k8s.io/pause:{fitting[-1]}" if fitting else ""
+    return [Finding("error", "unsupported", about, reason, instead, source)]
+
+
+def _builds_of(compat: Compat, repository: str, tag: str) -> list[int] | None:
+    """The Windows builds that a pause image has a variant of; None for one of another repository, or unknown."""
+    if not repository.endswith((*_UPSTREAM_PAUSE, "/kubernetes/pause")):
+        return None
+    known: Mapping[str, list[int]] = compat.section("pause")
+    if tag not in known and repository.endswith(_UPSTREAM_PAUSE) and _OLD_PAUSE.fullmatch(tag):
+        # Those of before the table were built for Linux alone (the changelog's 3.4 has the first for Windows).
+        return []
+    return known.get(tag)
+
+
+def check_feature(compat: Compat, feature: str, version: Version, build: int) -> list[Finding]:
+    """Can this build and version do it (`dsr`, `overlay`, `dual-stack`, …)? Needed updates come from `updates_needed`."""
+    entry: Facts = compat.section("features")[feature]
+    about, source = entry["name"], compat.source(entry["source"])
+    added = entry.get("added_by_build", {}).get(str(build), entry["added"])
+    if minor_key(version.minor) < minor_key(added):
+        return [Finding("error", "not-yet", about, f"it exists from Kubernetes {added} on", "", source)]
+    if build < entry["build"]:
+        reason = f"build {build} cannot do it (from {entry['build']} on): {entry['why']}"
+        return [Finding("error", "unsupported", about, reason, "", source)]
+    return []
+
+
+def updates_needed(compat: Compat, features: tuple[str, ...], build: int) -> tuple[UpdateNeed, ...]:
+    """The revisions a machine of this build must have for these features."""
+    table: Mapping[str, Facts] = compat.section("features")
+    needs = []
+    for feature in features:
+        revision = table[feature].get("revisions", {}).get(str(build))
+        if revision:
+            needs.append(UpdateNeed(build, revision[0], revision[1], table[feature]["why"]))
+    return tuple(needs)
+
+
+def bad_updates(compat: Compat, build: int) -> tuple[BadUpdate, ...]:
+    """Revisions of this build that break containers."""
+    return tuple(
+        BadUpdate(build, one["first"], one["fixed"], one["kb"], one["fixed_kb"], one["what"])
+        for one in compat.section("bad_updates")
+        if one["build"] == build
+    )
+
+
+def default_containerd(compat: Compat, version: Version) -> str:
+    """The newest patch of the newest line that the minor is tested with, of those still maintained if there
+    are any."""
+    series: Mapping[str, Facts] = compat.section("containerd")
+    lines = sorted({Version.parse(one).minor for one in compat.minor(version)["containerd"]}, key=minor_key)
+    kept = [line for line in lines if not _ended(compat, series[line])]
+    return str(series[(kept or lines)[-1]]["latest"])
+
+
+def _ended(compat: Compat, entry: Facts) -> bool:
+    """Has its maintainer given this line up by the date of the data?"""
+    return str(entry["end_of_life"]) <= compat.as_of
+
+
+def default_pause_image(compat: Compat, version: Version, build: int) -> str:
+    """The sandbox image for this minor that has a variant of this build."""
+    image = str(compat.minor(version)["pause"])
+    tag = image.rpartition(":")[2]
+    return image if build in compat.section("pause").get(tag, ()) else _PAUSE_2025
+
+
+def containerd_config_version(containerd: Version) -> Literal[2, 3]:
+    """Which form of config.toml to write."""
+    return 3 if containerd.major >= 2 else 2
+
+
+def has_stable_abi(compat: Compat, containerd: Version) -> bool:
+    """Does this containerd run images of an older build from 20348 on?"""
+    entry = compat.section("containerd").get(containerd.minor)
+    if entry is None:
+        return containerd.major >= 2
+    return "stable_abi" in entry and containerd.at_least(entry["stable_abi"])
+
+
+def uses_bin_dirs(compat: Compat, containerd: Version) -> bool:
+    """Is the CNI program folder a list (`bin_dirs`, from 2.1) rather than `bin_dir`? Both together are an error."""
+    entry = compat.section("containerd").get(containerd.minor)
+    return containerd.at_least("2.1") if entry is None else bool(entry.get("bin_dirs"))
+
+
+def _age(compat: Compat, version: Version, about: str) -> Iterator[Finding]:
+    if minor_key(version.minor) > minor_key(compat.newest):
+        reason = (
+            f"it is newer than the data of {compat.as_of}, which ends with {compat.newest}; "
+            f"flags, fields and gates are judged as in {compat.newest}"
+        )
+        yield Finding(
+            "warning", "newer-than-data", about, reason, "kubernetes.overlay: a file with the new facts"
+        )
+        return
+    end = str(compat.minor(version)["end_of_life"])
+    if end <= compat.as_of:
+        source = compat.source("k8s-eol")
+        yield Finding("warning", "end-of-life", about, f"its minor ended on {end}", "", source)
+
+
+def _bad_patch(compat: Compat, patch: Facts, version: Version) -> Iterator[Finding]:
+    for first, fixed in patch["ranges"]:
+        if Version.parse(first) <= version < Version.parse(fixed):
+            about = f"{patch['component']} {version}"
+            reason = f"{patch['what']} ({patch['id']}, fixed in {fixed})"
+            level: Literal["error", "warning"] = "error" if patch["level"] == "error" else "warning"
+            yield Finding(
+                level, "known-bad", about, reason, _fixed_in(patch, version), compat.source(patch["source"])
+            )
+            return
+
+
+def _fixed_in(patch: Facts, version: Version) -> str:
+    """The fix on the version's own line, or the lowest one after it."""
+    fixes = [Version.parse(fixed) for _, fixed in patch["ranges"]]
+    own = [fix for fix in fixes if fix.minor == version.minor]
+    return str(own[0] if own else min(fix for fix in fixes if fix > version))
+
+
+def _build_support(compat: Compat, version: Version, build: int) -> Finding | None:
+    names: Mapping[str, Facts] = compat.section("builds")
+    facts = compat.minor(version)
+    listed: list[int] = facts["builds"]
+    if build in listed:
+        return None
+    name = names[str(build)]["name"] if str(build) in names else f"Windows build {build}"
+    about = f"{name} with Kubernetes {version.minor}"
+    source = compat.source(facts["sources"][-1])
+    if build == BUILDS["2025"] and version.at_least("1.33"):
+        reason = "Kubernetes lists it from 1.35 on; it was tested before, with open faults"
+        return Finding("warning", "untested", about, reason, "1.35 or later", source)
+    if build == BUILDS["2019"] and minor_key(version.minor) > max(
+        minor_key(m) for m in _listing(compat, build)
+    ):
+        last = _listing(compat, build)[-1]
+        reason = f"Kubernetes lists it up to {last}; later it is neither tested nor known to fail"
+        return Finding("warning", "untested", about, reason, "Windows Server 2022 or 2025", source)
+    reason = "Kubernetes lists " + ", ".join(names[str(one)]["name"] for one in listed)
+    return Finding("error", "unsupported", about, reason, "", source)
+
+
+def _listing(compat: Compat, build: int) -> list[str]:
+    """The minors that list a build, oldest first."""
+    minors: Mapping[str, Facts] = compat.section("minors")
+    return [minor for minor in sorted(minors, key=minor_key) if build in minors[minor]["builds"]]

@@ -1,0 +1,161 @@
+"""flannel's ConfigMap: one for the whole cluster, with values that Linux and Windows nodes must share."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from winboot.base.errors import ClusterError, UsageError
+from winboot.config.networks.cluster import (
+    ClusterSettings,
+    Detected,
+    InCluster,
+    NetworkManifest,
+    Wanted,
+    names,
+)
+from winboot.report.finding import Finding
+
+NAMESPACE: Final = "kube-flannel"
+CONFIG_MAP: Final = "kube-flannel-cfg"
+# Where flannel's own manifest puts it, and where older ones did.
+PLACES: Final = ((NAMESPACE, CONFIG_MAP), ("kube-system", CONFIG_MAP))
+# What flannel on Linux takes where nothing is said; Windows needs a VNI of 4096 or more, and port 4789
+# (flannel-io/flannel, Documentation/backends.md).
+LINUX_VNI: Final = 1
+LINUX_PORT: Final = 8472
+_CHECK: Final = "flannel-config"
+
+
+@dataclass(frozen=True, slots=True)
+class FlannelConf:
+    """flannel's net-conf.json as the cluster's ConfigMap contains it; `place` is namespace/name."""
+
+    place: str
+    network: str
+    backend: str
+    vni: int | None = None
+    port: int | None = None
+    direct_routing: bool = False
+
+
+def read(cluster: ClusterSettings) -> FlannelConf | None:
+    """flannel's configuration, or None where the cluster has none. ClusterError where it cannot be read."""
+    for namespace, name in PLACES:
+        data = cluster.config_map(namespace, name)
+        if data is not None:
+            return parse(f"{namespace}/{name}", data.get("net-conf.json", ""))
+    return None
+
+
+def parse(place: str, text: str) -> FlannelConf:
+    """Read a net-conf.json; ClusterError when it is none."""
+    try:
+        data = json.loads(text)
+        backend = data.get("Backend") or {}
+        return FlannelConf(
+            place=place,
+            network=str(data.get("Network", "")),
+            backend=str(backend.get("Type", "udp")),
+            vni=backend.get("VNI"),
+            port=backend.get("Port"),
+            direct_routing=bool(backend.get("DirectRouting", False)),
+        )
+    except (ValueError, AttributeError) as error:
+        raise ClusterError(f"ConfigMap {place}: net-conf.json cannot be read: {error}", hint="") from None
+
+
+def _detect(cluster: ClusterSettings) -> Detected | None:
+    found = read(cluster)
+    return None if found is None else Detected(f"flannel:{found.backend}", found.network)
+
+
+def _findings(cluster: ClusterSettings, wanting: Sequence[Wanted]) -> Iterator[Finding]:
+    found = read(cluster)
+    if found is None:
+        fix = "Install flannel, or apply what `winboot manifests flannel` prints."
+        yield Finding(_CHECK, "error", f"the cluster has no ConfigMap {CONFIG_MAP}", fix, names(wanting))
+        return
+    wrong = defaultdict(list)
+    for one in wanting:
+        for reason in _differences(one, found):
+            wrong[reason].append(one)
+    for reason, nodes in wrong.items():
+        fix = f"Make {found.place} and the profile agree; a change there needs a restart of flannel on every node."
+        yield Finding(_CHECK, "error", reason, fix, names(nodes))
+
+
+def _differences(wanted: Wanted, found: FlannelConf) -> Iterator[str]:
+    if found.backend != wanted.mode:
+        yield f"flannel's backend is {found.backend!r} in the cluster and {wanted.mode!r} in the profile"
+        return
+    pods = wanted.pod_cidrs
+    if found.network and pods and found.network not in pods:
+        yield f"flannel's network is {found.network} in the cluster; the profile's cluster.pod_cidr is {', '.join(pods)}"
+    if wanted.mode == "vxlan":
+        yield from _vxlan_differences(wanted, found)
+
+
+def _vxlan_differences(wanted: Wanted, found: FlannelConf) -> Iterator[str]:
+    values = (
+        ("VNI", found.vni or LINUX_VNI, wanted.vni),
+        ("port", found.port or LINUX_PORT, wanted.port),
+    )
+    for key, there, here in values:
+        if there != here:
+            yield f"flannel's VXLAN {key} is {there} in the cluster and {here} in the profile"
+    if found.direct_routing:
+        yield "flannel's DirectRouting is on in the cluster, which Windows nodes do not support"
+
+
+def _config_map(wanting: Sequence[Wanted]) -> list[dict[str, Any]]:
+    """The ConfigMap that Linux and Windows nodes must share, with values that Windows supports."""
+    texts = dict.fromkeys(json.dumps(_shared(one.net_conf), indent=2) for one in wanting if one.net_conf)
+    if len(texts) > 1:
+        raise UsageError(
+            "the nodes of the inventory want different flannel networks",
+            hint="A cluster has one; make pod_cidr, mode and vxlan of the profiles equal.",
+        )
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE, "labels": {"app": "flannel"}},
+            "data": {"cni-conf.json": json.dumps(_LINUX_CNI, indent=2), "net-conf.json": net_conf},
+        }
+        for net_conf in texts
+    ]
+
+
+# What flannel's own manifest gives to Linux nodes.
+_LINUX_CNI: Final = {
+    "name": "cbr0",
+    "cniVersion": "0.3.1",
+    "plugins": [
+        {"type": "flannel", "delegate": {"hairpinMode": True, "isDefaultGateway": True}},
+        {"type": "portmap", "capabilities": {"portMappings": True}},
+    ],
+}
+
+
+def _shared(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """A node's net-conf without the names that matter on Windows alone."""
+    backend = {key: value for key, value in conf["Backend"].items() if key not in ("Name", "MacPrefix")}
+    return {"Network": conf["Network"], "EnableNFTables": False, "Backend": backend}
+
+
+FLANNEL_SETTINGS: Final = InCluster(
+    check=_CHECK,
+    why="Backend, network, VNI and port must be the same on all nodes.",
+    findings=_findings,
+    detect=_detect,
+    manifest=NetworkManifest(
+        name="flannel",
+        why="flannel's configuration for the whole cluster, in values that Windows speaks as well.",
+        note="A change of VNI or port needs a restart of flanneld on every Linux node.",
+        make=_config_map,
+    ),
+)

@@ -1,0 +1,48 @@
+"""A network that someone else brings, and one that is not offered yet."""
+
+from __future__ import annotations
+
+from winboot.config.networks.base import ClusterNeed, Network, Owners
+
+NONE = Network(
+    id="none",
+    cni="none",
+    mode=None,
+    what="someone else brings the whole network; winboot brings kubelet, containerd and, given the network's name, kube-proxy",
+    hns_type=None,
+    default_name="",
+    owners=Owners(
+        hns_network="operator",
+        binaries="operator",
+        cni_conf="operator",
+        ipam_store="operator",
+        routes="operator",
+        kube_proxy="winboot",
+    ),
+    owner_hint="The profile says that someone else brings the network, and gives its name.",
+    dual_stack=True,
+    needs=(
+        ClusterNeed(
+            "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
+        ),
+    ),
+)
+
+OVN = Network(
+    id="ovn",
+    cni="ovn",
+    mode=None,
+    what="the hybrid overlay of OVN-Kubernetes",
+    hns_type="Overlay",
+    default_name="OVNKubernetesHybridOverlayNetwork",
+    owners=Owners(
+        hns_network="agent",
+        binaries="winboot",
+        cni_conf="winboot",
+        ipam_store="winboot",
+        routes="agent",
+        kube_proxy="winboot",
+    ),
+    later="its hybrid-overlay-node has no published Windows download, so there is nothing to install yet",
+    source="https://github.com/ovn-org/ovn-kubernetes",
+)

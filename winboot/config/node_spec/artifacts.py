@@ -1,0 +1,100 @@
+"""What is downloaded to the node: addresses, hashes, and which file goes where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from winboot.config.compat import Compat, Version
+from winboot.config.node_spec.node import Artifact, Member, Paths
+from winboot.config.profile import Profile
+
+NSSM: Final = "2.24"
+
+
+def artifacts(
+    profile: Profile,
+    facts: Compat,
+    containerd: Version,
+    paths: Paths,
+    *,
+    nssm: bool,
+    log_runner: bool,
+    kube_proxy: bool,
+) -> tuple[Artifact, ...]:
+    """Every download of a node, in the order of their use."""
+    return tuple(
+        _artifact(profile, facts, name, version, members)
+        for name, version, members in _wanted(profile, containerd, paths, nssm, log_runner, kube_proxy)
+    )
+
+
+def _wanted(
+    profile: Profile, containerd: Version, paths: Paths, nssm: bool, log_runner: bool, kube_proxy: bool
+) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Name, version, and program → destination."""
+    section, version = profile.artifacts, profile.kubernetes.version
+    programs = {"kubelet": paths.kubelet}
+    if kube_proxy:
+        programs["kube-proxy"] = paths.kube_proxy
+    if log_runner:
+        programs["kube-log-runner"] = paths.kube_log_runner
+    runtime = ("containerd", "ctr", "containerd-shim-runhcs-v1")
+    yield "containerd", str(containerd), {one: rf"{paths.containerd_bin}\{one}.exe" for one in runtime}
+    yield "kubernetes", str(version), programs
+    yield "kubectl", str(version), {"kubectl": paths.kubectl}
+    yield "crictl", str(section.crictl or f"{version.minor}.0"), {"crictl": paths.crictl}
+    if nssm:
+        yield "nssm", section.nssm or NSSM, {"nssm": paths.nssm}
+    yield from _network(profile, paths)
+
+
+def _network(profile: Profile, paths: Paths) -> Iterator[tuple[str, str, dict[str, str]]]:
+    solution = profile.solution
+    programs = {one: rf"{paths.cni_bin}\{one}.exe" for one in solution.plugins}
+    programs |= {program: solution.paths[path] for program, path in solution.programs}
+    for one in solution.downloads:
+        yield one.name, str(getattr(profile.artifacts, one.key) or one.version), programs
+
+
+def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs: dict[str, str]) -> Artifact:
+    entry: dict[str, Any] = facts.section("artifacts")[name]
+    upstream = str(entry["url"]).format(version=version)
+    file = upstream.rpartition("/")[2]
+    hashes = profile.artifacts.sha256
+    members = {
+        program: path.format(version=version)
+        for program, path in entry["members"].items()
+        if program in programs
+    }
+    return Artifact(
+        name=name,
+        version=version,
+        file=file,
+        url=_address(profile.artifacts.source, upstream, name, version, file),
+        sha256=hashes.get(file) or entry.get("sha256", {}).get(version),
+        kind=entry["kind"],
+        members=tuple(
+            Member(
+                path, programs[program], hashes.get(f"{file}!{path}") or _own_hash(entry, hashes.get(file))
+            )
+            for program, path in members.items()
+        ),
+    )
+
+
+def _own_hash(entry: dict[str, Any], archive: str | None) -> str | None:
+    """A plain file is its own member, so its hash is known with the download's."""
+    return archive if entry["kind"] == "file" else None
+
+
+def _address(source: str, upstream: str, name: str, version: str, file: str) -> str:
+    """Mirrors and folders hold `<name>/<version>/<file>`: several files have no version in their name."""
+    if source == "upstream":
+        return upstream
+    place = PurePosixPath(name, version, file)
+    if re.match(r"https?://", source):
+        return f"{source.rstrip('/')}/{place}"
+    return source.rstrip("\\") + "\\" + str(place).replace("/", "\\")

@@ -1,0 +1,369 @@
+"""The values a node is described with. Mirrors the profile; see `winboot.config.node_spec`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from winboot.config.compat.platform import BadUpdate, UpdateNeed
+from winboot.config.compat.version import Version
+from winboot.config.inventory import Connection
+from winboot.config.networks.base import Agent, Data, Known, Network, PortRule, Reservation, Text
+from winboot.config.networks.cluster import Wanted
+from winboot.config.profile import Reference
+from winboot.config.profile.sections import Log, Windows
+
+STARTUP_TAINT: Final = "winboot.io/starting"
+Manager = Literal["sc", "nssm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where things are on the node. One place, so that no template contains a path."""
+
+    bin: str = r"C:\k"
+    kubelet: str = r"C:\k\kubelet.exe"
+    kube_proxy: str = r"C:\k\kube-proxy.exe"
+    kubectl: str = r"C:\k\kubectl.exe"
+    kube_log_runner: str = r"C:\k\kube-log-runner.exe"
+    crictl: str = r"C:\k\crictl.exe"
+    nssm: str = r"C:\k\nssm.exe"
+    cmd: str = r"C:\Windows\System32\cmd.exe"
+    kubelet_root: str = r"C:\var\lib\kubelet"
+    kubelet_config: str = r"C:\var\lib\kubelet\config.yaml"
+    kubelet_pki: str = r"C:\var\lib\kubelet\pki"
+    kubelet_client_certificate: str = r"C:\var\lib\kubelet\pki\kubelet-client-current.pem"
+    bootstrap_kubeconfig: str = r"C:\k\bootstrap-kubeconfig"
+    kubeconfig: str = r"C:\k\kubeconfig"
+    cluster_ca: str = r"C:\etc\kubernetes\pki\ca.crt"
+    containerd_bin: str = r"C:\Program Files\containerd\bin"
+    containerd: str = r"C:\Program Files\containerd\bin\containerd.exe"
+    ctr: str = r"C:\Program Files\containerd\bin\ctr.exe"
+    containerd_config: str = r"C:\Program Files\containerd\config.toml"
+    containerd_root: str = r"C:\ProgramData\containerd\root"
+    containerd_state: str = r"C:\ProgramData\containerd\state"
+    containerd_certs: str = r"C:\ProgramData\containerd\certs.d"
+    containerd_pipe: str = r"\\.\pipe\containerd-containerd"
+    containerd_endpoint: str = "npipe:////./pipe/containerd-containerd"
+    crictl_config: str = r"C:\k\crictl.yaml"
+    cni_bin: str = r"C:\opt\cni\bin"
+    cni_conf: str = r"C:\etc\cni\net.d"
+    ipam_store: str = r"C:\var\lib\cni\networks"
+    kube_proxy_config: str = r"C:\k\kube-proxy.yaml"
+    kube_proxy_kubeconfig: str = r"C:\k\kube-proxy.kubeconfig"
+    logs: str = r"C:\var\log"
+    state: str = r"C:\ProgramData\winboot"
+    downloads: str = r"C:\ProgramData\winboot\downloads"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSource:
+    """Which profile this is: its name (the file's stem) is in the rendered header."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesSpec:
+    """What version every Kubernetes program on the node has."""
+
+    version: Version
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """The cluster to join. `ca_sha256` is of the PEM bytes as they are on the node (LF line ends)."""
+
+    server: str
+    server_host: str
+    server_port: int
+    ca_pem: str
+    ca_sha256: str
+    pod_cidrs: tuple[str, ...]
+    service_cidrs: tuple[str, ...]
+    dns_service_ips: tuple[str, ...]
+    dns_domain: str
+    bootstrap_token: Reference | Literal["mint"]
+    kubeconfig: Reference | None
+    context: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSpec:
+    """The chosen network solution with everything it writes on this node.
+
+    `cni_conf`, `net_conf` are None where winboot does not own the file. Leaves may be `Known`. `routes` is
+    true where winboot makes the routes to the pods of other nodes.
+    """
+
+    solution: Network
+    network_name: str
+    mode: str | None
+    vni: int
+    port: int
+    mac_prefix: str
+    cni_conf: Mapping[str, Data] | None
+    cni_conf_path: str
+    net_conf: Mapping[str, Data] | None
+    ipam_store: str
+    reservations: tuple[Reservation, ...]
+    agent: Agent | None
+    host_endpoint: str | None
+    routes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySpec:
+    """One registry host: its folder under certs.d and the text of hosts.toml.
+
+    `secret` names the credential in `$Secrets` (`registry/<host>`), to be written as a Basic authorization
+    header for each of `authorize` (the URLs whose `[host."…".header]` table ends the file).
+    """
+
+    host: str
+    folder: str
+    hosts_toml: str
+    authorize: tuple[str, ...]
+    secret: str | None
+    credential: Reference | None
+    user: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerSpec:
+    """A containerd runtime handler that a RuntimeClass can name."""
+
+    name: str
+    isolation: Literal["process", "hypervisor"]
+    build: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSpec:
+    """containerd. `config_toml` is the whole text of config.toml (LF line ends)."""
+
+    containerd: Version
+    config_version: Literal[2, 3]
+    config_toml: str
+    pause_image: str
+    registries: tuple[RegistrySpec, ...]
+    log: Log
+    handlers: tuple[HandlerSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpec:
+    """One Windows service, whatever manages it.
+
+    `arguments` are the program's own; with `log_runner` the manager starts kube-log-runner, which starts the
+    program. `runs` is the one that does the work where `program` only starts it. `restart_ms` are the delays of
+    the recovery actions, `reset_s` the time after which the count starts again.
+    """
+
+    name: str
+    display_name: str
+    description: str
+    manager: Manager
+    program: str
+    arguments: tuple[Text, ...]
+    log_file: str
+    log_runner: bool
+    depends_on: tuple[str, ...]
+    environment: Mapping[str, str]
+    priority_class: str | None = None
+    runs: str = ""
+    restart_ms: tuple[int, ...] = (10_000, 30_000, 60_000)
+    reset_s: int = 900
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesSpec:
+    """The services of this node in the order they start."""
+
+    all: tuple[ServiceSpec, ...]
+
+    def __getitem__(self, name: str) -> ServiceSpec:
+        """The service of that name; KeyError where this node has none."""
+        for service in self.all:
+            if service.name == name:
+                return service
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(service.name == name for service in self.all)
+
+    def manager(self, name: str) -> Manager:
+        """`sc` or `nssm` for the service of that name."""
+        return self[name].manager
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletSpec:
+    """The whole KubeletConfiguration and the flags beside it (`v` → `2`; order is the command line's)."""
+
+    config: Mapping[str, Data]
+    arguments: Mapping[str, Text]
+
+
+@dataclass(frozen=True, slots=True)
+class KubeProxySpec:
+    """kube-proxy's configuration and flags. `wanted` is false where an operator runs it; `kubeconfig` is the
+    profile's own credential file, None for the kubelet's rotating certificate."""
+
+    wanted: bool
+    config: Mapping[str, Data]
+    arguments: Mapping[str, Text]
+    dsr: bool
+    kubeconfig: Reference | None
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint; `str()` is the flag form `key=value:Effect`."""
+
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeObjectSpec:
+    """The Node object: its name, labels and taints (the startup taint is not among them: it is STARTUP_TAINT)."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    startup_taint: Taint = field(default_factory=lambda: Taint(STARTUP_TAINT, "true", "NoSchedule"))
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySpec:
+    """The HTTP proxy for the services. `no_proxy` is complete: cluster, pods, services, node and loopback are
+    in it."""
+
+    http: str | None
+    https: str | None
+    no_proxy: tuple[str, ...]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables a service gets; empty without a proxy."""
+        wanted = {"HTTP_PROXY": self.http, "HTTPS_PROXY": self.https}
+        variables = {name: value for name, value in wanted.items() if value is not None}
+        return {**variables, "NO_PROXY": ",".join(self.no_proxy)} if variables else {}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryFix:
+    """One registry value of a known-fix pack."""
+
+    pack: str
+    key: str
+    name: str
+    kind: Literal["DWord", "String"]
+    value: int | str
+    reason: str
+    source: str
+    reboot: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file inside an archive, where it goes, and its hash where the profile knows it."""
+
+    path: str
+    destination: str
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One download. `kind` is `file` (its one member has the file's own name) or an archive form."""
+
+    name: str
+    version: str
+    file: str
+    url: str
+    sha256: str | None
+    kind: Literal["file", "tar.gz", "zip"]
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSpec:
+    """The machine behind the node. `node_ip` is None where the node finds it out (`Known("node_ip")`);
+    `certificate_names` are names and addresses beside its own that its serving certificate may have;
+    `provider_id` is its id in a cloud."""
+
+    name: str
+    address: str
+    os: Literal["2019", "2022", "2025"]
+    build: int
+    computer_name: str
+    node_ip: str | None
+    connection: Connection
+    group: str = ""
+    certificate_names: tuple[str, ...] = ()
+    provider_id: str | None = None
+
+    @property
+    def ip(self) -> Text:
+        """The node's address, or what stands for it until the join."""
+        return self.node_ip if self.node_ip is not None else Known("node_ip")
+
+
+@dataclass(frozen=True, slots=True)
+class StepSource:
+    """A step of the user's own: three PowerShell texts and the steps it comes after."""
+
+    name: str
+    why: str
+    needs: tuple[str, ...]
+    look: str
+    change: str
+    undo: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """Everything about one node. Mirrors the profile's sections."""
+
+    profile: ProfileSource
+    kubernetes: KubernetesSpec
+    cluster: ClusterSpec
+    network: NetworkSpec
+    runtime: RuntimeSpec
+    services: ServicesSpec
+    kubelet: KubeletSpec
+    kube_proxy: KubeProxySpec
+    node: NodeObjectSpec
+    proxy: ProxySpec
+    # As the profile says it; what of it means something else on each node is in the fields after it.
+    windows: Windows
+    fixes: tuple[RegistryFix, ...]
+    firewall: tuple[PortRule, ...]
+    trust_roots: tuple[str, ...]
+    artifacts: tuple[Artifact, ...]
+    machine: MachineSpec
+    steps: tuple[StepSource, ...] = ()
+    paths: Paths = field(default_factory=Paths)
+    # What preflight asks of the machine's update level.
+    updates: tuple[UpdateNeed, ...] = ()
+    bad_updates: tuple[BadUpdate, ...] = ()
+
+    @property
+    def network_wanted(self) -> Wanted:
+        """What the node wants of its network, as far as the cluster must agree."""
+        network = self.network
+        return Wanted(
+            node=self.node.name,
+            mode=network.mode,
+            pod_cidrs=self.cluster.pod_cidrs,
+            vni=network.vni,
+            port=network.port,
+            net_conf=network.net_conf,
+        )

@@ -1,0 +1,139 @@
+"""containerd's configuration, as the text of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from winboot.config import compat
+from winboot.config.compat import Compat, Version
+from winboot.config.compat.platform import uses_bin_dirs
+from winboot.config.node_spec.node import HandlerSpec, Paths, RegistrySpec, RuntimeSpec
+from winboot.config.profile import Profile, sections
+
+PROCESS: Final = HandlerSpec("runhcs-wcow-process", "process", None)
+HYPERVISOR: Final = HandlerSpec("runhcs-wcow-hypervisor", "hypervisor", None)
+# Docker's registry answers under another name than images are called by.
+_SERVERS: Final = {"docker.io": "https://registry-1.docker.io"}
+
+
+def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> RuntimeSpec:
+    """Everything about containerd on a machine of this build."""
+    section, version = profile.runtime, profile.kubernetes.version
+    containerd = section.containerd or Version.parse(compat.default_containerd(facts, version))
+    image = section.pause_image or compat.default_pause_image(facts, version, build)
+    handlers = tuple(one for one in (PROCESS, HYPERVISOR) if one.isolation in section.isolation)
+    config_version = compat.containerd_config_version(containerd)
+    lines = (
+        _version_3(facts, containerd, image, handlers, paths)
+        if config_version == 3
+        else _version_2(image, handlers, paths)
+    )
+    return RuntimeSpec(
+        containerd=containerd,
+        config_version=config_version,
+        config_toml="\n".join(lines) + "\n",
+        pause_image=image,
+        registries=tuple(_registry(host, one) for host, one in section.registries.items() if one is not None),
+        log=section.log,
+        handlers=handlers,
+    )
+
+
+def _version_2(image: str, handlers: tuple[HandlerSpec, ...], paths: Paths) -> Iterator[str]:
+    """For containerd 1.x: one CRI plugin holds everything."""
+    cri = "plugins.'io.containerd.grpc.v1.cri'"
+    yield from _head(2, paths)
+    yield f"[{cri}]"
+    yield f"  sandbox_image = {quoted(image)}"
+    yield f"[{cri}.cni]"
+    yield f"  bin_dir = {quoted(paths.cni_bin)}"
+    yield f"  conf_dir = {quoted(paths.cni_conf)}"
+    yield f"[{cri}.containerd]"
+    yield f"  default_runtime_name = {quoted(handlers[0].name)}"
+    yield "  snapshotter = 'windows'"
+    yield from _handlers(f"{cri}.containerd", handlers)
+    yield f"[{cri}.registry]"
+    yield f"  config_path = {quoted(paths.containerd_certs)}"
+
+
+def _version_3(
+    facts: Compat, containerd: Version, image: str, handlers: tuple[HandlerSpec, ...], paths: Paths
+) -> Iterator[str]:
+    """For containerd 2.x: images and runtime are separate plugins."""
+    images, runtimes = "plugins.'io.containerd.cri.v1.images'", "plugins.'io.containerd.cri.v1.runtime'"
+    yield from _head(3, paths)
+    yield f"[{images}]"
+    yield "  snapshotter = 'windows'"
+    yield f"[{images}.pinned_images]"
+    yield f"  sandbox = {quoted(image)}"
+    yield f"[{images}.registry]"
+    yield f"  config_path = {quoted(paths.containerd_certs)}"
+    yield f"[{runtimes}.cni]"
+    if uses_bin_dirs(facts, containerd):
+        yield f"  bin_dirs = [{quoted(paths.cni_bin)}]"
+    else:
+        yield f"  bin_dir = {quoted(paths.cni_bin)}"
+    yield f"  conf_dir = {quoted(paths.cni_conf)}"
+    yield f"[{runtimes}.containerd]"
+    yield f"  default_runtime_name = {quoted(handlers[0].name)}"
+    yield from _handlers(f"{runtimes}.containerd", handlers)
+
+
+def _head(version: int, paths: Paths) -> Iterator[str]:
+    yield f"version = {version}"
+    yield f"root = {quoted(paths.containerd_root)}"
+    yield f"state = {quoted(paths.containerd_state)}"
+    yield "[grpc]"
+    yield f"  address = {quoted(paths.containerd_pipe)}"
+
+
+def _handlers(above: str, handlers: tuple[HandlerSpec, ...]) -> Iterator[str]:
+    for handler in handlers:
+        table = f"{above}.runtimes.{handler.name}"
+        yield f"[{table}]"
+        yield "  runtime_type = 'io.containerd.runhcs.v1'"
+        if handler.isolation == "hypervisor":
+            yield "  pod_annotations = ['io.microsoft.virtualmachine.*']"
+            yield "  container_annotations = ['io.microsoft.container.*']"
+            yield f"[{table}.options]"
+            yield "  SandboxPlatform = 'windows/amd64'"
+            yield "  SandboxIsolation = 1"
+            yield "  ScaleCPULimitsToSandbox = true"
+
+
+def _registry(host: str, registry: sections.Registry) -> RegistrySpec:
+    server = "" if host == "_default" else _SERVERS.get(host, f"https://{host}")
+    urls = registry.mirrors or ((server,) if server and registry.password else ())
+    lines = [f"server = {quoted(server)}"] if server else []
+    for url in urls:
+        lines += ["", f"[host.{quoted(url)}]", "  capabilities = ['pull', 'resolve']"]
+        if registry.ca:
+            lines.append(f"  ca = {quoted(registry.ca)}")
+        if registry.skip_verify:
+            lines.append("  skip_verify = true")
+        if registry.override_path:
+            lines.append("  override_path = true")
+    return RegistrySpec(
+        host=host,
+        folder=_folder(host),
+        hosts_toml="\n".join(lines) + "\n",
+        authorize=urls if registry.password else (),
+        secret=f"registry/{host}" if registry.password else None,
+        credential=registry.password,
+        user=registry.user,
+    )
+
+
+def _folder(host: str) -> str:
+    """The folder of a host under certs.d; a file name on Windows cannot contain a colon."""
+    name, colon, port = host.partition(":")
+    return f"{name}_{port}_" if colon else host
+
+
+def quoted(text: str) -> str:
+    """A TOML string without escapes, in which backslashes stay; with escapes where it holds a quotation mark."""
+    if "'" not in text:
+        return f"'{text}'"
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

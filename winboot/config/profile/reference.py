@@ -1,0 +1,146 @@
+"""Where a secret is. The value itself is never in one of our files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from winboot.base.errors import InvalidInput
+from winboot.base.secret import Secret
+from winboot.config.model import LocalPath, Model
+from winboot.config.source import Wrong
+
+
+class Reference(Model):
+    """Where a secret is; exactly one of `env`, `file`, `command`."""
+
+    env: str | None = Field(default=None, description="the name of an environment variable here")
+    file: LocalPath | None = Field(default=None, description="a file here; relative to the file that says so")
+    command: tuple[str, ...] | None = Field(
+        default=None, description="a program and its arguments; its output is the value"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_reference(cls, value: object) -> object:
+        if isinstance(value, str):
+            raise Wrong(
+                "found the value itself",
+                expected="a reference: {env: NAME}, {file: PATH} or {command: [...]}",
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> Reference:
+        named = [one for one in (self.env, self.file, self.command) if one]
+        if len(named) != 1:
+            raise Wrong(f"{len(named)} places are named", expected="exactly one of env, file, command")
+        return self
+
+    @property
+    def instance_key(self) -> Path | None:
+        """The private key that a cloud's password for this machine is decrypted with; None where there is none."""
+        return None
+
+    def read(self, owner: str) -> Secret:
+        """The secret, read now. `owner` says for whom (`win-a1: connection.password`) where that fails."""
+        if self.env is not None:
+            return Secret(self._from_environment(self.env, owner))
+        if self.file is not None:
+            return Secret(_file_text(self.file, owner).rstrip("\r\n"))
+        return Secret(_output(self.command or (), owner).rstrip("\r\n"))
+
+    @staticmethod
+    def _from_environment(name: str, owner: str) -> str:
+        value = os.environ.get(name)
+        if not value:
+            raise InvalidInput(
+                f"{owner}: the environment variable {name} is not set",
+                hint=f"Set {name} in the environment that starts winboot, or name another place in the file.",
+            )
+        return value
+
+    def __str__(self) -> str:
+        if self.env is not None:
+            return f"env {self.env}"
+        return f"file {self.file}" if self.file is not None else f"command {' '.join(self.command or ())}"
+
+
+class LoginReference(Reference):
+    """Where the password of a machine is: a reference, or what EC2 made for the instance (`ec2_key`)."""
+
+    ec2_key: LocalPath | None = Field(
+        default=None, description="the private key of the instance's key pair; EC2 has the password"
+    )
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> LoginReference:
+        named = [one for one in (self.env, self.file, self.command, self.ec2_key) if one]
+        if len(named) != 1:
+            raise Wrong(
+                f"{len(named)} places are named", expected="exactly one of env, file, command, ec2_key"
+            )
+        return self
+
+    @property
+    def instance_key(self) -> Path | None:
+        """`ec2_key`."""
+        return self.ec2_key
+
+    def read(self, owner: str) -> Secret:
+        """The secret; one of EC2's is asked for by `winboot.remote.cloud`, not here."""
+        if self.ec2_key is None:
+            return super().read(owner)
+        raise InvalidInput(
+            f"{owner}: EC2 has no password for a machine without a provider id",
+            hint="Name the machine by `provider_id: aws:///ZONE/INSTANCE`, or take an inventory `*.aws.yaml`.",
+        )
+
+    def __str__(self) -> str:
+        return f"EC2, with the key {self.ec2_key}" if self.ec2_key is not None else super().__str__()
+
+
+class Held(LoginReference):
+    """A secret that was fetched already. It is in no file, and is made only by `of`."""
+
+    _secret: Secret = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> Held:
+        return self
+
+    @classmethod
+    def of(cls, secret: Secret) -> Held:
+        """A reference that gives this secret."""
+        made = cls()
+        made._secret = secret
+        return made
+
+    def read(self, owner: str) -> Secret:
+        """The secret."""
+        return self._secret
+
+    def __str__(self) -> str:
+        return "a value that was fetched"
+
+
+def _file_text(path: Path, owner: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{owner}: {path} cannot be read ({error})", hint="Check the path.") from error
+
+
+def _output(command: tuple[str, ...], owner: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        # The program's own output is left out: it may hold the secret.
+        raise InvalidInput(
+            f"{owner}: the command {command[0]} gave no value ({type(error).__name__})",
+            hint="Run the command by hand and look at its exit code.",
+        ) from error
+    return done.stdout

@@ -1,0 +1,440 @@
+"""The sections of a profile, key by key. What a key does is in its description; docs/profile.md is made
+of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from winboot.config import networks
+from winboot.config.model import LocalPath, Model, OpenMap
+from winboot.config.profile.reference import Reference
+from winboot.config.profile.values import (
+    AnyVersion,
+    Cidrs,
+    HttpUrl,
+    Ips,
+    MacPrefix,
+    NatExceptionNames,
+    PatchVersion,
+    PlainVersion,
+    Server,
+    Sha256,
+    TaintText,
+)
+from winboot.config.source import Wrong
+
+SERVICES = ("containerd", "kubelet", "kube-proxy", *networks.AGENTS)
+# Programs that answer no service manager.
+NSSM_ALONE = networks.NSSM_AGENTS
+if TYPE_CHECKING:
+    Cni = str
+    Ipam = str
+else:
+    # What there is to choose from is known to winboot.config.networks alone.
+    Cni = Literal[networks.CNIS]
+    Ipam = Literal[networks.IPAMS]
+Manager = Literal["sc", "nssm"]
+Priority = Literal[
+    "IDLE_PRIORITY_CLASS",
+    "BELOW_NORMAL_PRIORITY_CLASS",
+    "NORMAL_PRIORITY_CLASS",
+    "ABOVE_NORMAL_PRIORITY_CLASS",
+    "HIGH_PRIORITY_CLASS",
+    "REALTIME_PRIORITY_CLASS",
+]
+Flags = dict[str, str | None]
+
+
+class Kubernetes(Model):
+    """The version of everything that comes from Kubernetes itself."""
+
+    version: PatchVersion = Field(
+        description="the version of kubelet, kube-proxy and kubectl, with its patch, such as 1.36.2"
+    )
+    overlay: LocalPath | None = Field(
+        default=None,
+        description="a file of newer compatibility facts, for a minor that winboot does not know yet",
+    )
+
+
+class Cluster(Model):
+    """The cluster to join, as its nodes and as winboot see it."""
+
+    server: Server = Field(description="the API server as nodes reach it, https://host:port")
+    ca: Reference | None = Field(default=None, description="the cluster's CA certificate, {file: ca.crt}")
+    ca_hash: Sha256 | None = Field(
+        default=None,
+        description="sha256 of the CA's public key, as kubeadm prints it; `winboot init` fetches the CA by it",
+    )
+    kubeconfig: Reference | None = Field(
+        default=None,
+        description="what winboot itself uses: to mint tokens, approve certificates, set labels, drain",
+    )
+    context: str | None = Field(
+        default=None, description="which context of that kubeconfig; default: its current one"
+    )
+    pod_cidr: Cidrs = Field(
+        description="all pods of the cluster; a list of an IPv4 and an IPv6 network for dual stack"
+    )
+    service_cidr: Cidrs = Field(description="all cluster IPs; a list for dual stack")
+    node_cidr: Cidrs = Field(
+        default=(), description="where the nodes are, for the overlap check and NO_PROXY"
+    )
+    dns_service_ip: Ips = Field(
+        default=(), description="the cluster's DNS service; default: the tenth service address"
+    )
+    dns_domain: str = Field(default="cluster.local", description="the domain of services")
+    bootstrap_token: Annotated[Literal["mint"] | Reference, Field(union_mode="left_to_right")] = Field(
+        default="mint", description="mint (winboot makes one when a node needs it), or where a token is"
+    )
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        "token": "bootstrap_token: mint, or {env: NAME}",
+        "ca_file": "ca: {file: PATH}",
+        "endpoint": "server: https://host:port",
+    }
+
+    @field_validator("bootstrap_token", mode="before")
+    @classmethod
+    def _is_no_token(cls, value: object) -> object:
+        if isinstance(value, str) and value != "mint":
+            raise Wrong(
+                "found a token itself", expected="mint, {env: NAME}, {file: PATH} or {command: [...]}"
+            )
+        return str(value) if isinstance(value, str) else value
+
+
+class Vxlan(Model):
+    """What an overlay must agree on in the whole cluster."""
+
+    vni: int = Field(default=4096, description="the virtual network; Windows takes 4096 or more")
+    port: int = Field(default=4789, description="the UDP port; Windows takes 4789 alone")
+    mac_prefix: MacPrefix = Field(
+        default="0E-2A", description="the first two bytes of every pod's MAC address"
+    )
+
+
+class NatExceptions(Model):
+    """Destinations that pods reach without NAT, beside or instead of winboot's own."""
+
+    add: Cidrs = Field(default=(), description="networks beside the pods', the services' and the nodes'")
+    remove: NatExceptionNames = Field(
+        default=(),
+        description="networks of winboot's list that pods are to reach behind the node's address; "
+        "`node_subnet` is the node's own",
+    )
+
+
+class Network(Model):
+    """The network solution; `winboot explain network` compares them."""
+
+    cni: Cni = Field(description=" | ".join(networks.CNIS))
+    mode: str | None = Field(default=None, description=f"{networks.mode_list()}; default: the first")
+    managed_by: Literal["winboot", "operator"] | None = Field(
+        default=None,
+        description="calico: operator (HostProcess pods) or winboot (services: its own with artifacts.calico, else those "
+        "that are already installed)",
+    )
+    vxlan: Vxlan | None = Field(default=None, description="for overlays: vni, port, mac_prefix")
+    network_name: str | None = Field(
+        default=None, description="of the HNS network; default: cbr0, flannel.<vni>, azure, …"
+    )
+    ipam: Ipam | None = Field(
+        default=None,
+        description="azure: azure-vnet-ipam (the adapter's further addresses; the default) or azure-cns (a service of the "
+        "node that your cluster brings)",
+    )
+    routes: Literal["network", "winboot"] = Field(
+        default="network",
+        description="win-bridge: who leads to the pods of other nodes. network: routers or a cloud's table; "
+        "winboot: a route per Node, renewed by each join; nodes of one layer-2 network only",
+    )
+
+    nat_exceptions: NatExceptions = Field(
+        default=NatExceptions(),
+        description="what pods reach under their own address, not behind the node's: changes of winboot's list",
+    )
+
+    def solution(self, artifacts: Artifacts | None) -> networks.Network:
+        """The solution that these keys choose, with the versions that the profile names; ValueError for none."""
+        named = artifacts.named if artifacts else ()
+        return networks.choose(self.cni, self.mode, self.managed_by, named=named)
+
+
+class Registry(Model):
+    """How images of one registry host are pulled."""
+
+    mirrors: tuple[HttpUrl, ...] = Field(default=(), description="asked before the registry itself, in order")
+    ca: str | None = Field(default=None, description="a CA file on the node that signs for the mirrors")
+    skip_verify: bool = Field(default=False, description="do not check the certificates of the mirrors")
+    override_path: bool = Field(default=False, description="the mirror's address already holds the API path")
+    user: str | None = Field(default=None, description="the user that `password` belongs to")
+    password: Reference | None = Field(default=None, description="{env | file | command}")
+
+
+class Log(Model):
+    """How long logs of services are kept."""
+
+    max_size_mib: int = Field(
+        default=50, ge=1, le=1_048_576, description="a service's log is rotated at this size"
+    )
+    max_files: int = Field(default=5, ge=1, le=1000, description="how many rotated logs are kept")
+
+
+class Runtime(Model):
+    """containerd and how it pulls and starts."""
+
+    containerd: PatchVersion | None = Field(
+        default=None,
+        description="default: the newest that the Kubernetes minor is tested with; 1.x writes the version-2 form",
+    )
+    pause_image: str | None = Field(
+        default=None, description="the sandbox image; default: by minor and Windows build"
+    )
+    registries: dict[str, Registry | None] = Field(
+        default={}, description="registry host → mirrors and credentials"
+    )
+    isolation: tuple[Literal["process", "hypervisor"], ...] = Field(
+        default=("process",),
+        description="which runtime handlers there are; hypervisor needs the Hyper-V role",
+    )
+    log: Log = Field(default=Log(), description="rotation of service logs")
+
+
+class Services(Model):
+    """What starts the programs: the service manager itself, or NSSM."""
+
+    manager: Manager = Field(default="sc", description="sc | nssm, for all that can be either")
+    overrides: dict[str, Manager | None] = Field(
+        default={}, description=f"service → manager; {' and '.join(NSSM_ALONE)} are always nssm"
+    )
+    environment: dict[str, dict[str, str | None]] = Field(
+        default={},
+        description="service → variables beside winboot's; everybody on the node can read them; null drops one",
+    )
+    priority: dict[str, Priority | None] = Field(
+        default={},
+        description="service → priority class, set by NSSM; the kubelet sets its own (windows-priorityclass)",
+    )
+
+
+class Kubelet(Model):
+    """The kubelet's own settings, over winboot's."""
+
+    config: OpenMap = Field(
+        default={}, description="KubeletConfiguration fields over winboot's; null drops one of winboot's"
+    )
+    flags: Flags = Field(
+        default={}, description="flags without dashes; those with a configuration field move there"
+    )
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        "extra_args": "flags: {name: value}",
+        "args": "flags: {name: value}",
+        "configuration": "config: {field: value}",
+        "feature_gates": "config: {featureGates: {Name: true}}",
+        "labels": "node.labels",
+        "taints": "node.taints",
+    }
+
+
+class KubeProxy(Model):
+    """kube-proxy's own settings, over winboot's."""
+
+    managed_by: Literal["winboot", "operator"] | None = Field(
+        default=None,
+        description="operator: a DaemonSet runs it and winboot starts none; default: by the network",
+    )
+    config: OpenMap = Field(
+        default={}, description="KubeProxyConfiguration fields over winboot's; null drops one"
+    )
+    flags: Flags = Field(
+        default={}, description="flags without dashes; those with a configuration field move there"
+    )
+    dsr: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="direct server return; auto: on where the Windows build and the version have it",
+    )
+    kubeconfig: Reference | None = Field(
+        default=None, description="its own credential; default: the kubelet's certificate"
+    )
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        "args": "flags: {name: value}",
+        "enable_dsr": "dsr: on",
+        "feature_gates": "config: {featureGates: {Name: true}}",
+    }
+
+
+class Node(Model):
+    """What the Node object carries."""
+
+    labels: dict[str, str | None] = Field(
+        default={}, description="labels of the Node, beside those the kubelet sets itself"
+    )
+    taints: tuple[TaintText, ...] = Field(
+        default=("os=windows:NoSchedule",), description="taints of the Node, key=value:Effect"
+    )
+
+
+class Proxy(Model):
+    """The HTTP proxy; set per service, so Windows needs no restart."""
+
+    http: HttpUrl | None = Field(
+        default=None, description="http://host:port for plain HTTP; no user, no password"
+    )
+    https: HttpUrl | None = Field(default=None, description="http://host:port for HTTPS")
+    no_proxy: tuple[str, ...] = Field(
+        default=(),
+        description="reached directly, beside cluster, pods, services, nodes and loopback, which winboot adds",
+    )
+
+
+class DynamicPorts(Model):
+    """The range Windows takes client ports from."""
+
+    start: int = Field(default=33000, ge=1025, le=65535, description="the first client port")
+    count: int = Field(default=32536, ge=255, le=64511, description="how many")
+
+
+class ExcludedPorts(Model):
+    """Ports that Windows gives to no client: some program of this machine listens there."""
+
+    protocol: Literal["tcp", "udp"] | None = Field(default=None, description="tcp | udp; default: both")
+    start: int = Field(ge=1, le=65535, description="the first port")
+    count: int = Field(default=1, ge=1, le=65535, description="how many")
+
+
+class KeepAlive(Model):
+    """When Windows asks whether the other end of an idle connection is still there."""
+
+    time_ms: int = Field(
+        default=60_000, ge=1_000, le=4_294_967_295, description="after so long without traffic, in ms"
+    )
+    interval_ms: int = Field(
+        default=1_000, ge=100, le=4_294_967_295, description="the time between two probes, in ms"
+    )
+
+
+class Firewall(Model):
+    """Openings in the firewall of Windows."""
+
+    node_ports: bool = Field(default=True, description="open 30000-32767 for NodePort services")
+    kube_proxy_health: bool = Field(default=True, description="open 10256 for load balancer health checks")
+    sources: Cidrs = Field(
+        default=(), description="who may reach these ports, as CIDRs; default: everyone who reaches the node"
+    )
+
+
+class Windows(Model):
+    """Settings of Windows itself; what is not named stays as it is."""
+
+    features: tuple[str, ...] = Field(
+        default=("Containers",), description="roles and features; Hyper-V for isolation"
+    )
+    features_source: str | None = Field(
+        default=None, description="SxS share or WIM, where the update service has no payload"
+    )
+    rename: bool = Field(
+        default=True, description="give the machine its computer_name; never done to domain members"
+    )
+    page_file_mib: Annotated[int, Field(ge=512, le=16_777_216)] | Literal["system"] = Field(
+        default="system", description="size of the page file, or system (Windows sees to it)"
+    )
+    dynamic_ports: DynamicPorts | None = Field(
+        default=DynamicPorts(), description="the range of client ports; false leaves it as it is"
+    )
+    excluded_ports: tuple[ExcludedPorts, ...] = Field(
+        default=(), description="ports that no client gets although they are in that range"
+    )
+    keepalive: KeepAlive | None = Field(
+        default=None,
+        description="TCP keepalive, for load balancers that forget idle connections before the two hours of Windows; "
+        "{} takes the defaults; takes a restart",
+    )
+    firewall: Firewall = Field(
+        default=Firewall(), description="which openings there are beside the kubelet's"
+    )
+    defender_exclusions: bool = Field(
+        default=False, description="tell Defender to leave winboot's programs alone"
+    )
+    update_hold: bool = Field(
+        default=False, description="keep Windows Update from installing (and restarting) by itself"
+    )
+    known_fixes: tuple[str, ...] = Field(
+        default=(), description="packs of registry values, each with its reason"
+    )
+    trust_roots: tuple[Reference, ...] = Field(
+        default=(),
+        description="CA certificates (PEM) that this machine is to trust: proxies, mirrors, registries",
+    )
+    time_servers: tuple[str, ...] = Field(default=(), description="NTP servers; never for domain members")
+    long_paths: bool | None = Field(default=None, description="let programs use paths beyond 260 characters")
+    power_plan: Literal["high-performance"] | None = Field(
+        default=None, description="for bare metal; a virtual machine gains none"
+    )
+    crash_dump: Literal["complete", "kernel", "small", "automatic"] | None = Field(
+        default=None, description="what Windows keeps of a stop error"
+    )
+    dns_suffixes: tuple[str, ...] = Field(
+        default=(), description="the suffix search list of the node (not of pods)"
+    )
+
+    @field_validator("dynamic_ports", mode="before")
+    @classmethod
+    def _false_is_none(cls, value: object) -> object:
+        return None if value in (False, "false") else value
+
+
+def _default(key: str) -> str:
+    return f"default {networks.download(key).version}"
+
+
+class Artifacts(Model):
+    """Where programs come from, which versions, and their hashes."""
+
+    source: str = Field(
+        default="upstream",
+        description="upstream, a mirror (https://…) or a folder that the node reads (D:\\bundle, \\\\server\\share)",
+    )
+    cni_plugins: AnyVersion | None = Field(default=None, description=_default("cni_plugins"))
+    flannel: AnyVersion | None = Field(default=None, description=_default("flannel"))
+    flannel_cni: PlainVersion | None = Field(default=None, description=_default("flannel_cni"))
+    azure_cni: AnyVersion | None = Field(default=None, description="needed for cni: azure")
+    calico: AnyVersion | None = Field(
+        default=None, description="cni: calico, managed_by: winboot: this version is installed and run"
+    )
+    crictl: AnyVersion | None = Field(
+        default=None, description="default: the first patch of the Kubernetes minor"
+    )
+    nssm: PlainVersion | None = Field(default=None, description="default 2.24")
+    sha256: dict[str, Sha256 | None] = Field(
+        default={}, description="file name → hash, and file!member → hash; `winboot init` fills it"
+    )
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The keys that the profile sets."""
+        return tuple(key for key in type(self).model_fields if getattr(self, key) is not None)
+
+
+class OwnStep(Model):
+    """A PowerShell step of the user, in the same three blocks as ours."""
+
+    name: str = Field(description="lower case with dashes; not one of winboot's own")
+    why: str = Field(default="a step of your own", description="what it is for; shown in the plan")
+    needs: tuple[str, ...] = Field(default=(), description="steps it comes after")
+    look: LocalPath = Field(description="a PowerShell file that emits differences")
+    change: LocalPath = Field(description="a PowerShell file that makes it so")
+    undo: LocalPath | None = Field(
+        default=None, description="a PowerShell file that puts back what was before"
+    )
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files of the step by block."""
+        named = {"look": self.look, "change": self.change, "undo": self.undo}
+        return {block: path for block, path in named.items() if path is not None}

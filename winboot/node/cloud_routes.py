@@ -1,0 +1,55 @@
+"""`routes: auto | winboot | none` of a cloud inventory: who lets the cloud's network carry the packets of a node's pods.
+
+Only networks whose pods have addresses of their own there need it (flannel host-gw, win-bridge). The pod CIDR is the
+Node's: whoever allocates it, it stands there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from winboot.base.errors import CloudRefused
+from winboot.config.networks import Network
+from winboot.config.node_spec import NodeSpec
+from winboot.remote.cloud.base import CloudHost, Provider
+from winboot.remote.cloud.settings import CloudFile
+from winboot.remote.cluster.base import Cluster, NodeFacts
+
+# What the route controller of a cloud controller manager writes as the reason of the condition NetworkUnavailable
+# (kubernetes/cloud-provider controllers/route/route_controller.go, updateNetworkingCondition).
+_ROUTE_CONTROLLER: Final = frozenset({"RouteCreated", "NoRouteCreated"})
+
+
+def settle(
+    provider: Provider, host: CloudHost, spec: NodeSpec, cluster: Cluster, file: CloudFile
+) -> tuple[str, ...]:
+    """Make the cloud forward and route for a node where that is ours to do; a sentence for each change.
+
+    Raises CloudError; a refusal only for `routes: winboot`, which `auto` puts into words.
+    """
+    if not may_write(spec.network.solution, file):
+        return ()
+    node = cluster.node(spec.node.name)
+    if node is None or (file.routes == "auto" and somebody_routes(node)):
+        return ()
+    if not node.pod_cidrs:
+        return ("no route was made: the Node has no pod CIDR (does the controller manager allocate them?)",)
+    try:
+        return provider.ensure_forwarding(host, node.pod_cidrs)
+    except CloudRefused as error:
+        if file.routes != "auto":
+            raise
+        # Nobody has asked for it in so many words: the Node is Ready, and the reader learns what its pods lack.
+        return (f"routes to its pods: {error.problem} ({error.hint})",)
+
+
+def may_write(network: Network, file: CloudFile) -> bool:
+    """Whether the file leaves routes to winboot. `auto` writes nothing where no `cluster` says which tables are ours."""
+    if file.routes == "none" or not network.routed:
+        return False
+    return file.routes == "winboot" or bool(file.cluster)
+
+
+def somebody_routes(node: NodeFacts) -> bool:
+    """Whether the route controller of the cluster looks after this Node."""
+    return node.network_reason in _ROUTE_CONTROLLER

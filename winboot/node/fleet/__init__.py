@@ -1,0 +1,102 @@
+"""Many nodes side by side: one thread a node, one report a node, whatever happens to the others.
+
+    context   what a run needs from outside, and what the command line asked for
+    node      one node while it is worked on: session, journal, report
+    workers   the threads
+
+`run_nodes` is what every command that works on machines calls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet.context import Keep, Options, PreparedNode, RunContext, prepare
+from winboot.node.fleet.node import NodeRun
+from winboot.node.fleet.workers import each
+from winboot.report.finding import Finding
+from winboot.report.results import NodeReport, Report
+from winboot.script.plan import make_plan
+from winboot.script.rendering import helpers
+from winboot.script.steps import STEPS
+
+
+def run_nodes(
+    command: str,
+    work: Callable[[NodeRun], None],
+    specs: Sequence[NodeSpec],
+    context: RunContext,
+    options: Options,
+    findings: Callable[[], tuple[Finding, ...]] = tuple,
+) -> Report:
+    """`work` on every node, side by side; `findings` gives what preflight has found so far, and waits for nobody.
+
+    Wrong names of steps are refused before any machine is contacted.
+    """
+    small = helpers()
+    nodes = [
+        NodeRun(spec, make_plan(spec, STEPS, only=options.only, skip=options.skip), context, options, small)
+        for spec in specs
+    ]
+    so_far = SoFar(command, context.run, nodes, findings)
+    context.keep(so_far.report)
+
+    def ended(node: NodeRun) -> NodeReport:
+        report = so_far.ended(node, node.reported(work))
+        context.keep(so_far.report, report)
+        return report
+
+    reports = each(
+        nodes,
+        ended,
+        stop=context.stop,
+        workers=options.workers,
+        late=NodeRun.abandoned,
+        nudge=NodeRun.interrupt,
+    )
+    return so_far.whole(reports)
+
+
+class SoFar:
+    """The report of a run that goes on: nodes that have ended, what the others have told, and who waits."""
+
+    def __init__(
+        self,
+        command: str,
+        run: str,
+        nodes: Sequence[NodeRun],
+        findings: Callable[[], tuple[Finding, ...]],
+    ) -> None:
+        self._command = command
+        self._run = run
+        self._nodes = nodes
+        self._findings = findings
+        self._started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._clock = time.monotonic()
+        self._ended: dict[str, NodeReport] = {}
+
+    def ended(self, node: NodeRun, report: NodeReport) -> NodeReport:
+        """Note how a node has ended; gives its report."""
+        self._ended[node.name] = report
+        return report
+
+    def report(self) -> Report:
+        """As it is now; from any thread."""
+        return self.whole([self._ended.get(node.name) or node.unfinished() for node in self._nodes])
+
+    def whole(self, nodes: Sequence[NodeReport]) -> Report:
+        """The report of these nodes."""
+        return Report(
+            command=self._command,
+            run=self._run,
+            started=self._started,
+            nodes=tuple(nodes),
+            seconds=time.monotonic() - self._clock,
+            preflight=self._findings(),
+        )
+
+
+__all__ = ["Keep", "NodeRun", "Options", "PreparedNode", "RunContext", "each", "prepare", "run_nodes"]

@@ -1,0 +1,79 @@
+"""What a run is given: the options of the command line, the ways to machines and cluster, and the nodes' scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from winboot.config.node_spec import NodeSpec
+from winboot.node.run import Listener, Patience, Stop
+from winboot.remote.cluster.base import Cluster
+from winboot.remote.transport.base import Transport
+from winboot.report.results import NodeReport, Report
+from winboot.script.plan import Plan, make_plan
+from winboot.script.rendering import Script, render
+from winboot.script.steps import STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asked for. Times are in seconds; `ready` bounds the wait for the Ready condition."""
+
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    drain: bool = False
+    take_over: bool = False
+    adopt: bool = False
+    skip_preflight: tuple[str, ...] = ()
+    workers: int = 32
+    ready: float = 300.0
+    drain_timeout: float = 600.0
+    patience: Patience = field(default_factory=Patience)
+
+
+class Keep(Protocol):
+    """Is told when a run begins and whenever a node has `ended`; `current` gives the report as it is at that moment.
+
+    Called from the nodes' threads. An error that escapes it ends the run.
+    """
+
+    def __call__(self, current: Callable[[], Report], ended: NodeReport | None = None) -> None:
+        """Take note."""
+
+
+def _nobody(current: Callable[[], Report], ended: NodeReport | None = None) -> None:
+    """Nobody reads a report before its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a run needs from outside: ways to the machines and the cluster, a listener, and a place for its journal."""
+
+    connect: Callable[[NodeSpec], Transport]
+    cluster: Callable[[NodeSpec], Cluster | None]
+    listener: Listener
+    journals: Path
+    run: str
+    holder: str
+    stop: Stop
+    keep: Keep = _nobody
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedNode:
+    """One node with its plan and its script, as `render` and `check` show them."""
+
+    spec: NodeSpec
+    plan: Plan
+    script: Script
+
+
+def prepare(specs: Sequence[NodeSpec], options: Options) -> list[PreparedNode]:
+    """Plan and render every node; nothing is contacted. Raises UsageError and ScriptError."""
+    prepared = []
+    for spec in specs:
+        plan = make_plan(spec, STEPS, only=options.only, skip=options.skip)
+        prepared.append(PreparedNode(spec, plan, render(plan.complete, spec)))
+    return prepared

@@ -1,0 +1,219 @@
+"""One node while it is worked on: its session, its journal, and what has happened so far."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from winboot.base.clean import clean
+from winboot.base.errors import ClusterError, InternalError, Interrupted, WinbootError
+from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet.context import Options, RunContext
+from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner
+from winboot.remote.cluster.base import Cluster, NodeFacts, Token
+from winboot.remote.transport.dialled import dialled_addresses
+from winboot.report.events import StepDone
+from winboot.report.journal import Journal
+from winboot.report.results import Failure, NodeReport, collect
+from winboot.script.plan import Plan
+from winboot.script.rendering import Helpers, render
+
+# How long the API server may take to delete a token when a run is left, in seconds.
+FORGET_S: Final = 1.0
+
+
+class NodeRun:
+    """The work on one node. Costs next to nothing until `reported` is called: the script is rendered and the journal
+    opened only then, so that a thousand nodes may wait for their turn."""
+
+    def __init__(
+        self, spec: NodeSpec, plan: Plan, context: RunContext, options: Options, helpers: Helpers
+    ) -> None:
+        self.spec = spec
+        self.plan = plan
+        self.context = context
+        self.options = options
+        self.name = spec.node.name
+        self.cluster: Cluster | None = None
+        self.ready: bool | None = None
+        # The bootstrap token that was made for this node, as long as it exists.
+        self.token: Token | None = None
+        self.notes: list[str] = []
+        self._helpers = helpers
+        self._own_steps: list[StepDone] = []
+        self._journal: Journal | None = None
+        self._runner: ScriptRunner | None = None
+        self._dialled: tuple[str, ...] | None = None
+
+    def reported(self, work: Callable[[NodeRun], None]) -> NodeReport:
+        """Do the work; an error becomes this node's outcome and no other's, be it expected or a bug."""
+        clock = time.monotonic()
+        failure = None
+        try:
+            if self.context.stop.requested:
+                raise self._interrupted("it was not begun")
+            self._open()
+            work(self)
+        except WinbootError as error:
+            self._write("failed", {"name": type(error).__name__, "problem": error.problem})
+            failure = Failure.of(error)
+        except Exception as error:  # noqa: BLE001 - a bug at one node must not cost the others their report
+            failure = Failure.of(self._bug(error))
+        finally:
+            self._close()
+        return replace(self.report(failure), seconds=time.monotonic() - clock)
+
+    def abandoned(self) -> NodeReport:
+        """What is known of a node that did not end when the run was stopped; its thread is not waited for."""
+        if self.token is not None and self.cluster is not None:
+            self._forget(self.cluster, self.token)
+        failure = Failure.of(self._interrupted("it did not end in time; its script may run on for a while"))
+        return self.report(failure)
+
+    def unfinished(self) -> NodeReport:
+        """What is known while the work goes on, for a report that may be the last: nobody knows who kills winboot."""
+        what = "it was not begun" if self._runner is None else "it was still being worked on"
+        return self.report(Failure.of(self._interrupted(f"{what} when this report was written")))
+
+    def interrupt(self) -> None:
+        """End the script on the machine, from another thread: else a quiet one holds the node's lock for a while."""
+        if self._runner is not None:
+            self._runner.interrupt()
+
+    def _forget(self, cluster: Cluster, token: Token) -> None:
+        """Delete the token of a change that was left, in a bounded time: the cluster may be as silent as the node."""
+
+        def forget() -> None:
+            with suppress(ClusterError):
+                cluster.forget_token(token.id)
+
+        thread = threading.Thread(target=forget, name=f"forget-{self.name}", daemon=True)
+        thread.start()
+        thread.join(FORGET_S)
+        if thread.is_alive():
+            self.notes.append(
+                f"the bootstrap token {token.id} may be left; it expires at {token.expires:%H:%M} UTC"
+            )
+
+    def _interrupted(self, what: str) -> Interrupted:
+        return Interrupted(
+            f"{self.name}: interrupted: {what}",
+            hint="Run the same command again; it continues where it was.",
+            node=self.name,
+        )
+
+    @property
+    def runner(self) -> ScriptRunner:
+        """Runs the node's script; there is one while the node is worked on."""
+        assert self._runner is not None
+        return self._runner
+
+    @property
+    def record(self) -> RunRecord:
+        """What the script has said so far; an empty one before it was started."""
+        return self._runner.record if self._runner is not None else RunRecord()
+
+    def connect_cluster(self) -> NodeFacts | None:
+        """Open the cluster and ask for the Node; without a kubeconfig only the machine's own side is done."""
+        self.cluster = self.context.cluster(self.spec)
+        if self.cluster is None:
+            self.notes.append(
+                "no cluster.kubeconfig in the profile: Ready, labels and taints were not looked at"
+            )
+            return None
+        node = self.cluster.node(self.name)
+        self.ready = node is not None and node.ready
+        return node
+
+    def look(self, node: NodeFacts | None) -> Pass:
+        """Run the script in mode Look."""
+        return self.runner.look(self.facts(node))
+
+    def is_live(self, node: NodeFacts | None) -> bool:
+        """Whether pods may run there: a Node that has lost its startup taint."""
+        return node is not None and not node.has_taint(self.spec.node.startup_taint.key)
+
+    def facts(self, node: NodeFacts | None, *, drained: bool = False) -> Facts:
+        """What the controller knows and the script does not."""
+        return {
+            "NodeIsLive": self.is_live(node),
+            "Drained": drained,
+            "TakeOver": self.options.take_over,
+            "Adopt": self.options.adopt,
+            "Holder": self.context.holder,
+            "Steps": self.plan.selection,
+            "Addresses": list(self._addresses()),
+        }
+
+    def _addresses(self) -> tuple[str, ...]:
+        """Where the machine is dialled; asked for once."""
+        if self._dialled is None:
+            self._dialled = dialled_addresses(self.spec.machine.connection)
+        return self._dialled
+
+    def say(self, text: str) -> None:
+        """Tell the listener what the controller does for this node."""
+        self.context.listener.say(self.name, text)
+
+    def step(self, done: StepDone) -> None:
+        """Record a step that the controller did."""
+        self._own_steps.append(done)
+        self.context.listener.event(self.name, done)
+
+    def report(self, failure: Failure | None = None) -> NodeReport:
+        """What has happened so far, as this node's part of the report."""
+        record = self.record
+        whys = {step.name: step.why for step in self.plan.steps}
+        lost = (self._journal.problem,) if self._journal is not None and self._journal.problem else ()
+        return NodeReport(
+            node=self.name,
+            address=self.spec.machine.address,
+            os=self.spec.machine.os,
+            steps=collect([*record.steps, *self._own_steps], whys),
+            failure=failure,
+            reboots=record.reboots,
+            detached=record.detached,
+            reconnects=record.reconnects,
+            pipelines=record.pipelines,
+            ready=self.ready,
+            # Some quote certificate requests.
+            notes=tuple(map(clean, (*self.notes, *lost))),
+        )
+
+    def _open(self) -> None:
+        self._journal = Journal(self.context.journals / self.context.run / f"{self.name}.jsonl")
+        self._runner = ScriptRunner(
+            self.name,
+            render(self.plan.complete, self.spec).text,
+            self._helpers,
+            lambda: self.context.connect(self.spec),
+            steps=[step.name for step in self.plan.node_side],
+            listener=self.context.listener,
+            journal=self._journal,
+            patience=self.options.patience,
+            stop=self.context.stop,
+        )
+
+    def _close(self) -> None:
+        if self._runner is not None:
+            self._runner.forget()
+        if self._journal is not None:
+            self._journal.close()
+
+    def _write(self, kind: str, data: dict[str, object]) -> None:
+        if self._journal is not None:
+            self._journal.write(kind, data)
+
+    def _bug(self, error: Exception) -> InternalError:
+        self._write("bug", {"traceback": "".join(traceback.format_exception(error))})
+        where = self._journal.path if self._journal is not None else "what this command printed"
+        return InternalError(
+            f"{self.name}: a bug in winboot itself: {type(error).__name__}: {error}",
+            hint=f"Report it with {where}; running the command again loses nothing.",
+            node=self.name,
+        )

@@ -1,0 +1,244 @@
+"""The checks of both sides before the first write: each a value with a stable id and a function.
+
+A function yields findings; it says nothing where all is in order. A check whose question the API server refuses is a
+warning of the same id, so that a missing right to look never passes for a good answer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final, TypeAlias
+
+from winboot.base.errors import ClusterRefused
+from winboot.config.compat.platform import check_skew
+from winboot.config.networks import cluster_settings
+from winboot.config.networks.cluster import InCluster
+from winboot.config.node_spec import NodeSpec
+from winboot.node.preflight.view import BOOTSTRAPPER, BOOTSTRAPPERS, NODES, ClusterView
+from winboot.remote.cluster import rights
+from winboot.remote.cluster.base import Need, NodeFacts
+from winboot.report.finding import Finding
+
+Found: TypeAlias = Iterator[Finding]
+_CSR: Final = "certificatesigningrequests"
+_APPLY_RBAC: Final = "Apply what `winboot manifests rbac` prints."
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: `id` is what reports show and `--skip-preflight` takes, `why` a sentence for people."""
+
+    id: str
+    why: str
+    look: Callable[[ClusterView], Found]
+
+    def findings(self, view: ClusterView) -> tuple[Finding, ...]:
+        """What it finds. An answer that the API server refuses is a warning; no answer at all raises ClusterUnreachable."""
+        try:
+            return tuple(self.look(view))
+        except ClusterRefused as error:
+            reason = f"not checked: {error.problem}"
+            return (Finding(self.id, "warning", reason, "`winboot manifests operator` prints the rights."),)
+
+
+def _names(specs: Iterable[NodeSpec]) -> tuple[str, ...]:
+    return tuple(spec.node.name for spec in specs)
+
+
+def _skew(view: ClusterView) -> Found:
+    """https://kubernetes.io/releases/version-skew-policy/#kubelet"""
+    by_version = defaultdict(list)
+    for spec in view.specs:
+        by_version[spec.kubernetes.version].append(spec)
+    for version, specs in by_version.items():
+        for one in check_skew(version, view.version):
+            fix = f"Set kubernetes.version in the profile: {one.instead}."
+            yield Finding("version-skew", "error", f"{one.about}: {one.reason}", fix, _names(specs))
+
+
+def _permissions(view: ClusterView) -> Found:
+    """What the user of the kubeconfig must be allowed to do, found out before a machine restarts for it."""
+    fix = "Apply what `winboot manifests operator` prints, and bind it to this user."
+    for need in view.own_missing(rights.needed(mints=view.mints, drains=view.drains)):
+        yield Finding("permissions", "error", f"this kubeconfig's user may not {need}: {need.why}", fix)
+    for need in view.own_missing((*rights.PREFLIGHT, *(rights.HOUSEKEEPING if view.mints else ()))):
+        yield Finding("permissions", "warning", f"this kubeconfig's user may not {need}: {need.why}", fix)
+
+
+def _bootstrap(view: ClusterView) -> Found:
+    """https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/"""
+    needs = {
+        "create": Need("create", _CSR, rights.CERTIFICATES),
+        "approve": Need("create", f"{_CSR}/nodeclient", rights.CERTIFICATES),
+    }
+    fixes = {
+        "create": "Bind ClusterRole system:node-bootstrapper to the group of bootstrap tokens, as kubeadm does.",
+        "approve": "Bind ClusterRole system:certificates.k8s.io:certificatesigningrequests:nodeclient to the group of"
+        " bootstrap tokens, as kubeadm does; else the kubelet's client certificate is not approved.",
+    }
+    for what, need in needs.items():
+        for lacking in view.missing({what: (need,)}, BOOTSTRAPPER, BOOTSTRAPPERS):
+            reason = f"a bootstrap token may not {lacking.need}"
+            yield Finding("bootstrap-bindings", "error", reason, fixes[what])
+    renewal = Need("create", f"{_CSR}/selfnodeclient", rights.CERTIFICATES)
+    for lacking in view.missing({"renewal": (renewal,)}, "system:node:any", NODES):
+        fix = (
+            "Bind ClusterRole system:certificates.k8s.io:certificatesigningrequests:selfnodeclient to group system:nodes;"
+            " else nodes lose their certificate when it expires."
+        )
+        yield Finding("bootstrap-bindings", "warning", f"a node may not {lacking.need}", fix)
+
+
+def _node_cidrs(view: ClusterView) -> Found:
+    wanting = [spec for spec in view.specs if spec.network.solution.pod_cidr]
+    settled = [node for node in view.nodes if node.ready]
+    if not wanting or not settled or any(node.pod_cidrs for node in view.nodes):
+        return
+    yield Finding(
+        "node-cidrs",
+        "error",
+        f"none of the {len(settled)} Ready nodes has a spec.podCIDR, which {wanting[0].network.solution.id} needs",
+        "Start kube-controller-manager with --allocate-node-cidrs and --cluster-cidr.",
+        _names(wanting),
+    )
+
+
+def _agreement(own: InCluster) -> Check:
+    """The check of a solution: its settings in the cluster, and what the nodes with it want."""
+
+    def look(view: ClusterView) -> Found:
+        wanting = [spec.network_wanted for spec in view.specs if spec.network.solution.in_cluster is own]
+        if wanting:
+            yield from own.findings(view.settings, wanting)
+
+    return Check(own.check, own.why, look)
+
+
+def _daemon_sets(view: ClusterView) -> Found:
+    for name in view.unselective:
+        namespace, _, short = name.partition("/")
+        fix = (
+            f"kubectl -n {namespace} patch daemonset {short} --type merge -p "
+            '\'{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}\''
+        )
+        reason = (
+            f"DaemonSet {name} selects no operating system: its Linux pods would be sent to Windows nodes"
+        )
+        yield Finding("daemonset-selectors", "warning", reason, fix)
+
+
+def _kube_proxy(view: ClusterView) -> Found:
+    ours = [
+        spec
+        for spec in view.specs
+        if spec.kube_proxy.wanted and spec.network.solution.owners.kube_proxy != "operator"
+    ]
+    for name in view.windows_kube_proxies if ours else ():
+        yield Finding(
+            "kube-proxy-daemonset",
+            "error",
+            f"DaemonSet {name} runs kube-proxy on Windows nodes, and the profile wants a service of winboot's, too",
+            "Two of them fight over the same rules: delete the DaemonSet, or leave kube-proxy to it.",
+            _names(ours),
+        )
+
+
+def _cidrs(view: ClusterView) -> Found:
+    """A node inside the pod or the service network sends its own traffic into the wrong place."""
+    for spec in view.specs:
+        networks = [
+            *(("pod network", cidr) for cidr in spec.cluster.pod_cidrs),
+            *(("service network", cidr) for cidr in spec.cluster.service_cidrs),
+        ]
+        for address in _addresses(spec, view.nodes):
+            for what, cidr in networks:
+                own = what == "pod network" and spec.network.solution.pods_in_node_network
+                if address in ip_network(str(cidr)) and not own:
+                    reason = f"the address {address} is in the {what} {cidr}"
+                    fix = (
+                        "Nodes, pods and services need separate networks: correct the profile or the address."
+                    )
+                    yield Finding("cidr-overlap", "error", reason, fix, (spec.node.name,))
+
+
+def _addresses(spec: NodeSpec, nodes: Sequence[NodeFacts]) -> Iterator[IPv4Address | IPv6Address]:
+    """Where the node is, as far as the inventory and the cluster say it."""
+    texts = [str(spec.machine.node_ip)] if spec.machine.node_ip is not None else []
+    for node in nodes:
+        if node.name == spec.node.name:
+            texts += [value for kind, value in node.addresses if kind == "InternalIP"]
+    for text in dict.fromkeys(texts):
+        with suppress(ValueError):
+            yield ip_address(text)
+
+
+def _node_names(view: ClusterView) -> Found:
+    known: Mapping[str, NodeFacts] = {node.name: node for node in view.nodes}
+    for spec in view.specs:
+        node = known.get(spec.node.name)
+        if node is not None and node.operating_system not in ("", "windows"):
+            reason = f"the cluster has a node of this name that runs {node.operating_system}"
+            yield Finding(
+                "node-name",
+                "error",
+                reason,
+                "Give the host another name in the inventory.",
+                (spec.node.name,),
+            )
+
+
+def _agent_rights(view: ClusterView) -> Found:
+    """kube-proxy and the network's agent speak with the node's certificate."""
+    for spec in view.specs[:1]:
+        user = f"system:node:{spec.node.name}"
+        for one in view.missing(agent_needs(view.specs), user, NODES):
+            reason = f"{one.program} speaks as {user} and may not {one.need}"
+            yield Finding("node-rbac", "error", reason, f"{_APPLY_RBAC} It binds {one.binding}.")
+
+
+def agent_needs(specs: Sequence[NodeSpec]) -> dict[str, list[Need]]:
+    """What the programs of these nodes do with the certificate of their node."""
+    needs: dict[str, list[Need]] = {}
+    for spec in specs:
+        if spec.kube_proxy.wanted and spec.kube_proxy.kubeconfig is None:
+            needs["kube-proxy"] = [
+                Need("list", "services"),
+                Need("watch", "endpointslices", "discovery.k8s.io"),
+            ]
+        solution = spec.network.solution
+        for rule in solution.rights.rules if solution.rights is not None else ():
+            needs.setdefault(solution.agent_service or solution.id, []).extend(
+                Need(verb, resource, group)
+                for group in rule.get("apiGroups", ())
+                for resource in rule.get("resources", ())
+                for verb in rule.get("verbs", ())
+            )
+    return {program: list(dict.fromkeys(wanted)) for program, wanted in needs.items()}
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check("version-skew", "A kubelet newer than the API server, or too old for it, is not supported.", _skew),
+    Check("permissions", "The user of the kubeconfig must be allowed to do what a join does.", _permissions),
+    Check(
+        "bootstrap-bindings",
+        "A bootstrap token must be able to ask for the kubelet's certificate.",
+        _bootstrap,
+    ),
+    Check("node-cidrs", "flannel and the reference plug-ins wait for spec.podCIDR.", _node_cidrs),
+    *(_agreement(one) for one in cluster_settings()),
+    Check("daemonset-selectors", "Linux pods cannot run on a Windows node.", _daemon_sets),
+    Check("kube-proxy-daemonset", "Only one kube-proxy may run on a node.", _kube_proxy),
+    Check("cidr-overlap", "A node must not be inside the pod or the service network.", _cidrs),
+    Check("node-name", "A node of another operating system keeps its name.", _node_names),
+    Check("node-rbac", "kube-proxy and the network's agent use the node's certificate.", _agent_rights),
+)
+
+
+def wrong_ids(ids: Iterable[str]) -> tuple[str, ...]:
+    """Those that no check has."""
+    known = {check.id for check in CHECKS}
+    return tuple(one for one in ids if one not in known)

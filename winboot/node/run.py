@@ -1,0 +1,492 @@
+"""One node, driven: look, change, restart, wait for a detached run, continue, until nothing is left to do.
+
+The same script text runs in every pass; what differs is the mode, the secrets (only in Change) and the facts the
+controller knows. A lost connection, a restart or a killed controller needs no memory here: the next pass looks again.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol
+
+from winboot.base.errors import (
+    Busy,
+    ConnectionLost,
+    IncompleteRun,
+    Interrupted,
+    NodeFailed,
+    ProtocolError,
+    QuietNode,
+    Superseded,
+    TransportError,
+    Unreachable,
+    WinbootError,
+)
+from winboot.base.retry import again
+from winboot.base.secret import Secret
+from winboot.remote.transport.base import Transport
+from winboot.report.events import Detached, Event, RebootWanted, RunEnded, RunStarted, StepDone, parse
+from winboot.report.journal import Journal
+from winboot.script.rendering import Helpers
+
+Mode = Literal["Look", "Change"]
+Facts = Mapping[str, object]
+
+# A run that needs more passes than this is going round in circles; a bare machine needs three to five.
+MOST_PASSES: Final = 20
+# A machine that takes a session and breaks it off, so many times in one pass, will do so again.
+MOST_LOST: Final = 20
+# Lines of noise that the journal keeps of one pass, and the characters of one.
+MOST_NOISE: Final = 1000
+LONGEST_NOISE: Final = 4096
+# How a pass ends that went through all steps of the plan.
+WHOLE_PASSES: Final = frozenset({"complete", "reboot"})
+# What a new connection can cure.
+RETRIED: Final = (Unreachable, ConnectionLost, Busy)
+# An id as Get-BootId writes it; an error or a warning of the machine is none.
+BOOT_ID: Final = re.compile(r"[0-9A-Za-z-]+")
+# How often the old boot id is answered before a restart is asked for again, when the machine had taken the request.
+PATIENT_ANSWERS: Final = 24
+
+
+class Stop:
+    """Tells every node's work to end at its next safe point, after Ctrl-C or SIGTERM."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._urgent = threading.Event()
+        # The exit code of the command: 128 and the number of the signal.
+        self.exit_code = Interrupted.exit_code
+
+    def request(self, signal: int | None = None) -> None:
+        """Ask all work to end; a second time: at once, without waiting for any node."""
+        if self._event.is_set():
+            self._urgent.set()
+        elif signal is not None:
+            self.exit_code = 128 + signal
+        self._event.set()
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the nodes are not to be waited for any more."""
+        return self._urgent.is_set()
+
+    @property
+    def requested(self) -> bool:
+        """Whether the work should end now."""
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep for `seconds`, or less when the work should end; True when it should."""
+        return self._event.wait(seconds)
+
+
+class Listener(Protocol):
+    """Hears of everything that happens on the nodes; called from the nodes' threads."""
+
+    def event(self, node: str, event: Event) -> None:
+        """The node's script said something."""
+
+    def say(self, node: str, text: str) -> None:
+        """The controller does something for the node: connecting, waiting, restarting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long the controller waits for a node, in seconds of its own clock."""
+
+    poll: float = 5.0
+    reconnect: float = 600.0
+    restart: float = 1800.0
+    detached_margin: float = 120.0
+    held: float = 900.0
+    # A machine that answers, but not yet: how long its first session is tried for.
+    first: float = 60.0
+    # The longest silence of a script: DISM with a slow source takes half an hour.
+    quiet: float = 3600.0
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """What a node's run cost and met; filled while it runs."""
+
+    pipelines: int = 0
+    reboots: int = 0
+    detached: int = 0
+    reconnects: int = 0
+    steps: list[StepDone] = field(default_factory=list)
+    started: RunStarted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pipeline, from its first event to its last."""
+
+    started: RunStarted
+    steps: tuple[StepDone, ...]
+    ended: RunEnded
+    reboot: RebootWanted | None
+    detached: Detached | None
+
+    @property
+    def to_change(self) -> tuple[StepDone, ...]:
+        """The steps that are not as wanted."""
+        return tuple(step for step in self.steps if step.state != "ok")
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a pipeline has said so far."""
+
+    started: RunStarted | None = None
+    ended: RunEnded | None = None
+    reboot: RebootWanted | None = None
+    detached: Detached | None = None
+    steps: list[StepDone] = field(default_factory=list)
+    noise: int = 0
+
+
+class ScriptRunner:
+    """The run of one script on one node. Not shared between threads; `close` when done."""
+
+    def __init__(
+        self,
+        node: str,
+        script: str,
+        helpers: Helpers,
+        connect: Callable[[], Transport],
+        *,
+        steps: Sequence[str],
+        listener: Listener,
+        journal: Journal,
+        patience: Patience,
+        stop: Stop,
+    ) -> None:
+        self.node = node
+        self.record = RunRecord()
+        self._script = script
+        # The names of the plan's steps, in the order in which the script tells them.
+        self._steps = tuple(steps)
+        self._heard = time.monotonic()
+        self._helpers = helpers
+        self._connect = connect
+        self._listener = listener
+        self._journal = journal
+        self._patience = patience
+        self._stop = stop
+        self._transport: Transport | None = None
+
+    def look(self, facts: Facts) -> Pass:
+        """Run the script in mode Look: nothing is changed and no secret travels. Raises the error that ended it."""
+        return self._persist("Look", facts, {})
+
+    def change(self, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
+        """Run the script in mode Change until it has nothing left to do, over restarts and detached runs.
+
+        Returns the last pass. Raises Superseded, NodeFailed (held, or going round in circles) or a TransportError.
+        """
+        for secret in secrets.values():
+            self._journal.hide(secret)
+        deadline_held = time.monotonic() + self._patience.held
+        detached_until: dict[str, float] = {}
+        passes = 0
+        while passes < MOST_PASSES:
+            done = self._persist("Change", facts, secrets)
+            match done.ended.reason:
+                case "complete":
+                    return done
+                case "reboot":
+                    passes += 1
+                    self._restart(done)
+                case "detached":
+                    # Asking again is no new attempt: the run on the node has a deadline of its own.
+                    self._wait_detached(done, detached_until)
+                case "held":
+                    self._wait_held(done.ended.message, deadline_held)
+                case "superseded":
+                    raise Superseded(
+                        f"{self.node}: another run has taken over: {done.ended.message}",
+                        hint="Let that run finish; `winboot plan` shows what is left.",
+                        node=self.node,
+                    )
+                case reason:
+                    raise NodeFailed(
+                        f"{self.node}: the script ended for the unknown reason {reason!r}",
+                        hint="The node's script is of another winboot version; run the command again.",
+                        node=self.node,
+                    )
+        raise NodeFailed(
+            f"{self.node}: {MOST_PASSES} restarts and still not done",
+            hint="A step asks for a restart again and again; `winboot plan` names it. See the node's journal.",
+            node=self.node,
+        )
+
+    def forget(self) -> None:
+        """Close, and drop the script: a quarter of a megabyte for each node that has ended."""
+        self.close()
+        self._script = ""
+
+    def close(self) -> None:
+        """End the session on the node, if there is one."""
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def interrupt(self) -> None:
+        """End the script that runs on the node now; for another thread, after a request to stop."""
+        transport = self._transport
+        if transport is not None:
+            transport.interrupt()
+
+    def _persist(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
+        """One pass, tried again after errors that a new connection can cure.
+
+        A machine that was reached is waited for, `patience.reconnect` seconds; one that was never reached fails at
+        once, unless it answers that it is busy (`patience.first`). A machine that breaks every session off is not
+        tried without end.
+        """
+        begun, lost = time.monotonic(), 0
+
+        def helps(error: WinbootError) -> bool:
+            nonlocal lost
+            lost += isinstance(error, ConnectionLost)
+            reached = self.record.pipelines > 0 or lost > 0
+            patience = self._patience.reconnect if reached else self._patience.first
+            return (
+                (reached or isinstance(error, Busy))
+                and lost < MOST_LOST
+                and time.monotonic() - begun < patience
+            )
+
+        def again_after(error: WinbootError) -> None:
+            self.record.reconnects += 1
+            self._listener.say(self.node, f"connection lost ({error.problem}); continuing")
+
+        for attempt in again(
+            max(self._patience.reconnect, self._patience.first),
+            *RETRIED,
+            when=helps,
+            pause=self._patience.poll,
+            sleep=self._pause,
+            between=again_after,
+        ):
+            with attempt:
+                self._check_stop()
+                try:
+                    return self._pass(mode, facts, secrets)
+                except TransportError as error:
+                    self._drop(error)
+                    # A script that we ended ourselves is no failure of its node.
+                    self._check_stop()
+                    raise
+        raise AssertionError("again() ends by an answer or an error")
+
+    def _pass(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
+        transport = self._open()
+        run = uuid.uuid4().hex
+        heard = Heard()
+        self._journal.write("pass", {"mode": mode, "run": run})
+        arguments = {"Mode": mode, "RunId": run, "Facts": dict(facts)}
+        self._heard = time.monotonic()
+        transport.on_quiet = lambda: self._check_quiet(heard)
+        for line in transport.run(self._script, arguments, secrets):
+            self._hear(line, run, heard)
+            self._check_quiet(heard)
+        return self._judge(mode, heard)
+
+    def _hear(self, line: str, run: str, heard: Heard) -> None:
+        """One line of the script: an event of this run, or noise, of which the journal keeps the beginning."""
+        event = parse(line, run)
+        if event is None:
+            heard.noise += 1
+            if heard.noise <= MOST_NOISE:
+                self._journal.write("noise", {"line": line[:LONGEST_NOISE]})
+            return
+        self._journal.write("event", {"line": line})
+        self._heard = time.monotonic()
+        self._listener.event(self.node, event)
+        match event:
+            case RunStarted():
+                # At once: whoever approves certificates meanwhile asks for the machine's name and address.
+                heard.started = self.record.started = event
+            case StepDone():
+                heard.steps.append(event)
+                # At once, too: the report of a run that breaks off has what was done.
+                self.record.steps.append(event)
+            case RebootWanted():
+                heard.reboot = event
+            case Detached():
+                heard.detached = event
+            case RunEnded():
+                heard.ended = event
+
+    def _judge(self, mode: Mode, heard: Heard) -> Pass:
+        """What a pass came to. Raises ConnectionLost for one that broke off, IncompleteRun for one that says less, or
+        more, than its plan."""
+        if heard.started is None or heard.ended is None:
+            raise ConnectionLost(
+                f"{self.node}: the script's output ended early", hint="Run the command again.", node=self.node
+            )
+        self.record.pipelines += 1
+        if heard.noise > MOST_NOISE:
+            self._journal.write("noise", {"line": f"({heard.noise - MOST_NOISE} more lines were not kept)"})
+        problem = heard.ended.problem
+        if problem is not None:
+            # Outside of any step: what the run needs itself, such as its fence, could not be read or written.
+            raise NodeFailed(
+                f"{self.node}: {problem.id}: {problem.message}", hint=problem.hint, node=self.node
+            )
+        self._refuse_incomplete(mode, [step.step for step in heard.steps], heard.ended.reason)
+        return Pass(heard.started, tuple(heard.steps), heard.ended, heard.reboot, heard.detached)
+
+    def _refuse_incomplete(self, mode: Mode, told: Sequence[str], reason: str) -> None:
+        """A look, and a change that went through all steps, names each step of the plan once."""
+        counts = Counter(told)
+        wrong = [f"{name} {count} times" for name, count in counts.items() if count > 1]
+        wrong += [f"{name}, which is not in the plan" for name in counts if name not in self._steps]
+        missing = [name for name in self._steps if name not in counts]
+        if missing and (mode == "Look" or reason in WHOLE_PASSES):
+            wrong.append(f"{len(counts)} of {len(self._steps)} steps, not {missing[0]}")
+        if mode == "Look" and reason != "complete":
+            wrong.append(f"the end {reason!r} of a look")
+        if wrong:
+            raise IncompleteRun(
+                f"{self.node}: the script told {'; '.join(wrong)}",
+                hint="Run the same command again; if it stays so, report it with the node's journal.",
+                node=self.node,
+            )
+
+    def _check_quiet(self, heard: Heard) -> None:
+        """Called while the script says nothing, and after each line of it."""
+        self._check_stop()
+        silence = time.monotonic() - self._heard
+        if silence > self._patience.quiet:
+            told = {step.step for step in heard.steps}
+            due = next((name for name in self._steps if name not in told), "the end of the run")
+            raise QuietNode(
+                f"{self.node}: the script has said nothing for {silence:.0f} s; what was due is {due}",
+                hint="Look at the machine (a hanging DISM, WMI or download), then run the same command again.",
+                node=self.node,
+            )
+
+    def _open(self) -> Transport:
+        if self._transport is None:
+            self._listener.say(self.node, "connecting")
+            self._transport = self._connect()
+        return self._transport
+
+    def _drop(self, error: WinbootError) -> None:
+        self._journal.write("error", {"name": type(error).__name__, "problem": error.problem})
+        self.close()
+
+    def _restart(self, done: Pass) -> None:
+        """Restart the machine and wait until its boot id has changed: a port that answers proves nothing.
+
+        A request that the machine refused is sent again once the old boot id has answered; it is guarded by that id, so
+        that a machine which has restarted meanwhile does not do so twice.
+        """
+        self.record.reboots += 1
+        names = ", ".join(done.reboot.steps) if done.reboot else "a pending change"
+        self._listener.say(self.node, f"restarting for {names}")
+        before = done.started.boot_id
+        if not before:
+            raise NodeFailed(
+                f"{self.node}: it does not say which boot it is in, so that a restart could not be seen",
+                hint="Restart it by hand, then run the same command again.",
+                node=self.node,
+            )
+        taken = self._ask_to_restart(names, before)
+        deadline, answers = time.monotonic() + self._patience.restart, 0
+        strange: ProtocolError | None = None
+        while time.monotonic() < deadline:
+            self._pause(self._patience.poll)
+            try:
+                now, strange = self._boot_id(), None
+            except ProtocolError as error:
+                # A machine that goes down still starts programs, and ends them before they have said anything
+                # (Microsoft's System Error Codes, 624 ERROR_DLL_INIT_FAILED_LOGOFF).
+                now, strange = None, error
+            if now == before:
+                answers += 1
+                if not taken or answers % PATIENT_ANSWERS == 0:
+                    taken = self._ask_to_restart(names, before)
+            elif now:
+                self._listener.say(self.node, "back after the restart")
+                return
+        if strange is not None:
+            raise strange
+        raise Unreachable(
+            f"{self.node}: not back {self._patience.restart:.0f} s after the restart",
+            hint="Look at the machine's console; when it answers again, run the same command.",
+            node=self.node,
+        )
+
+    def _ask_to_restart(self, names: str, boot_id: str) -> bool:
+        """Send the request; whether the machine took it. It may go down while it answers."""
+        try:
+            # Another controller may have restarted it meanwhile; that one's work is not interrupted for nothing.
+            arguments = {"Reason": f"winboot: {names}", "BootId": boot_id}
+            for line in self._open().run(self._helpers.restart, arguments, {}):
+                self._journal.write("noise", {"line": line[:LONGEST_NOISE]})
+        except TransportError as error:
+            self._drop(error)
+            return False
+        self.close()
+        return True
+
+    def _boot_id(self) -> str | None:
+        """The id of the machine's current boot; None while it does not answer, or does not say it."""
+        try:
+            lines = [line.strip() for line in self._open().run(self._helpers.boot_id, {}, {})]
+        except TransportError as error:
+            self._drop(error)
+            if not error.worth_retrying:
+                raise
+            return None
+        # A restart that nobody saw happen is not believed: only an id proves it.
+        return next((line for line in reversed(lines) if BOOT_ID.fullmatch(line)), None)
+
+    def _wait_detached(self, done: Pass, until: dict[str, float]) -> None:
+        if done.detached is None:
+            raise NodeFailed(f"{self.node}: the script ended as detached and names no run", node=self.node)
+        run = done.detached
+        if run.id not in until:
+            self.record.detached += 1
+            until[run.id] = time.monotonic() + run.timeout_s + self._patience.detached_margin
+        if time.monotonic() > until[run.id]:
+            raise NodeFailed(
+                f"{self.node}: {run.step} runs detached since more than {run.timeout_s} s and has not said how it ended",
+                hint=rf"Read C:\ProgramData\winboot\detached\{run.id}.json on the node, then run the command again.",
+                node=self.node,
+            )
+        # The session may not survive what the run does to the network: leave it before it dies.
+        self.close()
+        self._pause(self._patience.poll)
+
+    def _wait_held(self, holder: str, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            raise NodeFailed(
+                f"{self.node}: held by another run: {holder}",
+                hint="Wait for it, or use --take-over when that run is gone.",
+                node=self.node,
+            )
+        self._listener.say(self.node, f"held by another run ({holder}); waiting")
+        self._pause(self._patience.poll)
+
+    def _pause(self, seconds: float) -> None:
+        self._stop.wait(seconds)
+        self._check_stop()
+
+    def _check_stop(self) -> None:
+        if self._stop.requested:
+            raise Interrupted(
+                f"{self.node}: interrupted",
+                hint="Run the same command again; it continues where it was.",
+                node=self.node,
+            )

@@ -1,0 +1,309 @@
+"""Azure as a queue of lifecycle messages. It sends none, so what there is says what is to be done:
+
+    a machine runs and has no Node, or one with its startup taint still on    launch
+    a scheduled event Terminate names it                                      terminate
+    a Node that is not Ready, of a machine that is gone                       deleted: nobody was told in time
+
+Scheduled events are read at the metadata service of the machines themselves, over their sessions: nothing else reaches it
+(azure-compute-docs: virtual-machine-scale-sets-terminate-notification.md). Nothing is remembered that matters: a worker
+that is killed is followed by one that sees the same.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from winboot.base.errors import CloudError, NoSuchHost, TransportError
+from winboot.config.node_spec import NodeSpec
+from winboot.operations.hook.metrics import Log
+from winboot.operations.hook.work import NodeWork, Target
+from winboot.remote.cloud.azure_names import PREFIX, ResourceId
+from winboot.remote.cloud.base import CloudHost, HookAction, Letter, Lifecycle, Query, Wait
+from winboot.remote.cloud.metadata import Run, ScheduledEvent, approve, scheduled_events
+from winboot.remote.cluster.base import Cluster, NodeFacts
+from winboot.remote.cluster.labels import OWNED
+from winboot.remote.transport.base import Transport
+
+if TYPE_CHECKING:
+    from winboot.remote.cloud.azure import ScaleSet
+
+_MINUTES: Final = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
+LAUNCH: Final = "launch"
+# A look lasts for two rounds, so that one that comes late or fails does not make each machine's work ask by itself.
+_ROUNDS: Final = 2.0
+_LASTS_S: Final = 30.0
+
+
+class AzureProvider(Protocol):
+    """What the queue asks of Azure beside the machines."""
+
+    def hosts(self, query: Query) -> Iterator[CloudHost]:
+        """The machines."""
+        ...
+
+    def lifecycle(self) -> Lifecycle:
+        """`protect`."""
+        ...
+
+    def scale_set(self, group: str, name: str) -> ScaleSet:
+        """A scale set's repairs and notice."""
+        ...
+
+
+@dataclass(slots=True)
+class AzureQueue:
+    """See `winboot.remote.cloud.base.HookQueue`. Times are in seconds: `every` lies between two looks, `rest` is how long a
+    machine that was abandoned is left alone."""
+
+    provider: AzureProvider
+    work: NodeWork
+    connect: Callable[[NodeSpec], Transport]
+    wait: Wait
+    log: Log
+    every: float = 30.0
+    rest: float = 1800.0
+    _due: float = 0.0
+    _hidden: dict[str, float] = field(default_factory=dict)
+    _received: dict[str, int] = field(default_factory=dict)
+    _resting: dict[str, float] = field(default_factory=dict)
+    _clusters: dict[int, Cluster] = field(default_factory=dict)
+    _sets: dict[str, ScaleSet] = field(default_factory=dict)
+
+    def receive(self, most: int, visibility: int) -> list[Letter]:
+        """Look, at most once in `every` seconds."""
+        if self.wait(max(self._due - time.monotonic(), 0.0)):
+            return []
+        self._due = time.monotonic() + self.every
+        now, letters = time.monotonic(), []
+        for action in self._wanted():
+            handle = f"{action.kind} {action.instance}"
+            if self._hidden.get(handle, 0.0) > now:
+                continue
+            self._hidden[handle] = now + visibility
+            self._received[handle] = self._received.get(handle, 0) + 1
+            letters.append(Letter(handle, "", self._received[handle], action))
+            if len(letters) == most:
+                break
+        return letters
+
+    def extend(self, letter: Letter, seconds: int) -> None:
+        """Keep it from being delivered again."""
+        self._hidden[letter.handle] = time.monotonic() + seconds
+
+    def delete(self, letter: Letter) -> None:
+        """Forget it; what still has to be done is seen again."""
+        self._hidden.pop(letter.handle, None)
+        self._received.pop(letter.handle, None)
+
+    def state(self, action: HookAction) -> str:
+        """Where the machine is, in the words of AWS that the worker knows; empty where nothing is left to do."""
+        target = self.work.target(action.instance)
+        if action.kind == LAUNCH:
+            # Nobody's machine is the worker's to name.
+            return "Pending:Wait" if target is None or self._is_new(target, self._node(target)) else ""
+        return "Terminating:Wait" if target is not None and self._event(action, target) else ""
+
+    def begin(self, action: HookAction) -> None:
+        """Keep scale-in and automatic repairs from a machine that is being joined: it does not look healthy meanwhile."""
+        target = self.work.target(action.instance) if action.kind == LAUNCH else None
+        if target is None:
+            return
+        host = target.member.host
+        if host.group:
+            self._scale_set(host)
+        if _protectable(host):
+            self.provider.lifecycle().protect(host, protected=True)
+
+    def heartbeat(self, action: HookAction) -> None:
+        """Nothing: an event waits as long as its notice says, and a new machine for ever."""
+
+    def complete(self, action: HookAction, result: str) -> bool:
+        """Let the machine go on as one of its set, or let Azure end it; False where that had happened already."""
+        if action.kind == LAUNCH:
+            return self._let_in(action, result)
+        target = self.work.target(action.instance)
+        event = self._event(action, target) if target is not None else None
+        if event is None or target is None:
+            return False
+        for one in self._askers(self._of_set(target)):
+            with suppress(TransportError), self.connect(one.spec) as transport:
+                approve(_run_of(transport), event)
+                return True
+        raise CloudError(
+            f"no machine of {action.group} answers, so that the end of {target.spec.node.name} cannot be approved",
+            hint="Azure ends it by itself when its notice is over.",
+        )
+
+    def _let_in(self, action: HookAction, result: str) -> bool:
+        if result != "CONTINUE":
+            self._resting[action.instance] = time.monotonic() + self.rest
+        target = self.work.target(action.instance)
+        if target is None:
+            return False
+        host = target.member.host
+        # One that a person has protected stays so: `protect` sees by the tag whose it is, and asks for this machine alone.
+        if host.data.get("orchestration") == "uniform":
+            try:
+                self.provider.lifecycle().protect(host, protected=False)
+            except NoSuchHost:
+                return False
+        return True
+
+    # What there is.
+
+    def _wanted(self) -> Iterator[HookAction]:
+        targets = self.work.look(max(_ROUNDS * self.every, _LASTS_S))
+        # A cluster whose last machine is gone still has that machine's Node.
+        self._clusters |= {id(one.cluster): one.cluster for one in targets}
+        nodes = {key: cluster.nodes() for key, cluster in self._clusters.items()}
+        known = {
+            one.provider_id.lower(): one for several in nodes.values() for one in several if one.provider_id
+        }
+        ending = dict(self._ending(targets, known))
+        for target in targets:
+            instance, group = target.member.host.id, target.member.host.group
+            node, event = known.get(target.member.identity.provider_id.lower()), ending.get(instance)
+            if event is not None:
+                if event.status == "Scheduled":
+                    yield HookAction("terminate", instance, group, "scheduled event", event.id)
+            elif self._is_new(target, node) and self._resting.get(instance, 0.0) <= time.monotonic():
+                yield HookAction("launch", instance, group, "")
+        for key, cluster in self._clusters.items():
+            self._forget_gone(cluster, nodes[key], {one.member.host.id.lower() for one in targets})
+
+    def _is_new(self, target: Target, node: NodeFacts | None) -> bool:
+        host = target.member.host
+        if host.state != "running" or host.data.get("provisioning_state") == "deleting":
+            return False
+        return node is None or node.has_taint(target.spec.node.startup_taint.key)
+
+    def _node(self, target: Target) -> NodeFacts | None:
+        return self.work.node_of(target)
+
+    def _forget_gone(self, cluster: Cluster, nodes: Iterable[NodeFacts], listed: set[str]) -> None:
+        """Delete the Nodes that winboot made of machines that are gone, where no cloud controller manager does."""
+        silent = [
+            one
+            for one in nodes
+            if one.provider_id.startswith(PREFIX) and OWNED in one.annotations and not one.ready
+        ]
+        ids = {node.name: node.provider_id.removeprefix(PREFIX) for node in silent}
+        unlisted = tuple(one for one in ids.values() if one.lower() not in listed)
+        if not unlisted:
+            return
+        # Not in the inventory's list, but there? One list answers for all of them.
+        groups = tuple(sorted({ResourceId.parse(one).group for one in unlisted}))
+        there = listed | {one.id.lower() for one in self.provider.hosts(Query(unlisted, scopes=groups))}
+        for node in silent:
+            if ids[node.name].lower() not in there:
+                cluster.delete_node(node.name)
+                self.log("its machine was gone without notice: the Node is deleted", node=node.name)
+
+    def _ending(
+        self, targets: Sequence[Target], known: Mapping[str, NodeFacts]
+    ) -> Iterator[tuple[str, ScheduledEvent]]:
+        """Each machine that an event ends."""
+        sets: dict[str, list[Target]] = {}
+        for one in targets:
+            if one.member.host.group:
+                sets.setdefault(_set_key(one.member.host), []).append(one)
+        for members in sets.values():
+            joined = [one for one in members if one.member.identity.provider_id.lower() in known]
+            for event in self._events(joined):
+                for one in members:
+                    if event.ends(ResourceId.parse(one.member.host.id).machine_name):
+                        yield one.member.host.id, event
+
+    def _events(self, members: list[Target]) -> list[ScheduledEvent]:
+        """What Azure has planned for the machines of one set, each event once."""
+        if not members:
+            return []
+        found: dict[str, ScheduledEvent] = {}
+        notice = self._scale_set(members[0].member.host)
+        if not notice.notice:
+            return []
+        for one in self._askers(members):
+            try:
+                with self.connect(one.spec) as transport:
+                    found |= {event.id: event for event in scheduled_events(_run_of(transport))}
+            except (TransportError, CloudError) as error:
+                self.log(
+                    "a machine does not say what is planned", node=one.spec.node.name, problem=error.problem
+                )
+                continue
+            # "Delivered to all VMs in a scale set placement group" (azure-compute-docs: windows/scheduled-events.md).
+            if notice.one_placement_group:
+                break
+        return list(found.values())
+
+    def _event(self, action: HookAction, target: Target) -> ScheduledEvent | None:
+        """The event of an action, while it waits to be approved."""
+        events = self._events(self._of_set(target))
+        return next((one for one in events if one.id == action.token and one.status == "Scheduled"), None)
+
+    def _of_set(self, target: Target) -> list[Target]:
+        key = _set_key(target.member.host)
+        known = self.work.seen()
+        there = self.work.targets() if known is None else known
+        return [one for one in there if _set_key(one.member.host) == key]
+
+    @staticmethod
+    def _askers(members: list[Target]) -> list[Target]:
+        """Those that run first: one that is being ended may not answer any more."""
+        return sorted(members, key=lambda one: one.member.host.state != "running")
+
+    def _scale_set(self, host: CloudHost) -> ScaleSet:
+        """The machine's scale set; what is wrong with it for this work is said once."""
+        key = _set_key(host)
+        if key not in self._sets:
+            found = self._sets[key] = self.provider.scale_set(ResourceId.parse(host.id).group, host.group)
+            for problem in unfit(found, self.work.join_timeout):
+                self.log("the scale set does not fit", scale_set=found.name, problem=problem)
+        return self._sets[key]
+
+
+def unfit(scale_set: ScaleSet, join_timeout: float) -> Iterator[str]:
+    """What of a scale set's settings works against a controller that joins and drains its machines."""
+    if not scale_set.uniform:
+        # learn.microsoft.com/azure/virtual-machine-scale-sets/orchestration-modes-api-comparison: of instance protection,
+        # Flexible sets have an "ARM resource lock" instead.
+        yield (
+            "it is Flexible: its machines are joined and drained, but Azure has no instance protection for them, so that "
+            "a scale-in or a repair can end one that is being joined; `repair --by replace` does not work on them either"
+        )
+    if not scale_set.notice:
+        yield "it gives no notice before it ends a machine: set scheduledEventsProfile.terminateNotificationProfile"
+    grace = seconds_of(scale_set.repairs.grace)
+    if scale_set.repairs.enabled and grace < join_timeout:
+        yield (
+            f"automatic repairs begin after {scale_set.repairs.grace or 'no grace at all'}, and a join may take "
+            f"{join_timeout:.0f} s: raise automaticRepairsPolicy.gracePeriod"
+        )
+
+
+def seconds_of(duration: str) -> float:
+    """An ISO 8601 duration of hours, minutes and seconds, as ARM writes them; 0 for none."""
+    found = _MINUTES.fullmatch(duration)
+    hours, minutes, seconds = (int(one or 0) for one in found.groups()) if found else (0, 0, 0)
+    return hours * 3600.0 + minutes * 60 + seconds
+
+
+def _set_key(host: CloudHost) -> str:
+    return f"{ResourceId.parse(host.id).group}/{host.group}".lower()
+
+
+def _protectable(host: CloudHost) -> bool:
+    """Only instances of Uniform scale sets can be, and one that is already is somebody's decision."""
+    return host.data.get("orchestration") == "uniform" and not host.data.get("protected")
+
+
+def _run_of(transport: Transport) -> Run:
+    def run(script: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+        return transport.run(script, arguments, {})
+
+    return run

@@ -1,0 +1,274 @@
+"""What is done for one machine: it is joined until its Node is Ready, or its Node is drained and removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from winboot.base.errors import InvalidInput, UsageError
+from winboot.config.inventory import Machine
+from winboot.config.node_spec import NodeSpec, resolve
+from winboot.node import cloud_routes
+from winboot.node.admission import LABELS, STARTUP_TAINT, Admission
+from winboot.node.fleet import Options, RunContext
+from winboot.node.roster import Roster
+from winboot.node.run import Listener
+from winboot.operations.join import join
+from winboot.remote.cloud.base import CloudHost, same_provider_id
+from winboot.remote.cloud.composing import Member
+from winboot.remote.cloud.pool import ANY_LIVE, Pool
+from winboot.remote.cluster.base import Cluster, NodeFacts, Verdict
+from winboot.remote.cluster.claims import PLAN_DIGEST, PROVIDER_ID
+from winboot.remote.cluster.requests import concerns
+from winboot.report.events import Event, StepDone
+from winboot.report.results import NodeReport
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
+
+_AGAIN_S: Final = 15.0
+Heard = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One machine of ours: what it is in the cloud, what it is to be, and its cluster."""
+
+    member: Member
+    spec: NodeSpec
+    cluster: Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the work ended; `reason` says why it did not end well, and `code` the same as a class of error or problem."""
+
+    good: bool
+    reason: str = ""
+    code: str = ""
+
+
+@dataclass(slots=True)
+class NodeWork:
+    """The ways to machines and cluster, and how long each may take. Times are in seconds.
+
+    `self_registering` says that machines join by themselves (their image or user data does it): no session is opened, and
+    what a machine cannot do for itself is done in the cluster.
+    """
+
+    pool: Pool
+    context: RunContext
+    options: Options
+    join_timeout: float = 2400.0
+    drain_timeout: float = 600.0
+    again: float = _AGAIN_S
+    self_registering: bool = False
+    _look: tuple[float, tuple[Target, ...]] | None = None
+
+    def target(self, instance: str) -> Target | None:
+        """The machine, where the inventory means it; None for one that is not in it, or one that is gone."""
+        known = self.seen()
+        if known is None:
+            return next(iter(self.targets((instance,))), None)
+        return next((one for one in known if one.member.host.id.lower() == instance.lower()), None)
+
+    def look(self, lasts: float) -> tuple[Target, ...]:
+        """All machines, asked now; for so many seconds `seen` and `target` answer from this list and ask nobody.
+
+        For a cloud whose list of one machine costs as much as that of all.
+        """
+        found = tuple(self.targets())
+        self._look = (time.monotonic() + lasts, found)
+        return found
+
+    def seen(self) -> tuple[Target, ...] | None:
+        """What `look` has found; None where nobody has looked, or too long ago."""
+        look = self._look
+        return look[1] if look is not None and time.monotonic() < look[0] else None
+
+    def notes(self, target: Target) -> dict[str, str]:
+        """What a claim says of the work on a machine."""
+        plan = make_plan(target.spec, STEPS, only=(), skip=())
+        return {PROVIDER_ID: target.member.identity.provider_id, PLAN_DIGEST: f"sha256:{plan.digest}"}
+
+    def targets(self, instances: tuple[str, ...] = ()) -> list[Target]:
+        """All machines that the inventory means, or those of these ids, as the cloud has them now."""
+        members = self.pool.members(self.pool.asked(ids=instances, states=ANY_LIVE))
+        machines = {one.name: one for one in self.pool.inventory(members)} if members else {}
+        return [self._target(one, machines[one.name]) for one in members]
+
+    def _target(self, member: Member, machine: Machine) -> Target:
+        spec = resolve(machine.profile, machine)
+        cluster = self.context.cluster(spec)
+        if cluster is None:
+            raise UsageError(
+                "the profile has no cluster.kubeconfig",
+                hint="Name one; in a pod of the cluster its service account is used.",
+            )
+        return Target(member, spec, cluster)
+
+    def host(self, instance: str) -> CloudHost | None:
+        """The machine, whoever it belongs to."""
+        return self.pool.provider.host(instance)
+
+    def launch(
+        self, target: Target, lost: Callable[[], bool], *, take_over: bool = False, heard: Heard | None = None
+    ) -> Outcome:
+        """Until the Node is Ready. `take_over` raises the machine's fence against a run that another worker left there;
+        `heard` is called with the name of each step that has ended well."""
+        joined = partial(self._joined, take_over=take_over, heard=heard or _nothing)
+        bring = self._finished_here if self.self_registering else joined
+        deadline = time.monotonic() + self.join_timeout
+        while True:
+            try:
+                outcome = bring(target)
+            except InvalidInput as error:
+                return Outcome(False, error.problem, type(error).__name__)
+            if outcome.good:
+                return Outcome(True, "; ".join(self._forwarded(target)))
+            if lost():
+                reason = f"another worker has taken it over; here it had come to: {outcome.reason}"
+                return replace(outcome, reason=reason)
+            if time.monotonic() >= deadline or self.context.stop.wait(self.again):
+                return outcome
+
+    def _joined(self, target: Target, *, take_over: bool, heard: Heard) -> Outcome:
+        """One join. A machine that still starts is no error."""
+        patience = replace(self.options.patience, poll=target.spec.machine.connection.poll_s)
+        options = replace(self.options, patience=patience, take_over=take_over)
+        context = replace(self.context, listener=_Steps(self.context.listener, heard))
+        (report,) = join([target.spec], context, options, command="hook").nodes
+        if report.exit_code == 0:
+            return Outcome(True)
+        return Outcome(False, reason_of(report), code_of(report))
+
+    def settle(self) -> tuple[list[Verdict], list[Target]]:
+        """Judge the certificate requests of all machines that the inventory means; gives what became of them, and the
+        machines whose Node is Ready and still has its startup taint. A cordoned Node is somebody's: it is left out."""
+        clusters: dict[int, list[Target]] = {}
+        for one in self.targets():
+            clusters.setdefault(id(one.cluster), []).append(one)
+        verdicts: list[Verdict] = []
+        open_: list[Target] = []
+        for several in clusters.values():
+            cluster = several[0].cluster
+            verdicts += cluster.judge_requests(Roster.of([one.spec for one in several]).judge)
+            nodes = {one.name: one for one in cluster.nodes() if one.ready and not one.unschedulable}
+            for one in several:
+                node = nodes.get(one.spec.node.name)
+                if node is not None and node.has_taint(one.spec.node.startup_taint.key):
+                    open_.append(one)
+        return verdicts, open_
+
+    def finish(self, target: Target) -> Outcome:
+        """What a machine that joined by itself leaves to us, tried once."""
+        try:
+            outcome = self._finished_here(target)
+            return Outcome(True, "; ".join(self._forwarded(target))) if outcome.good else outcome
+        except InvalidInput as error:
+            return Outcome(False, error.problem, type(error).__name__)
+
+    def _finished_here(self, target: Target) -> Outcome:
+        reason = self._finished(target)
+        return Outcome(not reason, reason, "NotFinished" if reason else "")
+
+    def _finished(self, target: Target) -> str:
+        """What a machine that joins by itself leaves to us: its serving certificate, labels and taints, and last the
+        startup taint. Why it is not done yet, or nothing."""
+        roster = Roster.of([target.spec])
+        refused = [one for one in target.cluster.judge_requests(roster.judge) if not one.approved]
+        if refused:
+            return f"certificate request {refused[0].request}: {'; '.join(refused[0].reasons)}"
+        node = self.node_of(target)
+        if node is None:
+            return "the machine has not registered its Node"
+        if node.name != target.spec.node.name or not node.provider_id:
+            return f"the Node {node.name} does not say that it is {target.member.identity.provider_id}"
+        if not node.ready:
+            return f"the Node is not Ready: {node.reason}: {node.message}"
+        if target.spec.kubelet.config.get("serverTLSBootstrap") is True and not _has_serving(target, roster):
+            return "the kubelet has not asked for its serving certificate"
+        steps: list[StepDone] = []
+        ours = (LABELS, STARTUP_TAINT)
+        wait = self.context.stop.wait
+        admission = Admission(target.cluster, target.spec, ours, 0.0, wait, _nothing, _nothing, minted=False)
+        admission.admit(steps.append)
+        return next((step.problem.message for step in steps if step.problem is not None), "")
+
+    def _forwarded(self, target: Target) -> tuple[str, ...]:
+        """What was changed in the cloud's network for the node's pods, a sentence each."""
+        return cloud_routes.settle(
+            self.pool.provider, target.member.host, target.spec, target.cluster, self.pool.file
+        )
+
+    def terminate(self, target: Target) -> Outcome:
+        """Drain for a bounded time, then remove the Node: the machine goes in any case."""
+        node = self.node_of(target)
+        if node is None:
+            return Outcome(True, "there was no Node")
+        target.cluster.cordon(node.name)
+        drained = target.cluster.drain(node.name, timeout=self.drain_timeout, wait=self.context.stop.wait)
+        target.cluster.delete_node(node.name)
+        left = "; ".join(f"{pod}: {why}" for pod, why in drained.left)
+        return Outcome(True, f"pods were left: {left}" if left else "")
+
+    @staticmethod
+    def node_of(target: Target) -> NodeFacts | None:
+        """Its Node: by provider id first, by name second, and never another machine's."""
+        wanted = target.member.identity.provider_id
+        named = target.cluster.node(target.spec.node.name)
+        if named is not None and same_provider_id(named.provider_id or wanted, wanted):
+            return named
+        return next(
+            (one for one in target.cluster.nodes() if same_provider_id(one.provider_id, wanted)), None
+        )
+
+
+def _has_serving(target: Target, roster: Roster) -> bool:
+    """Whether its kubelet has a serving certificate, or is being given one."""
+    (expected,) = roster.nodes
+    return any(
+        one.kind == "serving" and one.state in ("approved", "issued") and concerns(one, expected)
+        for one in target.cluster.certificate_requests()
+    )
+
+
+def _nothing(text: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """A listener that also tells which steps have ended well."""
+
+    inner: Listener
+    heard: Heard
+
+    def event(self, node: str, event: Event) -> None:
+        """See `Listener`."""
+        self.inner.event(node, event)
+        if isinstance(event, StepDone) and event.state in ("ok", "changed"):
+            self.heard(event.step)
+
+    def say(self, node: str, text: str) -> None:
+        """See `Listener`."""
+        self.inner.say(node, text)
+
+
+def code_of(report: NodeReport) -> str:
+    """Why a node is not done, as the class of its error or the id of its step's problem."""
+    if report.failure is not None:
+        return report.failure.name
+    return next((step.problem.id for step in report.steps if step.problem is not None), "NotReady")
+
+
+def reason_of(report: NodeReport) -> str:
+    """Why a node is not done, in one sentence."""
+    if report.failure is not None:
+        return report.failure.message
+    for step in report.steps:
+        if step.problem is not None:
+            return f"step {step.name}: {step.problem.message}"
+    return "the Node is not Ready"

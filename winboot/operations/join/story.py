@@ -1,0 +1,178 @@
+"""The story: make every machine of an inventory a Ready node of its cluster, and report on each.
+
+    look → preflight → (drain) → change, over restarts and detached runs → Ready → labels and taints → lift the startup taint
+
+`survey` is the same without a change: what `winboot plan` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from winboot.base.errors import InvalidInput, WrongMachine
+from winboot.config.node_spec import NodeSpec, unresolved
+from winboot.node.admission import STARTUP_TAINT, Admission, expected_node
+from winboot.node.drain import drain, held_back, needs_drain
+from winboot.node.fleet import NodeRun, Options, RunContext, run_nodes
+from winboot.node.preflight import Preflight
+from winboot.node.run import Pass
+from winboot.operations.join.secrets import change_secrets
+from winboot.remote.cluster.approver import Approver
+from winboot.remote.cluster.base import NodeFacts
+from winboot.remote.cluster.identity import same_machine
+from winboot.report.events import StepDone
+from winboot.report.results import Report, collect
+
+
+def survey(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
+    """Look at every node and say how it differs; nothing is changed anywhere."""
+    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
+    return run_nodes(
+        "plan", partial(survey_node, preflight=preflight), specs, context, options, preflight.so_far
+    )
+
+
+def join(
+    specs: Sequence[NodeSpec], context: RunContext, options: Options, *, command: str = "join"
+) -> Report:
+    """Make every node what its profile says. A node that is so already costs one pipeline.
+
+    Raises InvalidInput while a CA or a hash is missing: nothing is downloaded that is not pinned.
+    """
+    refuse_unresolved(specs)
+    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
+    return run_nodes(
+        command, partial(join_node, preflight=preflight), specs, context, options, preflight.so_far
+    )
+
+
+def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
+    """Preflight alone: the cluster's side, and the machine's own step of that name."""
+    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
+    only = replace(options, only=("node-preflight",))
+    return run_nodes(
+        "preflight", partial(survey_node, preflight=preflight), specs, context, only, preflight.so_far
+    )
+
+
+def refuse_unresolved(specs: Sequence[NodeSpec]) -> None:
+    """Raises InvalidInput that names every CA and hash that is missing."""
+    missing = {what: None for spec in specs for what in unresolved(spec)}
+    if missing:
+        raise InvalidInput(
+            f"{len(missing)} values are still missing",
+            problems=tuple(missing),
+            hint="`winboot init` fetches the artifacts once and fills them in.",
+        )
+
+
+def survey_node(run: NodeRun, *, preflight: Preflight) -> None:
+    """Look at one node, and at its Node."""
+    node = run.connect_cluster()
+    preflight.findings(run.spec)
+    look = run.look(node)
+    refuse_another_machine(run.name, node, look)
+    admission = _admission(run)
+    for done in admission.look(node) if admission is not None else ():
+        run.step(done)
+
+
+def join_node(run: NodeRun, *, preflight: Preflight) -> None:
+    """Bring one machine to Ready. Preflight is asked only where something is to be changed: a node that is right costs
+    the cluster nothing more."""
+    node = run.connect_cluster()
+    look = run.look(node)
+    refuse_another_machine(run.name, node, look)
+    if look.to_change:
+        preflight.stop_on_error(run.spec)
+        _change(run, node, look)
+    _admit(run)
+
+
+def refuse_another_machine(name: str, node: NodeFacts | None, look: Pass) -> None:
+    """A Ready Node that is another machine must not lose its name to this one: WrongMachine."""
+    if node is None or not node.ready or same_machine(node.system_uuid, look.started.smbios_uuid):
+        return
+    raise WrongMachine(
+        f"{name}: the cluster has a Ready node of this name on another machine "
+        f"({node.system_uuid}; this one is {look.started.smbios_uuid})",
+        hint="Correct the address or the name in the inventory, or delete the Node if that machine is gone.",
+        node=name,
+    )
+
+
+def _change(run: NodeRun, node: NodeFacts | None, look: Pass) -> None:
+    """The change pipeline, with the node drained first where that is wanted and needed."""
+    drained = _drained(run, node, look.to_change)
+    with change_secrets(
+        run.spec,
+        run.plan,
+        look.to_change,
+        run.cluster,
+        run.notes.append,
+        lambda token: setattr(run, "token", token),
+    ) as secrets:
+        approver = Approver(
+            run.cluster,
+            run.name,
+            lambda: expected_node(run.spec, run.record.started, secrets.requestor),
+            poll=run.options.patience.poll,
+        )
+        try:
+            with approver:
+                done = run.runner.change(run.facts(node, drained=drained), secrets.values)
+                # What a look could not know, or what follows from another change, shows only now.
+                if not drained and _drained(run, node, held_back(done)):
+                    drained = True
+                    run.runner.change(run.facts(node, drained=True), secrets.values)
+        finally:
+            run.notes.extend(approver.refusals)
+    # With the whole plan the cordon goes last, when the node is Ready again (admission).
+    if drained and run.cluster is not None and STARTUP_TAINT not in _own_steps(run):
+        run.cluster.uncordon(run.name)
+
+
+def _drained(run: NodeRun, node: NodeFacts | None, steps: Sequence[StepDone]) -> bool:
+    """Drain when a difference would disturb pods and --drain allows it; true when that was done."""
+    if run.cluster is None or not (run.options.drain and run.is_live(node) and needs_drain(steps)):
+        return False
+    run.say("draining")
+    drain(run.cluster, run.name, timeout=run.options.drain_timeout, wait=run.context.stop.wait)
+    return True
+
+
+def _admit(run: NodeRun) -> None:
+    """Ready, labels and taints, and last the startup taint; nothing of it on a node whose own steps are not done."""
+    admission = _admission(run)
+    if admission is None:
+        return
+    undone = [step.name for step in collect(run.record.steps) if step.state not in ("ok", "changed")]
+    if undone:
+        for blocked in admission.blocked(undone):
+            run.step(blocked)
+        return
+    seen = admission.admit(run.step)
+    run.ready = seen is not None and seen.ready
+
+
+def _admission(run: NodeRun) -> Admission | None:
+    """The controller's own steps of the plan; None without a cluster, or where none of them was asked for."""
+    steps = _own_steps(run)
+    if run.cluster is None or not steps:
+        return None
+    return Admission(
+        run.cluster,
+        run.spec,
+        steps,
+        run.options.ready,
+        run.context.stop.wait,
+        run.say,
+        run.notes.append,
+        changed=any(step.state == "changed" for step in run.record.steps),
+    )
+
+
+def _own_steps(run: NodeRun) -> tuple[str, ...]:
+    return tuple(step.name for step in run.plan.cluster_side)

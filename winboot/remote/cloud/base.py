@@ -1,0 +1,222 @@
+"""A cloud as winboot sees it: the protocols, and the values that pass them.
+
+Every value is frozen and holds plain data: an SDK's object never leaves the module that imports the SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from winboot.base.secret import Secret
+
+ProviderName = Literal["aws", "azure"]
+# What a machine does, in the words of both clouds put on one list.
+State = Literal["pending", "running", "stopping", "stopped", "terminated", "unknown"]
+# Waits so many seconds; True means: stop waiting for good (`winboot.node.run.Stop.wait` is one).
+Wait = Callable[[float], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which machines. `filters` are the provider's own filters (name → values, any of them); `ids` are exact.
+
+    `scopes` narrows an Azure query to resource groups; AWS has none. Both empty: every machine of the account there.
+    """
+
+    ids: tuple[str, ...] = ()
+    filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CloudHost:
+    """One machine as the cloud describes it; nothing in it is secret.
+
+    `id` is the instance id or the ARM id; `group` the scaling group or scale set it belongs to, empty for none; `host_name`
+    the name the operating system has, where the cloud knows it. `data` is the cloud's own description in the words that
+    Ansible's plugin of that cloud uses (`instance_type`, `placement`, `tags`): what `compose` and `keyed_groups` see.
+    """
+
+    provider: ProviderName
+    id: str
+    name: str
+    state: State
+    region: str
+    zone: str
+    private_ip: str
+    windows: bool
+    tags: Mapping[str, str] = field(default_factory=dict)
+    private_dns: str = ""
+    public_ip: str = ""
+    public_dns: str = ""
+    host_name: str = ""
+    instance_type: str = ""
+    image: str = ""
+    group: str = ""
+    launched: datetime | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """Who a machine is in the cluster: what controller and kubelet must agree on."""
+
+    node_name: str
+    provider_id: str
+    node_ip: str
+    region: str
+    zone: str
+    instance_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodRoute:
+    """A route to the pods of one node. `target` is what it goes to; a blackholed one goes nowhere."""
+
+    table: str
+    destination: str
+    target: str
+    blackhole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """Whether the cloud's network lets a machine's pods speak: `forwards` is false while it drops packets that are not
+    the machine's own (AWS source/destination check on, Azure IP forwarding off); `routes` are those to its pods."""
+
+    forwards: bool
+    routes: tuple[PodRoute, ...] = ()
+
+
+class Lifecycle(Protocol):
+    """What may be done to a machine as a whole. Each call returns when the cloud has accepted it; `wait_done` waits.
+
+    A provider that cannot do one raises UsageError that says so.
+    """
+
+    def reimage(self, host: CloudHost) -> None:
+        """Give it a fresh system disk from its image; id and address stay."""
+        ...
+
+    def replace(self, host: CloudHost) -> None:
+        """End it so that its group starts another; UsageError for a machine without a group."""
+        ...
+
+    def protect(self, host: CloudHost, *, protected: bool) -> None:
+        """Keep its group from ending it (scale-in and repairs) while it is worked on, or no longer."""
+        ...
+
+
+class Provider(Protocol):
+    """One cloud, one account. Every method may be called from any thread.
+
+    All failures are `winboot.base.errors.CloudError` or below it.
+    """
+
+    @property
+    def name(self) -> ProviderName:
+        """Which cloud it is."""
+        ...
+
+    def account(self) -> str:
+        """The account or subscription, for the cache's key and for messages."""
+        ...
+
+    def hosts(self, query: Query) -> Iterator[CloudHost]:
+        """The machines, page after page."""
+        ...
+
+    def host(self, id: str) -> CloudHost | None:
+        """One machine by its id; None where there is none (any more)."""
+        ...
+
+    def identity(self, host: CloudHost) -> NodeIdentity:
+        """Who it is in the cluster, by the rules of the cloud's own controller manager."""
+        ...
+
+    def password(self, host: CloudHost, key: Path, *, timeout: float, wait: Wait) -> Secret | None:
+        """The administrator's first password, decrypted with a private key; None in a cloud that has no such thing.
+
+        Waits up to `timeout` seconds while the machine still boots; CloudError names it after that.
+        """
+        ...
+
+    def forwarding(self, host: CloudHost, pod_cidrs: tuple[str, ...]) -> Forwarding:
+        """How the cloud's network treats its pods; changes nothing."""
+        ...
+
+    def ensure_forwarding(self, host: CloudHost, pod_cidrs: tuple[str, ...]) -> tuple[str, ...]:
+        """Make it forward and route; gives a sentence for each change. Called only for `routes: winboot`."""
+        ...
+
+    def lifecycle(self) -> Lifecycle:
+        """What may be done to machines as a whole."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HookAction:
+    """One machine of a group that waits: to be let in (`launch`) or to be let go (`terminate`)."""
+
+    kind: Literal["launch", "terminate"]
+    instance: str
+    group: str
+    hook: str
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message as a queue gave it. `handle` is what deletes it, `received` how often it was delivered.
+
+    `action` is what it asks for, where the cloud says so by its state and not by a text in `body`.
+    """
+
+    handle: str
+    body: str
+    received: int = 1
+    action: HookAction | None = None
+
+
+class HookQueue(Protocol):
+    """Where a cloud says that machines come and go, and where it waits for the answer."""
+
+    def receive(self, most: int, visibility: int) -> list[Letter]:
+        """Wait a while for messages. They are not delivered again for `visibility` seconds."""
+        ...
+
+    def extend(self, letter: Letter, seconds: int) -> None:
+        """Keep a message from being delivered again."""
+        ...
+
+    def delete(self, letter: Letter) -> None:
+        """Delete a message; the last thing that is done."""
+        ...
+
+    def state(self, action: HookAction) -> str:
+        """The cloud's word for where the machine is (`Pending:Wait`); empty where its group no longer has it."""
+        ...
+
+    def begin(self, action: HookAction) -> None:
+        """The machine is worked on from now on: keep the cloud's own repairs and scale-in away from it."""
+        ...
+
+    def heartbeat(self, action: HookAction) -> None:
+        """Ask for more time."""
+        ...
+
+    def complete(self, action: HookAction, result: str) -> bool:
+        """Answer CONTINUE or ABANDON; False where nobody waits for it any more."""
+        ...
+
+
+# The scheme of a provider id, `aws:///eu-west-1a/i-0abc`: case counts for AWS, not for Azure (ARM ids have none).
+def same_provider_id(one: str, other: str) -> bool:
+    """Whether two provider ids mean one machine. ARM ids have no case (cloud-provider-azure:pkg/provider/azure_vmss.go)."""
+    if one.startswith("azure://"):
+        return one.lower() == other.lower()
+    return bool(one) and one == other

@@ -1,0 +1,259 @@
+"""The cluster as winboot sees it: the protocol, and the values that pass it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+
+from winboot.base.secret import Secret
+from winboot.config.compat.version import Version
+from winboot.config.networks.cluster import ResourceKind
+from winboot.config.node_spec import Taint
+from winboot.remote.cluster.claims import Leases
+from winboot.report.events import Difference
+
+if TYPE_CHECKING:
+    from winboot.remote.cluster.requests import Judge, Request
+
+# Waits so many seconds; True means: stop waiting for good (`winboot.node.run.Stop.wait` is one).
+Wait = Callable[[float], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A Node object, as far as winboot acts on it."""
+
+    name: str
+    version: str  # resourceVersion, for patches that must not overwrite what they have not seen
+    ready: bool
+    reason: str
+    message: str
+    system_uuid: str
+    pod_cidrs: tuple[str, ...]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    addresses: tuple[tuple[str, str], ...]  # (type, value)
+    kubelet_version: str
+    operating_system: str
+    unschedulable: bool = False
+    provider_id: str = ""
+    network_reason: str = ""  # of the condition NetworkUnavailable, which a cloud's route controller writes
+
+    def has_taint(self, key: str) -> bool:
+        """Whether a taint with this key is on the node."""
+        return any(taint.key == key for taint in self.taints)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bootstrap token that winboot made; only `value` is secret."""
+
+    id: str
+    value: Secret
+    expires: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedNode:
+    """What a certificate for this node may say.
+
+    `names` and `addresses` are those that the inventory and the machine itself gave, not those that the
+    Node object claims; `addresses` are IP addresses as text, anything else there matches nothing.
+    `requestors` are users besides the node's own that may ask for its client certificate: the bootstrap token's.
+    """
+
+    name: str
+    names: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+    requestors: frozenset[str] = frozenset()
+
+    @property
+    def user(self) -> str:
+        """The user name, and certificate subject, of this node's kubelet."""
+        return f"system:node:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one certificate request: it was approved, or there are `reasons` why not."""
+
+    request: str
+    kind: Literal["client", "serving"]
+    approved: bool
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWish:
+    """Labels and taints the profile wants on the Node. The startup taint is not among them."""
+
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing a user must be allowed to do: `get nodes`, `patch nodes/status`.
+
+    `namespace` is where (empty: everywhere), `name` which object (empty: all of them).
+    """
+
+    verb: str
+    resource: str
+    group: str = ""
+    why: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        which = f" {self.name}" if self.name else ""
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {kind}{which}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRight:
+    """A program's user lacks something. `binding` names what `winboot manifests rbac` would add."""
+
+    program: str
+    user: str
+    need: Need
+    binding: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """How a drain went. `left` names pods that would not go, with the reason."""
+
+    evicted: tuple[str, ...]
+    left: tuple[tuple[str, str], ...] = ()
+
+
+class Cluster(Protocol):
+    """What winboot does with a cluster. Every method may be called from any thread.
+
+    All failures are `winboot.base.errors.ClusterError` or below it.
+    """
+
+    def version(self) -> Version:
+        """The API server's version."""
+        ...
+
+    def server_time(self) -> datetime:
+        """The API server's clock (UTC, whole seconds)."""
+        ...
+
+    def node(self, name: str) -> NodeFacts | None:
+        """The node, or None while there is none."""
+        ...
+
+    def nodes(self) -> tuple[NodeFacts, ...]:
+        """All nodes."""
+        ...
+
+    def delete_node(self, name: str) -> bool:
+        """Remove the Node object; False when there was none."""
+        ...
+
+    def wait_ready(self, name: str, *, timeout: float, wait: Wait) -> NodeFacts | None:
+        """Ask until the node is Ready, `timeout` seconds are over or `wait` says stop.
+
+        Gives the last facts seen (None: there never was a Node); the caller looks at `ready`.
+        """
+        ...
+
+    def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
+        """A bootstrap token for one join, by the cluster's clock."""
+        ...
+
+    def forget_token(self, token: str) -> None:
+        """Delete one token by its id; that it is gone already is fine."""
+        ...
+
+    def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
+        """Delete the tokens winboot minted (for one node, or all that are over); gives their ids."""
+        ...
+
+    def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
+        """Look at each pending certificate request of this node; approve serving ones that are in order.
+
+        Client ones are the controller-manager's to approve. What is refused stays pending: denying would be a decision
+        for good. Asks once: whoever waits for a certificate asks again.
+        """
+        ...
+
+    def certificate_requests(self) -> tuple[Request, ...]:
+        """All requests for kubelets' certificates, those that are decided, too."""
+        ...
+
+    def judge_requests(self, judge: Judge) -> tuple[Verdict, ...]:
+        """Ask `judge` about each pending request, and approve the serving ones that it finds nothing wrong with.
+
+        What it has reasons against is among the verdicts; what is not its own (None) is not.
+        """
+        ...
+
+    def change_node(self, name: str, wish: NodeWish) -> tuple[Difference, ...]:
+        """Make labels and taints what the wish says; gives what was different. Foreign ones stay."""
+        ...
+
+    def lift_taint(self, name: str, key: str) -> bool:
+        """Remove the taints with this key; False when there was none."""
+        ...
+
+    def cordon(self, name: str) -> bool:
+        """Make the node unschedulable, marked as ours; False when somebody else already had."""
+        ...
+
+    def uncordon(self, name: str) -> bool:
+        """Make it schedulable again, only when the cordon is ours; False otherwise."""
+        ...
+
+    def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
+        """Evict the node's pods (not DaemonSet and mirror pods), respecting disruption budgets."""
+        ...
+
+    def missing_rights(
+        self, needs: Mapping[str, Sequence[Need]], user: str, groups: Sequence[str]
+    ) -> tuple[MissingRight, ...]:
+        """Which needs (by program) this user lacks."""
+        ...
+
+    def own_missing_rights(self, needs: Sequence[Need]) -> tuple[Need, ...]:
+        """Which of these the user of the kubeconfig lacks."""
+        ...
+
+    def windows_kube_proxies(self) -> tuple[str, ...]:
+        """DaemonSets (`namespace/name`) that run kube-proxy on Windows nodes."""
+        ...
+
+    def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        """The data of a ConfigMap; None where there is none."""
+        ...
+
+    def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
+        """The specs of all objects of a kind, each with its `name`; None where the cluster does not know the kind."""
+        ...
+
+    def unselective_daemon_sets(self) -> tuple[str, ...]:
+        """DaemonSets (`namespace/name`) that would put Linux pods on a Windows node."""
+        ...
+
+    def leases(self, namespace: str) -> Leases:
+        """Who works on which node, kept in this namespace."""
+        ...
+
+    def close(self) -> None:
+        """Give the connections back."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,77 @@
+"""The cluster's CA, found by the hash of its key: what kubeadm's discovery does, without its token.
+
+The ConfigMap `cluster-info` of kube-public is readable without a login; nothing of it is believed but a certificate
+whose key has the hash, and the server must then show a certificate below it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+from winboot.base.errors import ClusterError, ClusterUnreachable, InvalidInput
+from winboot.base.secret import Secret
+from winboot.config.node_spec.authority import key_hash
+from winboot.remote.cluster.kubeconfig import Kubeconfig
+
+PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+TIMEOUT_S: Final = 20
+MOST_BYTES: Final = 1 << 20
+CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+
+
+def fetch_ca(server: str, ca_hash: str) -> str:
+    """The PEM certificate of the CA whose public key has this sha256 (hex).
+
+    Raises ClusterUnreachable when the server does not answer, ClusterError when it offers another CA.
+    https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-join/#token-based-discovery-with-ca-pinning
+    """
+    unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    pem = _pinned(_authority(_get(server, unverified), server), ca_hash, server)
+    _get(server, ssl.create_default_context(cadata=pem))
+    return pem
+
+
+def _get(server: str, context: ssl.SSLContext) -> bytes:
+    try:
+        with urllib.request.urlopen(server + PATH, timeout=TIMEOUT_S, context=context) as answer:
+            read: bytes = answer.read(MOST_BYTES)
+            return read
+    except urllib.error.HTTPError as error:
+        raise ClusterError(
+            f"{server} does not show cluster-info without a login: HTTP {error.code}",
+            hint="Name the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig that holds it.",
+        ) from error
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise ClusterUnreachable(
+            f"{server} cannot be asked for its CA: {reason}",
+            hint="Name the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig that holds it.",
+        ) from error
+
+
+def _authority(body: bytes, server: str) -> str:
+    try:
+        info: dict[str, Any] = json.loads(body)
+        text = Secret(str(info["data"]["kubeconfig"]))
+        return Kubeconfig.from_text(text, f"cluster-info of {server}").first_ca_pem()
+    except (ValueError, KeyError, TypeError, InvalidInput) as error:
+        raise ClusterError(
+            f"{server}: cluster-info holds no CA", hint="Name the CA itself: cluster.ca {file: ca.crt}."
+        ) from error
+
+
+def _pinned(pem: str, ca_hash: str, server: str) -> str:
+    """That one of the certificates whose key has the hash."""
+    for certificate in CERTIFICATE.findall(pem):
+        if key_hash(certificate) == ca_hash:
+            return str(certificate) + "\n"
+    raise ClusterError(
+        f"{server} offers a CA with another key than cluster.ca_hash says",
+        hint="Is this the right server? `kubeadm token create --print-join-command` prints the hash.",
+    )

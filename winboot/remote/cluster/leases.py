@@ -1,0 +1,102 @@
+"""Leases of coordination.k8s.io over lightkube; see `winboot.remote.cluster.claims`."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import httpx2
+from lightkube import Client
+from lightkube.models.coordination_v1 import LeaseSpec
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.coordination_v1 import Lease
+
+from winboot.base.errors import ClusterConflict
+from winboot.remote.cluster.claims import Claim
+from winboot.remote.cluster.failures import status_of, translated
+
+_LABELS: Final = {"app.kubernetes.io/managed-by": "winboot", "winboot.io/kind": "claim"}
+_RUN: Final = "winboot.io/run"
+_OURS: Final = "winboot.io/"
+_NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9.-]")
+
+
+class LightkubeLeases:
+    """Leases in one namespace."""
+
+    def __init__(self, client: Client, server: str, namespace: str) -> None:
+        self._client = client
+        self._server = server
+        self._namespace = namespace
+
+    def read(self, node: str) -> Claim | None:
+        """See `Leases`."""
+        with translated(f"reading the claim on {node}", self._server):
+            try:
+                return _claim(node, self._client.get(Lease, _name(node), namespace=self._namespace))
+            except httpx2.HTTPStatusError as error:
+                if status_of(error) == 404:
+                    return None
+                raise
+
+    def create(self, claim: Claim) -> Claim:
+        """See `Leases`."""
+        with translated(f"claiming {claim.node}", self._server):
+            return _claim(claim.node, self._client.create(self._lease(claim), namespace=self._namespace))
+
+    def renew(self, claim: Claim) -> Claim:
+        """See `Leases`."""
+        with translated(f"renewing the claim on {claim.node}", self._server):
+            try:
+                return _claim(claim.node, self._client.replace(self._lease(claim)))
+            except httpx2.HTTPStatusError as error:
+                if status_of(error) != 404:
+                    raise
+        # Taken over, worked on and given back, while we slept.
+        raise ClusterConflict(f"the claim on {claim.node} is gone", hint="Another worker has had it.")
+
+    def delete(self, node: str) -> None:
+        """See `Leases`."""
+        with translated(f"giving back {node}", self._server):
+            try:
+                self._client.delete(Lease, _name(node), namespace=self._namespace)
+            except httpx2.HTTPStatusError as error:
+                if status_of(error) != 404:
+                    raise
+
+    def _lease(self, claim: Claim) -> Lease:
+        metadata = ObjectMeta(
+            name=_name(claim.node),
+            namespace=self._namespace,
+            labels={**_LABELS, **({_RUN: claim.run} if claim.run else {})},
+            annotations=dict(claim.notes),
+            resourceVersion=claim.version or None,
+        )
+        now = datetime.now(UTC)
+        spec = LeaseSpec(
+            acquireTime=claim.acquired or now,
+            holderIdentity=claim.holder,
+            leaseDurationSeconds=claim.duration,
+            leaseTransitions=claim.transitions,
+            renewTime=now,
+        )
+        return Lease(metadata=metadata, spec=spec)
+
+
+def _name(node: str) -> str:
+    return f"node-{_NOT_IN_A_NAME.sub('-', node.lower())}"
+
+
+def _claim(node: str, lease: Any) -> Claim:
+    spec, metadata = lease.spec or LeaseSpec(), lease.metadata
+    return Claim(
+        node=node,
+        holder=spec.holderIdentity or "",
+        duration=spec.leaseDurationSeconds or 0,
+        transitions=spec.leaseTransitions or 0,
+        version=metadata.resourceVersion or "",
+        run=(metadata.labels or {}).get(_RUN, ""),
+        notes={key: text for key, text in (metadata.annotations or {}).items() if key.startswith(_OURS)},
+        acquired=spec.acquireTime,
+    )

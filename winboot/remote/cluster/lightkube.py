@@ -1,0 +1,690 @@
+"""The cluster protocol over lightkube."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import secrets
+import string
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import httpx2
+from lightkube import Client, KubeConfig, SingleConfig
+from lightkube.config import client_adapter
+from lightkube.exceptions import ApiError
+from lightkube.generic_resource import GenericGlobalResource, create_global_resource
+from lightkube.models.authorization_v1 import (
+    ResourceAttributes,
+    SelfSubjectAccessReviewSpec,
+    SubjectAccessReviewSpec,
+)
+from lightkube.models.certificates_v1 import (
+    CertificateSigningRequestCondition,
+    CertificateSigningRequestStatus,
+)
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apps_v1 import DaemonSet
+from lightkube.resources.authorization_v1 import SelfSubjectAccessReview, SubjectAccessReview
+from lightkube.resources.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestApproval
+from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
+from lightkube.types import PatchType
+
+from winboot.base.clean import clean
+from winboot.base.errors import ClusterConflict, ClusterError, ClusterUnreachable
+from winboot.base.retry import again
+from winboot.base.secret import Secret as HiddenText
+from winboot.config.compat.version import Version
+from winboot.config.networks import NETWORKS, cluster_settings
+from winboot.config.networks.cluster import ResourceKind
+from winboot.config.node_spec import Taint
+from winboot.remote.cluster import labels, requests
+from winboot.remote.cluster.base import (
+    Drained,
+    ExpectedNode,
+    MissingRight,
+    Need,
+    NodeFacts,
+    NodeWish,
+    Token,
+    Verdict,
+    Wait,
+)
+from winboot.remote.cluster.calls import PATIENCE, Calls, Patience, sleep
+from winboot.remote.cluster.claims import Leases
+from winboot.remote.cluster.decoding import prepare_types
+from winboot.remote.cluster.failures import reading, status_of
+from winboot.remote.cluster.kubeconfig import Kubeconfig
+from winboot.remote.cluster.plugin import PluginAuth
+from winboot.remote.cluster.rights import JOINERS, SYSTEM
+from winboot.report.events import Difference
+
+MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "winboot"}
+NODE_LABEL: Final = "winboot.io/node"
+# Which binding gives a program its rights; the names are those that `winboot manifests rbac` prints.
+BINDINGS: Final[Mapping[str, str]] = {
+    "kube-proxy": "winboot:node-proxier",
+    **{one.agent_service: one.rights.name for one in NETWORKS if one.rights is not None and one.rights.name},
+}
+_TOKEN_LETTERS: Final = string.ascii_lowercase + string.digits
+_POLL_S: Final = 2.0
+_PAGE: Final = 500  # objects in one answer to a list, as kubectl asks for them
+_MISSING: Final = 404
+_CONFLICT: Final = 409
+_OVERTAKEN_S: Final = 15.0  # how long a patch that others overtake is tried again
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+# Made at import: two threads must not register one kind at the same time.
+_KINDS: Final[Mapping[ResourceKind, type[GenericGlobalResource]]] = {
+    kind: create_global_resource(kind.group, kind.version, kind.kind, kind.plural)
+    for one in cluster_settings()
+    for kind in one.kinds
+}
+
+T = TypeVar("T")
+
+
+class LightkubeCluster:
+    """One API server, reached with one kubeconfig.
+
+    `transport` carries the requests instead of sockets; `wait` and `clock` are the time between attempts.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: Kubeconfig | Path,
+        *,
+        context: str | None = None,
+        transport: httpx2.BaseTransport | None = None,
+        patience: Patience = PATIENCE,
+        wait: Wait = sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        prepare_types()
+        read = kubeconfig if isinstance(kubeconfig, Kubeconfig) else Kubeconfig.from_file(kubeconfig)
+        read.user(context)
+        proxy, plugin = read.proxy(context), _plugin(read, context)
+        with reading(read.origin):
+            config = _single(read, context)
+            self._call: Final = Calls(config.cluster.server, patience=patience, wait=wait)
+            self._server: Final = config.cluster.server
+            self._clock: Final = clock
+            self._client: Final = Client(
+                config, field_manager="winboot", lazy=False, transport=transport, proxy=proxy
+            )
+            # For what is no resource (the version, the server's clock), the same connection settings.
+            self._plain: Final = client_adapter.Client(
+                config, client_adapter.ConnectionParams(transport=transport, proxy=proxy)
+            )
+        if plugin is not None:
+            # The library has no other way in; what it does itself with a program names neither program nor remedy.
+            self._client._client._client.auth = self._plain.auth = plugin
+
+    def leases(self, namespace: str) -> Leases:
+        """Who works on which node, kept in this namespace."""
+        from winboot.remote.cluster.leases import LightkubeLeases
+
+        return LightkubeLeases(self._client, self._server, namespace)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._client.close()
+        self._plain.close()
+
+    def __enter__(self) -> LightkubeCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # The API server itself
+
+    def version(self) -> Version:
+        """The API server's version."""
+        text = self._call("reading the version", lambda: _git_version(self._version_answer()))
+        try:
+            return Version.parse(text)
+        except ValueError:
+            hint = "Check `server` in the kubeconfig: another service may be answering."
+            raise ClusterError(f"{self._server} calls its version {text!r}", hint=hint) from None
+
+    def server_time(self) -> datetime:
+        """The API server's clock, from the Date header of an answer; our own where it sends none."""
+        answer = self._call("reading the server's clock", self._version_answer)
+        header = answer.headers.get("Date")
+        return parsedate_to_datetime(header).astimezone(UTC) if header else datetime.now(UTC)
+
+    def _version_answer(self) -> httpx2.Response:
+        answer = self._plain.get("version")
+        answer.raise_for_status()
+        return answer
+
+    # Nodes
+
+    def node(self, name: str) -> NodeFacts | None:
+        """The node, or None while there is none."""
+        return self._call(f"reading node {name}", lambda: self._node(name))
+
+    def _node(self, name: str) -> NodeFacts | None:
+        found = _unless_missing(lambda: self._client.get(Node, name))
+        return node_facts(found) if found is not None else None
+
+    def nodes(self) -> tuple[NodeFacts, ...]:
+        """All nodes."""
+        return self._call(
+            "listing nodes", lambda: tuple(map(node_facts, self._client.list(Node, chunk_size=_PAGE)))
+        )
+
+    def delete_node(self, name: str) -> bool:
+        """Remove the Node object; False when there was none."""
+        asked = itertools.count()
+
+        def delete() -> bool:
+            again = next(asked) > 0
+            # Gone at a second try: the first one did it, and its answer was lost.
+            return _unless_missing(lambda: self._client.delete(Node, name) or True) or again
+
+        return self._call(f"deleting node {name}", delete)
+
+    def wait_ready(self, name: str, *, timeout: float, wait: Wait) -> NodeFacts | None:
+        """Ask every two seconds; an API server that cannot answer is one more reason to wait. See the protocol."""
+        end = self._clock() + timeout
+        facts, away = None, None
+        while True:
+            try:
+                facts, away = self._call.once(f"reading node {name}", lambda: self._node(name)), None
+            except ClusterUnreachable as error:
+                away = error
+            left = end - self._clock()
+            if (away is None and facts is not None and facts.ready) or left <= 0 or wait(min(_POLL_S, left)):
+                if away is not None:
+                    raise away
+                return facts
+
+    def change_node(self, name: str, wish: NodeWish) -> tuple[Difference, ...]:
+        """Make labels and taints what the wish says; gives what was different."""
+        found = labels.differences(self._present(name), wish)
+
+        def patch(facts: NodeFacts) -> dict[str, Any] | None:
+            return labels.patch(facts, wish) if labels.differences(facts, wish) else None
+
+        self._patch_node(name, "labelling", patch)
+        return found
+
+    def lift_taint(self, name: str, key: str) -> bool:
+        """Remove the taints with this key; False when there was none."""
+
+        def patch(facts: NodeFacts) -> dict[str, Any] | None:
+            if not facts.has_taint(key):
+                return None
+            kept = [labels.as_object(t) for t in facts.taints if t.key != key]
+            return {"metadata": {"resourceVersion": facts.version}, "spec": {"taints": kept or None}}
+
+        return self._patch_node(name, "lifting a taint of", patch)
+
+    def cordon(self, name: str) -> bool:
+        """Make the node unschedulable, marked as ours."""
+
+        def patch(facts: NodeFacts) -> dict[str, Any] | None:
+            if facts.unschedulable:
+                return None
+            return {
+                "metadata": {"resourceVersion": facts.version, "annotations": {labels.CORDON: "true"}},
+                "spec": {"unschedulable": True},
+            }
+
+        return self._patch_node(name, "cordoning", patch)
+
+    def uncordon(self, name: str) -> bool:
+        """Make it schedulable again, only when the cordon is ours."""
+
+        def patch(facts: NodeFacts) -> dict[str, Any] | None:
+            if labels.CORDON not in facts.annotations:
+                return None
+            return {
+                "metadata": {"resourceVersion": facts.version, "annotations": {labels.CORDON: None}},
+                "spec": {"unschedulable": None},
+            }
+
+        return self._patch_node(name, "uncordoning", patch)
+
+    def _present(self, name: str) -> NodeFacts:
+        facts = self.node(name)
+        if facts is None:
+            raise ClusterError(
+                f"there is no node {name}", hint="Its kubelet has not registered yet.", node=name
+            )
+        return facts
+
+    def _patch_node(self, name: str, doing: str, patch: Callable[[NodeFacts], dict[str, Any] | None]) -> bool:
+        """Patch what is there now; look again when somebody else was quicker. False: nothing to do."""
+        asked = False
+        for attempt in again(_OVERTAKEN_S, ClusterConflict):
+            with attempt:
+                wanted = patch(self._present(name))
+                if wanted is None:
+                    # Nothing left to do after a try of ours: it was done, and its answer lost.
+                    return asked
+                asked = True
+                self._call(
+                    f"{doing} node {name}",
+                    partial(self._client.patch, Node, name, wanted, patch_type=PatchType.MERGE),
+                )
+        return True
+
+    # Bootstrap tokens
+
+    def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
+        """A bootstrap token for one join, by the cluster's clock."""
+        expires = self.server_time() + lifetime
+        for attempt in again(_OVERTAKEN_S, ClusterConflict):
+            with attempt:
+                return self._mint(node, expires)
+        raise AssertionError("again() ends by an answer or an error")
+
+    def _mint(self, node: str, expires: datetime) -> Token:
+        """One token with an id of its own; ClusterConflict when somebody has that id already."""
+        token_id, token_secret = _letters(6), _letters(16)
+        secret = Secret(
+            metadata=ObjectMeta(
+                name=f"bootstrap-token-{token_id}", namespace=SYSTEM, labels={**MANAGED_BY, NODE_LABEL: node}
+            ),
+            type="bootstrap.kubernetes.io/token",
+            stringData={
+                "description": f"made by winboot for the join of {node}",
+                "token-id": token_id,
+                "token-secret": token_secret,
+                "expiration": f"{expires:%Y-%m-%dT%H:%M:%SZ}",
+                "usage-bootstrap-authentication": "true",
+                "auth-extra-groups": JOINERS,
+            },
+        )
+        asked = itertools.count()
+
+        def create() -> None:
+            again = next(asked) > 0
+            try:
+                self._client.create(secret)
+            except httpx2.HTTPStatusError as e:
+                # There already at a second try: the first one made it, and its answer was lost.
+                if not (again and status_of(e) == _CONFLICT):
+                    raise
+
+        self._call(f"making a bootstrap token for {node}", create)
+        return Token(token_id, HiddenText(f"{token_id}.{token_secret}"), expires)
+
+    def forget_token(self, token: str) -> None:
+        """Delete one token by its id; that it is gone already is fine."""
+        self._delete_secret(f"bootstrap-token-{token}")
+
+    def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
+        """Delete the tokens winboot minted: one node's, or all that are over."""
+        now = self.server_time()
+        forgotten = []
+        selector: dict[str, Any] = {**MANAGED_BY, **({NODE_LABEL: node} if node is not None else {})}
+        found = self._call(
+            "listing our bootstrap tokens",
+            lambda: list(self._client.list(Secret, namespace=SYSTEM, labels=selector, chunk_size=_PAGE)),
+        )
+        for secret in found:
+            name = _name(secret.metadata)
+            if not name.startswith("bootstrap-token-") or (node is None and not _over(secret, now)):
+                continue
+            self._delete_secret(name)
+            forgotten.append(name.removeprefix("bootstrap-token-"))
+        return tuple(forgotten)
+
+    def _delete_secret(self, name: str) -> None:
+        self._found(f"deleting {name}", lambda: self._client.delete(Secret, name, namespace=SYSTEM))
+
+    # Certificates
+
+    def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
+        """Look at each pending certificate request of this node; approve those that are in order."""
+
+        def judge(request: requests.Request) -> tuple[str, ...] | None:
+            return requests.problems(request, expected) if requests.concerns(request, expected) else None
+
+        return self._settled(judge)
+
+    def certificate_requests(self) -> tuple[requests.Request, ...]:
+        """All requests for a kubelet's certificates, decided ones too."""
+        return self._call(
+            "listing certificate requests", lambda: tuple(map(_request, self._kubelet_requests()))
+        )
+
+    def judge_requests(self, judge: requests.Judge) -> tuple[Verdict, ...]:
+        """Approve each pending serving request that `judge` finds nothing wrong with; see the protocol."""
+        for attempt in again(_OVERTAKEN_S, ClusterUnreachable):
+            with attempt:
+                return self._settled(judge)
+        raise AssertionError("again() ends by an answer or an error")
+
+    def _settled(self, judge: requests.Judge) -> tuple[Verdict, ...]:
+        listed = self._call.once("listing certificate requests", self._kubelet_requests)
+        verdicts = []
+        for found in listed:
+            request = _request(found)
+            reasons = judge(request) if request.state == "pending" else None
+            if request.kind is None or reasons is None:
+                continue
+            if reasons:
+                verdicts.append(Verdict(request.name, request.kind, approved=False, reasons=reasons))
+            elif request.kind == "serving" and self._approve(found, request):
+                verdicts.append(Verdict(request.name, request.kind, approved=True))
+        return tuple(verdicts)
+
+    def _kubelet_requests(self) -> list[CertificateSigningRequest]:
+        return [
+            one
+            for one in self._client.list(CertificateSigningRequest, chunk_size=_PAGE)
+            if one.spec.signerName in requests.KINDS
+        ]
+
+    def _approve(self, csr: CertificateSigningRequest, request: requests.Request) -> bool:
+        """Approve exactly the object that was judged; False when somebody else was at it meanwhile."""
+        condition = CertificateSigningRequestCondition(
+            type="Approved",
+            status="True",
+            reason="WinbootApproved",
+            message="winboot checked subject, usages, names and requestor against the inventory",
+        )
+        approval = CertificateSigningRequestApproval(
+            metadata=csr.metadata,
+            spec=csr.spec,
+            status=CertificateSigningRequestStatus(conditions=[condition]),
+        )
+
+        def replace() -> bool:
+            try:
+                self._client.replace(approval, request.name)
+            except httpx2.HTTPStatusError as e:
+                if status_of(e) in (_MISSING, _CONFLICT):
+                    return False
+                raise
+            return True
+
+        return self._call.once(f"approving {request.name}", replace)
+
+    # Pods
+
+    def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
+        """Evict the node's pods, asking again while a disruption budget or the API server says not yet, until none is
+        left or the time is over."""
+        end = self._clock() + timeout
+        evicted: dict[str, None] = {}
+        reasons: dict[str, str] = {}
+        while True:
+            try:
+                pods = self._call.once(f"listing the pods of {name}", lambda: self._evictable(name))
+            except ClusterUnreachable:
+                if end - self._clock() <= 0 or wait(_POLL_S):
+                    raise
+                continue
+            for pod in pods:
+                key = _full_name(pod.metadata)
+                problem = None if key in evicted else self._evict(pod)
+                if problem is None:
+                    evicted[key] = None
+                reasons[key] = problem or "its containers have not ended"
+            left = end - self._clock()
+            if not pods or left <= 0 or wait(min(_POLL_S, left)):
+                return self._drained(name, reasons)
+
+    def _drained(self, name: str, reasons: Mapping[str, str]) -> Drained:
+        pods = self._call(f"listing the pods of {name}", lambda: self._evictable(name))
+        remaining = [_full_name(p.metadata) for p in pods]
+        # One whose eviction got no answer, and that is gone, has been evicted as well.
+        gone = tuple(key for key in reasons if key not in remaining)
+        return Drained(gone, tuple((key, reasons.get(key, "it is new")) for key in remaining))
+
+    def _evictable(self, node: str) -> list[Pod]:
+        pods = self._client.list(Pod, namespace="*", fields={"spec.nodeName": node}, chunk_size=_PAGE)
+        return [p for p in pods if not _stays(p)]
+
+    def _evict(self, pod: Pod) -> str | None:
+        """Ask for one eviction; the reason when it cannot be done for now.
+
+        A disruption budget that forbids it is a 429, several budgets for one pod are a 500:
+        https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
+        """
+        name, namespace = _name(pod.metadata), _namespace(pod.metadata)
+        eviction = Pod.Eviction(metadata=ObjectMeta(name=name, namespace=namespace))
+        try:
+            self._call.once(
+                f"evicting {namespace}/{name}",
+                lambda: _unless_missing(lambda: self._client.create(eviction, name, namespace=namespace)),
+            )
+        except ClusterUnreachable as error:
+            cause = error.__cause__
+            return cause.status.message or error.problem if isinstance(cause, ApiError) else error.problem
+        return None
+
+    # What preflight reads
+
+    def missing_rights(
+        self, needs: Mapping[str, Sequence[Need]], user: str, groups: Sequence[str]
+    ) -> tuple[MissingRight, ...]:
+        """Which needs (by program) this user lacks."""
+        return tuple(
+            MissingRight(program, user, need, BINDINGS.get(program, ""))
+            for program, wanted in needs.items()
+            for need in wanted
+            if not self._may(user, groups, need)
+        )
+
+    def own_missing_rights(self, needs: Sequence[Need]) -> tuple[Need, ...]:
+        """Which of these the user of the kubeconfig lacks."""
+        return tuple(need for need in needs if not self._may_i(need))
+
+    def _may(self, user: str, groups: Sequence[str], need: Need) -> bool:
+        review = SubjectAccessReview(
+            metadata=ObjectMeta(),
+            spec=SubjectAccessReviewSpec(
+                user=user, groups=[*groups, "system:authenticated"], resourceAttributes=_attributes(need)
+            ),
+        )
+        answer = self._call(f"asking whether {user} may {need}", lambda: self._client.create(review))
+        return answer.status is not None and bool(answer.status.allowed)
+
+    def _may_i(self, need: Need) -> bool:
+        review = SelfSubjectAccessReview(
+            metadata=ObjectMeta(), spec=SelfSubjectAccessReviewSpec(resourceAttributes=_attributes(need))
+        )
+        answer = self._call(f"asking whether this user may {need}", lambda: self._client.create(review))
+        return answer.status is not None and bool(answer.status.allowed)
+
+    def windows_kube_proxies(self) -> tuple[str, ...]:
+        """DaemonSets that run kube-proxy on Windows nodes."""
+        return tuple(_full_name(d.metadata) for d in self._daemon_sets() if _is_windows_kube_proxy(d))
+
+    def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
+        """The specs of all objects of a kind; see the protocol."""
+
+        def ask() -> list[dict[str, Any]]:
+            return [
+                {**(one.get("spec") or {}), "name": _name(one.metadata)}
+                for one in self._client.list(_KINDS[kind], chunk_size=_PAGE)
+            ]
+
+        return self._found(f"listing {kind.kind}", ask)
+
+    def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        """The data of a ConfigMap; None where there is none."""
+        found = self._found(
+            f"reading {namespace}/{name}", lambda: self._client.get(ConfigMap, name, namespace=namespace)
+        )
+        return None if found is None else found.data or {}
+
+    def _daemon_sets(self) -> list[DaemonSet]:
+        return self._call(
+            "listing DaemonSets", lambda: list(self._client.list(DaemonSet, namespace="*", chunk_size=_PAGE))
+        )
+
+    def unselective_daemon_sets(self) -> tuple[str, ...]:
+        """DaemonSets that would put Linux pods on a Windows node."""
+        return tuple(_full_name(d.metadata) for d in self._daemon_sets() if _takes_windows(d))
+
+    def _found(self, doing: str, ask: Callable[[], T]) -> T | None:
+        """What `ask` gives; None when the API says 404."""
+        return self._call(doing, lambda: _unless_missing(ask))
+
+
+def _git_version(answer: httpx2.Response) -> str:
+    """Raises ValueError where the answer is no version of a Kubernetes API."""
+    found = answer.json()
+    if not isinstance(found, dict) or "gitVersion" not in found:
+        raise ValueError("gitVersion is missing")
+    return str(found["gitVersion"])
+
+
+def _unless_missing(ask: Callable[[], T]) -> T | None:
+    """What `ask` gives; None when the API says 404."""
+    try:
+        return ask()
+    except httpx2.HTTPStatusError as e:
+        if status_of(e) == _MISSING:
+            return None
+        raise
+
+
+def _plugin(kubeconfig: Kubeconfig, context: str | None) -> PluginAuth | None:
+    entry = kubeconfig.plugin(context)
+    if entry is None:
+        return None
+    return PluginAuth(
+        entry, kubeconfig.origin, kubeconfig.path.parent if kubeconfig.path is not None else None
+    )
+
+
+def _single(kubeconfig: Kubeconfig, context: str | None) -> SingleConfig:
+    config = KubeConfig.from_dict(dict(kubeconfig.data), fname=kubeconfig.path).get(
+        kubeconfig.context(context)
+    )
+    # The reader has found both.
+    assert config is not None
+    assert config.user is not None
+    config.user.exec = None  # PluginAuth does it
+    return config
+
+
+def _attributes(need: Need) -> ResourceAttributes:
+    resource, _, subresource = need.resource.partition("/")
+    return ResourceAttributes(
+        verb=need.verb,
+        group=need.group,
+        resource=resource,
+        subresource=subresource or None,
+        namespace=need.namespace or None,
+        name=need.name or None,
+    )
+
+
+def _is_windows_kube_proxy(daemon_set: DaemonSet) -> bool:
+    """By its selector and its name, as sig-windows-tools and AKS name theirs (`kube-proxy-windows`)."""
+    pod = daemon_set.spec.template.spec if daemon_set.spec is not None else None
+    selector = (pod.nodeSelector if pod is not None else None) or {}
+    return "windows" in selector.values() and "kube-proxy" in _name(daemon_set.metadata)
+
+
+def node_facts(node: Node) -> NodeFacts:
+    """Read a Node object."""
+    metadata, spec, status = node.metadata, node.spec, node.status
+    conditions = (status.conditions if status is not None else None) or []
+    ready = next((c for c in conditions if c.type == "Ready"), None)
+    info = status.nodeInfo if status is not None else None
+    cidrs = (spec.podCIDRs or ([spec.podCIDR] if spec.podCIDR else [])) if spec is not None else []
+    taints = (spec.taints if spec is not None else None) or []
+    addresses = (status.addresses if status is not None else None) or []
+    return NodeFacts(
+        name=_name(metadata),
+        version=(metadata.resourceVersion if metadata is not None else None) or "",
+        ready=ready is not None and ready.status == "True",
+        reason=clean((ready.reason if ready is not None else None) or ""),
+        message=clean((ready.message if ready is not None else None) or ""),
+        system_uuid=info.systemUUID if info is not None else "",
+        pod_cidrs=tuple(cidrs),
+        labels=dict((metadata.labels if metadata is not None else None) or {}),
+        annotations=dict((metadata.annotations if metadata is not None else None) or {}),
+        taints=tuple(Taint(t.key, t.value or "", t.effect) for t in taints),
+        addresses=tuple((a.type, a.address) for a in addresses),
+        kubelet_version=info.kubeletVersion if info is not None else "",
+        operating_system=info.operatingSystem if info is not None else "",
+        unschedulable=bool(spec is not None and spec.unschedulable),
+        provider_id=(spec.providerID if spec is not None else None) or "",
+        network_reason=next((c.reason or "" for c in conditions if c.type == "NetworkUnavailable"), ""),
+    )
+
+
+def _request(csr: CertificateSigningRequest) -> requests.Request:
+    spec, status = csr.spec, csr.status
+    decided = [c.type for c in (status.conditions if status is not None else None) or ()]
+    made = csr.metadata.creationTimestamp if csr.metadata is not None else None
+    return requests.Request(
+        name=_name(csr.metadata),
+        signer=spec.signerName,
+        user=spec.username or "",
+        groups=tuple(spec.groups or ()),
+        usages=frozenset(spec.usages or ()),
+        pem=spec.request,
+        state=requests.state_of(decided, issued=status is not None and bool(status.certificate)),
+        made=made,
+    )
+
+
+def _over(secret: Secret, now: datetime) -> bool:
+    try:
+        text = base64.b64decode((secret.data or {})["expiration"], validate=True).decode("ascii")
+        return datetime.fromisoformat(text.replace("Z", "+00:00")) <= now
+    except (KeyError, ValueError, binascii.Error):
+        return False
+
+
+def _stays(pod: Pod) -> bool:
+    """Pods that a drain leaves: those of DaemonSets, mirror pods, and those that have ended."""
+    metadata = pod.metadata
+    owners: Iterable[Any] = (metadata.ownerReferences if metadata is not None else None) or ()
+    annotations = (metadata.annotations if metadata is not None else None) or {}
+    ended = pod.status is not None and pod.status.phase in ("Succeeded", "Failed")
+    return ended or _MIRROR in annotations or any(o.kind == "DaemonSet" for o in owners)
+
+
+def _takes_windows(daemon_set: DaemonSet) -> bool:
+    """Whether no selector keeps this DaemonSet's pods on Linux, nor asks for Windows on purpose."""
+    spec = daemon_set.spec
+    pod = spec.template.spec if spec is not None else None
+    if pod is None:
+        return False
+    selector = pod.nodeSelector or {}
+    if "kubernetes.io/os" in selector or "beta.kubernetes.io/os" in selector:
+        return False
+    affinity = pod.affinity.nodeAffinity if pod.affinity is not None else None
+    required = affinity.requiredDuringSchedulingIgnoredDuringExecution if affinity is not None else None
+    terms = required.nodeSelectorTerms if required is not None else []
+    by_os = [t for t in terms if any(e.key.endswith("kubernetes.io/os") for e in t.matchExpressions or [])]
+    return not terms or len(by_os) < len(terms)
+
+
+def _name(metadata: ObjectMeta | None) -> str:
+    return (metadata.name if metadata is not None else None) or ""
+
+
+def _namespace(metadata: ObjectMeta | None) -> str:
+    return (metadata.namespace if metadata is not None else None) or ""
+
+
+def _full_name(metadata: ObjectMeta | None) -> str:
+    return f"{_namespace(metadata)}/{_name(metadata)}"
+
+
+def _letters(count: int) -> str:
+    return "".join(secrets.choice(_TOKEN_LETTERS) for _ in range(count))

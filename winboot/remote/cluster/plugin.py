@@ -1,0 +1,146 @@
+"""Credentials from a program that a kubeconfig names: the exec plug-ins of EKS, AKS and GKE.
+
+https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from winboot.base.errors import ClusterRefused, InvalidInput
+
+VERSIONS: Final = tuple(f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1"))
+# Programs ask their cloud for a token; one that waits for a person has nobody here.
+PATIENCE_S: Final = 60.0
+# A token that ends within this time is not used for another request.
+_MARGIN: Final = timedelta(seconds=10)
+_TRY: Final = "`kubectl get nodes` with this kubeconfig starts the same program and shows what it says."
+_LINES: Final = 3  # of what it wrote on standard error
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a plug-in gave. `expires` is None where it did not say."""
+
+    value: str
+    expires: datetime | None
+
+    @property
+    def over(self) -> bool:
+        """Whether it is not worth showing any more."""
+        return self.expires is not None and datetime.now(UTC) + _MARGIN >= self.expires
+
+
+class PluginAuth(httpx2.Auth):
+    """Runs the program when a token is needed: at first, when the last one is over, and when it was refused.
+
+    Errors are ClusterRefused with the program's name, what it said and what to do. Used by any number of threads.
+    """
+
+    def __init__(self, entry: Mapping[str, Any], origin: str, folder: Path | None) -> None:
+        """`entry` is the user's `exec`; a relative path with a separator is meant from `folder`. Raises InvalidInput."""
+        command = entry.get("command")
+        if not isinstance(command, str) or not command:
+            raise InvalidInput(f"{origin}: the exec of its user names no command", hint="Name one.")
+        self.name: Final = Path(command).name
+        version = entry.get("apiVersion")
+        if version not in VERSIONS:
+            raise InvalidInput(
+                f"{origin}: the exec plug-in {self.name} speaks {version}; winboot speaks {' and '.join(VERSIONS)}",
+                hint="Renew the kubeconfig with a current version of the cloud's command line.",
+            )
+        if entry.get("interactiveMode") == "Always":
+            raise InvalidInput(
+                f"{origin}: the exec plug-in {self.name} wants a person at a terminal (interactiveMode: Always)",
+                hint="Log in with the cloud's command line first, and use a login mode without questions.",
+            )
+        relative = folder is not None and os.sep in command and not Path(command).is_absolute()
+        self._command = str(folder / command) if relative and folder is not None else command
+        arguments, variables = entry.get("args") or [], entry.get("env") or []
+        pairs = [one for one in variables if isinstance(one, dict) and {"name", "value"} <= one.keys()]
+        if not isinstance(arguments, list) or not isinstance(variables, list) or len(pairs) < len(variables):
+            raise InvalidInput(
+                f"{origin}: the exec of its user is not well-formed",
+                hint="`args` is a list of texts, `env` a list of {name: …, value: …}.",
+            )
+        self._arguments = [str(one) for one in arguments]
+        self._given = {str(one["name"]): str(one["value"]) for one in pairs}
+        self._asked = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
+        self._hint = str(entry.get("installHint") or "").strip()
+        self._token: Token | None = None
+        self._lock = threading.Lock()
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
+        """With the token that is there; once more with a new one when it is refused."""
+        token = self._current(None)
+        request.headers["Authorization"] = f"Bearer {token.value}"
+        response = yield request
+        if response.status_code == 401:
+            request.headers["Authorization"] = f"Bearer {self._current(token).value}"
+            yield request
+
+    def _current(self, refused: Token | None) -> Token:
+        with self._lock:
+            # Another thread may have got a new one meanwhile.
+            if self._token is None or self._token is refused or self._token.over:
+                self._token = self._read(self._run())
+            return self._token
+
+    def _run(self) -> str:
+        environment = {**os.environ, **self._given, "KUBERNETES_EXEC_INFO": json.dumps(self._asked)}
+        try:
+            done = subprocess.run(
+                [self._command, *self._arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=PATIENCE_S,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            hint = self._hint or f"Install {self.name} and put it on PATH, or use another kubeconfig."
+            raise ClusterRefused(f"{self._it} is not installed on this computer", hint=hint) from error
+        except OSError as error:
+            raise ClusterRefused(f"{self._it} cannot be started: {error.strerror}", hint=_TRY) from error
+        except subprocess.TimeoutExpired as error:
+            hint = f"It may be waiting for a login: log in with the cloud's command line first. {_TRY}"
+            raise ClusterRefused(
+                f"{self._it} has not answered within {PATIENCE_S:.0f} s", hint=hint
+            ) from error
+        if done.returncode:
+            said = "; ".join(done.stderr.split("\n")[-_LINES - 1 :]).strip("; ") or "nothing"
+            raise ClusterRefused(f"{self._it} ended with exit code {done.returncode}: {said}", hint=_TRY)
+        return done.stdout
+
+    @property
+    def _it(self) -> str:
+        return f"the kubeconfig's exec plug-in {self.name}"
+
+    def _read(self, answer: str) -> Token:
+        """Its output is a credential: no word of it is quoted."""
+        try:
+            status = json.loads(answer)["status"]
+            token, expires = status.get("token"), status.get("expirationTimestamp")
+            end = None if expires is None else datetime.fromisoformat(expires)
+            if end is not None and end.tzinfo is None:
+                raise ValueError("a time without a zone")
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ClusterRefused(f"{self._it} gave no ExecCredential with a status", hint=_TRY) from error
+        if not isinstance(token, str) or not token:
+            hint = "Choose a login mode that gives a token."
+            raise ClusterRefused(
+                f"{self._it} gave no token; winboot cannot use its client certificate", hint=hint
+            )
+        return Token(token, end)

@@ -1,0 +1,64 @@
+"""What the user of the kubeconfig must be allowed to do: one table for preflight, for `winboot manifests operator`, and
+for the test that holds it against the calls of whole runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from winboot.remote.cluster.base import Need
+
+SYSTEM: Final = "kube-system"
+JOINERS: Final = (
+    "system:bootstrappers:kubeadm:default-node-token"  # the group of bootstrap tokens, as kubeadm has it
+)
+CERTIFICATES: Final = "certificates.k8s.io"
+SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
+_CSR: Final = "certificatesigningrequests"
+
+# For every join.
+JOIN: Final = (
+    Need("get", "nodes", why="whether the Node is there, and Ready"),
+    Need("patch", "nodes", why="labels, taints, and the startup taint that goes last"),
+    Need("list", _CSR, CERTIFICATES, why="the request of the kubelet for its serving certificate"),
+    Need("update", f"{_CSR}/approval", CERTIFICATES, why="approving it once it was checked"),
+    Need("approve", "signers", CERTIFICATES, why="approving for this signer", name=SERVING_SIGNER),
+)
+# Where winboot mints bootstrap tokens.
+TOKENS: Final = (
+    Need("create", "secrets", why="a bootstrap token for each join", namespace=SYSTEM),
+    Need("delete", "secrets", why="the token goes when the join is over", namespace=SYSTEM),
+)
+# For --drain.
+DRAIN: Final = (
+    Need("list", "pods", why="the pods of a node that is drained"),
+    Need("create", "pods/eviction", why="evicting them, as their disruption budgets allow"),
+)
+# What preflight reads. Without one of these a check is left out, and says so.
+PREFLIGHT: Final = (
+    Need("list", "nodes", why="allocation of pod networks, names, addresses"),
+    Need("list", "daemonsets", "apps", why="DaemonSets that would land on Windows"),
+    Need("get", "configmaps", why="the network's configuration"),
+    Need("create", "subjectaccessreviews", "authorization.k8s.io", why="what kubelets and agents may do"),
+)
+# Tokens of runs that were killed; without it they expire by themselves.
+HOUSEKEEPING: Final = (
+    Need("list", "secrets", why="bootstrap tokens that a killed run has left behind", namespace=SYSTEM),
+)
+
+# For `winboot hook serve`, whose machines come and go.
+HOOK: Final = (
+    Need("list", "nodes", why="the Node of a machine, by its provider id"),
+    Need("delete", "nodes", why="the Node of a machine that ends"),
+)
+CLAIMS: Final = tuple(
+    Need(verb, "leases", "coordination.k8s.io", why="one worker a machine")
+    for verb in ("get", "create", "update", "delete")
+)
+
+
+def needed(*, mints: bool, drains: bool) -> tuple[Need, ...]:
+    """What a join cannot do without."""
+    needs: Sequence[Need] = JOIN
+    return (*needs, *(TOKENS if mints else ()), *(DRAIN if drains else ()))

@@ -1,0 +1,288 @@
+"""What the libraries below raise, as one of winboot's errors.
+
+`winboot.remote.transport.psrp` is built on pypsrp, which is built on requests, urllib3, pyspnego, ssl and socket; each
+has an exception tree of its own, and an error may surface from any depth. Nothing else in winboot sees them.
+The order of `translate` goes from the special to the general; `tests/transport/test_failures.py` walks all
+the trees.
+"""
+
+from __future__ import annotations
+
+import binascii
+import http.client
+import socket
+import ssl
+import struct
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Final
+from xml.etree import ElementTree
+
+import requests
+import spnego.exceptions
+import urllib3.exceptions
+from pypsrp._pool_manager import NewConnectionDisabled
+from pypsrp.exceptions import (
+    AuthenticationError,
+    InvalidPSRPOperation,
+    WinRMError,
+    WinRMTransportError,
+    WSManFaultError,
+)
+
+from winboot.base.errors import (
+    AccessDenied,
+    Busy,
+    CertificateNotTrusted,
+    ConnectionLost,
+    LoginRefused,
+    ProtocolError,
+    TransportError,
+    Unreachable,
+    UsageError,
+    WinbootError,
+)
+from winboot.remote.transport.kerberos import KERBEROS_ERRORS, kerberos_error
+
+OPERATION_TIMEOUT: Final = 2150858793
+HTTP_TOO_LARGE: Final = 413
+NO_SUCH_SHELL: Final = 2150858843
+_ACCESS_DENIED: Final = 5
+# Too many shells, too many operations of this user, and a service that is shutting down.
+_BUSY: Final = frozenset({2150859173, 2150859174, 995})
+
+# pypsrp reads what the machine sent without looking: an answer in another form surfaces as one of these. Each has its
+# place in pypsrp 0.9; `_raised_here` tells them from a bug of our own, which raises the same classes.
+_MALFORMED: Final = (
+    ElementTree.ParseError,  # wsman.py: ET.fromstring of an answer that is no XML
+    struct.error,  # powershell.py: Fragment.unpack of a piece that is too short
+    binascii.Error,  # shell.py and serializer.py: b64decode of what is no Base64
+    ValueError,  # serializer.py: int, float and UUID of another text; UTF-8 that is none
+    OverflowError,  # serializer.py: chr() of a number that is no character
+    KeyError,  # serializer.py: a reference to an object that was not sent; messages.py: an unknown message type
+    IndexError,  # encryption.py: a sealed part without its length or its body
+    TypeError,  # serializer.py: int(None) and b64decode(None) of an empty element
+    AttributeError,  # serializer.py and powershell.py: an element or a text that is missing (None)
+    RecursionError,  # serializer.py: objects nested deeper than Python's stack
+)
+
+LIBRARY_ERRORS: Final[tuple[type[Exception], ...]] = (
+    WinRMError,
+    NewConnectionDisabled,
+    requests.RequestException,
+    requests.cookies.CookieConflictError,
+    urllib3.exceptions.HTTPError,
+    spnego.exceptions.SpnegoError,
+    spnego.exceptions.FeatureMissingError,
+    spnego.exceptions.NativeError,
+    http.client.HTTPException,
+    OSError,
+    ImportError,
+    *KERBEROS_ERRORS,
+    *_MALFORMED,
+)
+
+# Those, and our own.
+ALL_ERRORS: Final[tuple[type[Exception], ...]] = (WinbootError, *LIBRARY_ERRORS)
+
+_LOGIN_ERRORS: Final = (
+    AuthenticationError,
+    spnego.exceptions.NoCredentialError,
+    spnego.exceptions.InvalidCredentialError,
+    spnego.exceptions.CredentialsExpiredError,
+    spnego.exceptions.BadNameError,
+    spnego.exceptions.BadBindingsError,
+)
+_NEVER_SENT: Final = (
+    requests.ConnectTimeout,
+    requests.exceptions.ProxyError,
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.ConnectTimeoutError,
+    urllib3.exceptions.NameResolutionError,
+    urllib3.exceptions.ProxyError,
+    urllib3.exceptions.LocationValueError,
+    requests.exceptions.InvalidURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.MissingSchema,
+    NewConnectionDisabled,
+    socket.gaierror,
+    socket.herror,
+    ConnectionRefusedError,
+)
+_TLS_ENDED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+_CUT_OFF: Final = (
+    requests.ReadTimeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ConnectionError,
+    urllib3.exceptions.ProtocolError,
+    urllib3.exceptions.ReadTimeoutError,
+    urllib3.exceptions.TimeoutError,
+    http.client.IncompleteRead,
+    http.client.RemoteDisconnected,
+    *_TLS_ENDED,
+    ConnectionError,
+    TimeoutError,
+)
+
+
+def translate(error: BaseException, name: str, user: str) -> WinbootError:
+    """What `error` means for the machine called `name`, reached as `user`.
+
+    `Unreachable` says that the machine has certainly not seen the request; `ConnectionLost` that it may have. An error
+    that a bug of our own made is raised as it is: no network is to blame for it.
+    """
+    if isinstance(error, WinbootError):
+        return error
+    if isinstance(error, WSManFaultError):
+        return _fault(error, name, user)
+    if isinstance(error, WinRMTransportError):
+        return _status(error, name, user)
+    chain = tuple(_causes(error))
+    if (kerberos := kerberos_error(chain, name, user)) is not None:
+        return kerberos
+    if any(isinstance(each, _LOGIN_ERRORS) for each in chain):
+        return LoginRefused(
+            f"{name}: the login {user!r} was refused",
+            hint=r"Local accounts need the form .\name. Check `user`, `password` and `auth` in the inventory.",
+            node=name,
+        )
+    if _not_trusted(chain):
+        return CertificateNotTrusted(
+            f"{name}: the certificate is not the expected one ({_root(chain)})",
+            hint="`winboot ping` shows it. Set `tls.ca` or `tls.fingerprint` when it is the right one.",
+            node=name,
+        )
+    if any(isinstance(each, ssl.SSLError) and not isinstance(each, _TLS_ENDED) for each in chain):
+        return ProtocolError(
+            f"{name}: no TLS could be agreed on ({_root(chain)})",
+            hint="Is this port HTTPS? Port 5985 is plain HTTP, 5986 is HTTPS.",
+            node=name,
+        )
+    if any(isinstance(each, _NEVER_SENT) for each in chain):
+        return Unreachable(
+            f"{name}: nothing answers ({_root(chain)})",
+            hint="Is the machine up, is WinRM on, is the port open from here?",
+            node=name,
+        )
+    if any(isinstance(each, _CUT_OFF) for each in chain):
+        return ConnectionLost(
+            f"{name}: the connection was lost ({_root(chain)})",
+            hint="Run the command again: it continues where it was.",
+            node=name,
+        )
+    return _general(error, name)
+
+
+def _general(error: BaseException, name: str) -> WinbootError:
+    if isinstance(error, ImportError | spnego.exceptions.FeatureMissingError):
+        return UsageError(
+            f"{name}: this login needs a library that is not installed ({error})",
+            hint="Kerberos needs the system's library (apt-get install libkrb5-dev gcc) and"
+            " `pip install winboot[kerberos]`.",
+            node=name,
+        )
+    if isinstance(error, InvalidPSRPOperation):
+        return ConnectionLost(
+            f"{name}: the session broke ({error})",
+            hint="Run the command again: it continues where it was.",
+            node=name,
+        )
+    if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
+        return Unreachable(f"{name}: {error}", hint="Is the network of this host up?", node=name)
+    if isinstance(error, _MALFORMED) and _raised_here(error):
+        raise error
+    return ProtocolError(
+        f"{name}: the answer is not what WinRM says ({type(error).__name__})",
+        hint="Is there a proxy, or another service, between here and the machine's WinRM?",
+        node=name,
+    )
+
+
+def _raised_here(error: BaseException) -> bool:
+    """Whether code of winboot raised it, and not a library that it called. Frames of Python's own library belong to
+    their caller. False for an error that was never raised.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    foreign = [one for one in packages if one not in sys.stdlib_module_names]
+    return foreign[-1:] == ["winboot"]
+
+
+def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:
+    reason = " ".join(str(error.reason or error.provider_fault or "no reason given").split())
+    if error.code in _BUSY:
+        return Busy(
+            f"{name}: the machine refuses for now: {reason}",
+            hint="Sessions left behind end by themselves within minutes; or raise the WinRM quotas.",
+            node=name,
+        )
+    if error.code == _ACCESS_DENIED:
+        return AccessDenied(
+            f"{name}: {user!r} may not open a PowerShell session",
+            hint="The account must be in the group Administrators. A local account other than Administrator also"
+            " needs LocalAccountTokenFilterPolicy.",
+            node=name,
+        )
+    if error.code in (NO_SUCH_SHELL, OPERATION_TIMEOUT):
+        return ConnectionLost(
+            f"{name}: the session is gone: {reason}",
+            hint="Run the command again: it continues where it was.",
+            node=name,
+        )
+    return ProtocolError(f"{name}: WinRM fault {error.code}: {reason}", hint="", node=name)
+
+
+def _status(error: WinRMTransportError, name: str, user: str) -> TransportError:
+    match error.code:
+        case 503:
+            return Busy(
+                f"{name}: WinRM is not ready (HTTP 503)", hint="Is it starting or shutting down?", node=name
+            )
+        case 403:
+            return AccessDenied(f"{name}: {user!r} may not use WinRM (HTTP 403)", hint="", node=name)
+        case 413:  # HTTP_TOO_LARGE
+            return ProtocolError(
+                f"{name}: the machine takes no message of this size (HTTP 413)",
+                hint="Raise MaxEnvelopeSizekb there; the default is 500.",
+                node=name,
+            )
+        case code:
+            return ProtocolError(
+                f"{name}: HTTP {code} instead of an answer",
+                hint="Is there a proxy, or another service, between here and the machine's WinRM?",
+                node=name,
+            )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and whatever it came from. requests and urllib3 put causes into `args` and `reason`."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        each = waiting.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        candidates = [*each.args, getattr(each, "reason", None), each.__cause__, each.__context__]
+        waiting += [one for one in candidates if isinstance(one, BaseException)]
+
+
+def _not_trusted(chain: tuple[BaseException, ...]) -> bool:
+    if any(isinstance(each, ssl.SSLCertVerificationError | ssl.CertificateError) for each in chain):
+        return True
+    # urllib3 says that a pinned fingerprint differs by an SSLError of its own, which no error of ssl caused.
+    ours = [each for each in chain if isinstance(each, urllib3.exceptions.SSLError)]
+    return bool(ours) and not any(
+        isinstance(each, OSError) and not isinstance(each, requests.RequestException) for each in chain
+    )
+
+
+def _root(chain: tuple[BaseException, ...]) -> str:
+    """The innermost reason in a few words."""
+    last = next((each for each in reversed(chain) if isinstance(each, OSError) and each.strerror), chain[-1])
+    if isinstance(last, OSError) and last.strerror:
+        return str(last.strerror)
+    text = str(last).strip()
+    return text.splitlines()[0][:200] if text else type(last).__name__

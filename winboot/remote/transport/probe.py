@@ -1,0 +1,163 @@
+"""What a machine is like before anything is done to it: seen from outside, and by one small script inside."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import ssl
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from winboot.base.clean import clean
+from winboot.base.errors import ProtocolError
+from winboot.remote.transport.base import Certificate, Endpoint, Outside, Probe
+from winboot.remote.transport.failures import LIBRARY_ERRORS, translate
+
+# Plain enough for Constrained Language, where .NET calls fail: there the answer stays null, and the mode
+# tells why.
+PROBE_SCRIPT: Final = r"""
+$answer = @{
+    language = $ExecutionContext.SessionState.LanguageMode.ToString()
+    policy = [string](Get-ExecutionPolicy)
+    ps = [string]$PSVersionTable.PSVersion
+    computer = [string]$env:COMPUTERNAME
+    administrator = $false
+    filtered = $false
+    domain = $null
+    build = ''
+    now = ''
+}
+if ($answer.language -eq 'FullLanguage') {
+    $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
+    $principal = [Security.Principal.WindowsPrincipal]::new($identity)
+    $answer.administrator = $principal.IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)
+    if (-not $answer.administrator) {
+        # The token knows the group Administrators, but only to be denied things.
+        $denied = @($identity.Claims | Where-Object { $_.Type -like '*denyonlysid' -and $_.Value -eq 'S-1-5-32-544' })
+        $answer.filtered = $denied.Count -gt 0
+    }
+    $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain', 'Domain'
+    if ($system.PartOfDomain) { $answer.domain = [string]$system.Domain }
+    $version = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey('SOFTWARE\Microsoft\Windows NT\CurrentVersion')
+    $answer.build = '{0}.{1}' -f $version.GetValue('CurrentBuildNumber'), $version.GetValue('UBR')
+    $version.Dispose()
+    $answer.now = [DateTime]::UtcNow.ToString('o')
+}
+ConvertTo-Json -InputObject $answer -Compress
+"""
+
+
+def visible_from_outside(endpoint: Endpoint, name: str) -> Outside:
+    """Which logins the endpoint offers and which certificate it shows, trusted or not. Nothing secret is sent."""
+    try:
+        return _ask(endpoint, name)
+    except LIBRARY_ERRORS as error:
+        raise translate(error, name, endpoint.user) from error
+
+
+def _ask(endpoint: Endpoint, name: str) -> Outside:
+    timeout = endpoint.timeouts.connect
+    host, port = endpoint.via or (endpoint.address, endpoint.port)
+    connection: http.client.HTTPConnection
+    if endpoint.tls is not None:
+        # This connection carries no login and no script: it is made to see the certificate, whatever it is.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    try:
+        connection.connect()
+        sock = connection.sock
+        certificate = _certificate(sock, name) if isinstance(sock, ssl.SSLSocket) else None
+        connection.request("POST", "/wsman", headers={"Content-Length": "0"})
+        answer = connection.getresponse()
+        answer.read()
+        offers = answer.headers.get_all("WWW-Authenticate") or []
+        return Outside(tuple(clean(offer.split(" ")[0]) for offer in offers), certificate)
+    finally:
+        connection.close()
+
+
+def _certificate(sock: ssl.SSLSocket, name: str) -> Certificate | None:
+    der = sock.getpeercert(binary_form=True)
+    if der is None:
+        return None
+    try:
+        return _described(der, sock.version() or "")
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        # As with a * in a PrintableString, which OpenSSL lets pass.
+        raise ProtocolError(
+            f"{name}: the certificate is not well-formed; its fingerprint is sha256:{hashlib.sha256(der).hexdigest()}",
+            hint="Issue another one for WinRM; logins are bound to what is in it.",
+            node=name,
+        ) from error
+
+
+def _described(der: bytes, protocol: str) -> Certificate:
+    certificate = x509.load_der_x509_certificate(der)
+    return Certificate(
+        fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
+        subject=clean(certificate.subject.rfc4514_string()),
+        issuer=clean(certificate.issuer.rfc4514_string()),
+        names=_names(certificate),
+        not_after=certificate.not_valid_after_utc,
+        protocol=protocol,
+    )
+
+
+def _names(certificate: x509.Certificate) -> tuple[str, ...]:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    return tuple(str(each.value) for each in names)
+
+
+def read_probe(run: Callable[[], Iterator[str]], outside: Outside, name: str) -> Probe:
+    """Run the probe script and join its answer with what was seen from outside. Raises TransportError."""
+    before = datetime.now(UTC)
+    lines = list(run())
+    after = datetime.now(UTC)
+    answer = _answer(lines)
+    if answer is None:
+        raise ProtocolError(
+            f"{name}: the machine's answer to the probe is no JSON object", hint="See the journal.", node=name
+        )
+    try:
+        middle = before + (after - before) / 2
+        now = datetime.fromisoformat(answer["now"]) if answer["now"] else middle
+        return Probe(
+            offered_auth=outside.offered_auth,
+            certificate=outside.certificate,
+            host_key=outside.host_key,
+            language_mode=clean(str(answer["language"])),
+            execution_policy=clean(str(answer["policy"])),
+            administrator=bool(answer["administrator"]),
+            filtered_token=bool(answer["filtered"]),
+            computer_name=clean(str(answer["computer"])),
+            domain=clean(str(answer["domain"])) if answer["domain"] is not None else None,
+            os_build=clean(str(answer["build"])),
+            ps_version=clean(str(answer["ps"])),
+            clock_offset=now - middle,
+            round_trip=after - before,
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise ProtocolError(f"{name}: the machine's answer to the probe is incomplete", node=name) from error
+
+
+def _answer(lines: list[str]) -> dict[str, Any] | None:
+    for line in lines:
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(answer, dict):
+            return answer
+    return None

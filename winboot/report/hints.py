@@ -1,0 +1,149 @@
+"""What to do next about a problem that a script on a node names: told here, so that the script need not carry it.
+
+A script sends a problem's id and message. It may send, as the hint, the ids of several problems (the preflight finds
+all of them at once), or its own text (a user's step). `python -m winboot.script.problems` puts the page together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+HINTS: Final[Mapping[str, str]] = {
+    "AddressInUse": "Delete that pod (or drain the node) and run the same command again.",
+    "AdapterRefused": (
+        "Give the node an address on another adapter (node_ip in the inventory), or turn the team into one of the "
+        "Hyper-V switch (SET) outside of this machine."
+    ),
+    "AddressState": "Wait for DHCP, or correct the address: HNS would keep this one.",
+    "ChangeFailed": (
+        "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
+    ),
+    "ContainerdSilent": "Read its log: a key of config.toml that this version does not know ends it at once.",
+    "DefaultRoutes": "Keep the gateway on one adapter: HNS follows the wrong one otherwise.",
+    "DetachedFailed": "Run the same command again when the cause is fixed.",
+    "DiskSpace": "Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.",
+    "DiskFull": "Make room on that volume, then run the same command again: what is done stays done.",
+    "DownloadFailed": "Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.",
+    "FeatureBlocked": (
+        "Restart the machine to finish pending servicing; see to free space on C: and the system partition."
+    ),
+    "FeatureSource": (
+        r"Set windows.features_source to a share with sources\sxs of this build, "
+        "or allow Windows Update for repair content."
+    ),
+    "FileInUse": (
+        "A virus scanner, a backup or a log shipper holds it: exclude the folder there, and run the same command again."
+    ),
+    "ForeignAgent": (
+        "Remove it with its own tool (rke2-uninstall.ps1, k0s reset, the operator), then run the same command again."
+    ),
+    "ForeignNode": (
+        "For winboot to take it over, drain it, delete its old Node, and run the same command with --adopt: "
+        "services, kubeconfigs and keys are noted first and come back with an undo."
+    ),
+    "FolderIsLink": (
+        "See who made the link (dir /AL /Q), move what it leads to into a real folder, and run the same command again."
+    ),
+    "FolderLeft": (
+        "A process still uses it, or it holds image layers: restart the machine and run the same command again."
+    ),
+    "FormerLost": (
+        r"Restore the file from your backup, then delete the step's notes in C:\ProgramData\winboot\former."
+    ),
+    "LayerLeft": (
+        "A container still uses them: restart the machine, which ends all, and run the same command again."
+    ),
+    "HashMismatch": (
+        "This is not the file that the profile describes: check version, mirror and proxy, "
+        "or, after a change of version, run `winboot init --renew`."
+    ),
+    "HashMissing": "Run `winboot init`, or give it under artifacts.sha256 in the profile.",
+    "HnsHangs": "Restart the machine: HNS answers again then. See the event log Microsoft-Windows-Host-Network-Service-Admin.",
+    "HnsRefused": "See the event log Microsoft-Windows-Host-Network-Service-Admin.",
+    "ImagePull": (
+        "Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build."
+    ),
+    "KubeProxyUnwell": (
+        "Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding."
+    ),
+    "LookFailed": (
+        "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
+    ),
+    "MachineHeld": "When that run has ended, run the same command again: it makes what is missing.",
+    "NeedsDrain": (
+        "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
+    ),
+    "NeedsStep": "Fix that step: this one follows by itself with the next run.",
+    "NetworkConflict": (
+        "It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) "
+        "while nothing uses it."
+    ),
+    "NetworkLeft": (
+        "Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; "
+        "connections of the machine break for a moment."
+    ),
+    "NoAddress": (
+        "Is the DHCP server reachable? Does the inventory name the right node_ip? "
+        "An IPv6-only adapter cannot carry Windows pods."
+    ),
+    "NoClientCertificate": (
+        "Is its CSR pending or denied (kubectl get csr)? "
+        "Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?"
+    ),
+    "NoFeature": "Use the name that Get-WindowsOptionalFeature -Online lists.",
+    "NoHnsNetwork": (
+        "It comes with the network solution: look at the step before this one, or at the pods of its operator."
+    ),
+    "NoPodCidr": "kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.",
+    "NoPodNetwork": (
+        "Read the log of the network agent. It needs the Node object with its pod CIDR, "
+        "and a ready address on the adapter."
+    ),
+    "NoServer": "Check DNS, routes and firewalls between this node and the control plane.",
+    "NodesForbidden": (
+        "A node may read only itself unless the cluster lets it: `winboot manifests rbac` prints the role and its binding."
+    ),
+    "Not64Bit": "Use the 64-bit endpoint Microsoft.PowerShell.",
+    "StoreFull": "Remove pods of this node, or give it a larger pod network, then run the same command again.",
+    "NoBootId": "Repair WMI (`winmgmt /verifyrepository`), then run the same command again.",
+    "NotAdministrator": (
+        "Use a domain account or the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1."
+    ),
+    "NotKnownYet": (
+        "Check that the Node object has spec.podCIDR (kube-controller-manager --allocate-node-cidrs=true)."
+    ),
+    "NotRegistered": "Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.",
+    "NotServer": "Kubernetes supports Windows Server only.",
+    "OperatorMissing": "It comes from whoever brings the network: look at their pods or services.",
+    "PendingReboot": "Nothing to do: the run continues after the restart.",
+    "ProgramFailed": "Run the program on the machine by hand; its own log may tell more.",
+    "ProgramHangs": "Run the program on the machine by hand and look at what it waits for.",
+    "RunFailed": "Run the same command again; if it stays so, report it with the node's journal.",
+    "SecretMissing": "Check the references in the profile (env, file, command, mint).",
+    "ServiceControl": (
+        "Look the code up with `net helpmsg`. 1072: the service is marked for deletion; "
+        "close services.msc and other tools that hold it."
+    ),
+    "ServiceState": "See the log of the service, and the System event log (Service Control Manager).",
+    "ServingCsrPending": (
+        "winboot approves it when its credentials may update certificatesigningrequests/approval "
+        "for the signer kubernetes.io/kubelet-serving."
+    ),
+    "StillDifferent": (
+        "Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself."
+    ),
+    "UpdateMissing": "Install the current cumulative update and restart.",
+    "WrongAdapter": (
+        "Everything is as before. Remove HNS networks that others left (Get-HnsNetwork), then run the same command again."
+    ),
+    "WrongBuild": "Set `os` of this host in the inventory to what the machine is.",
+}
+
+
+def hint_for(problem: str, told: str) -> str:
+    """The hint of a problem by its id: `told` where the script gave its own text, else the one of this table."""
+    ids = told.split() or [problem]
+    if any(one not in HINTS for one in ids):
+        return told
+    return " ".join(HINTS[one] for one in dict.fromkeys(ids))

@@ -1,0 +1,80 @@
+"""What a run did, kept on the controller: one JSON-lines file a node, under the run's folder.
+
+Everything a node said is here, noise included, so that "what happened at 03:12" has an answer after the terminal is
+closed. Values known to be secret are replaced before a line is written (`Journal.hide`); scripts are named by digest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+from winboot.base.errors import UsageError
+from winboot.base.private import make_private_folder
+from winboot.base.secret import Secret
+
+
+def default_folder() -> Path:
+    """`$WINBOOT_STATE`, else `$XDG_STATE_HOME/winboot`, else `~/.local/state/winboot`."""
+    explicit = os.environ.get("WINBOOT_STATE")
+    if explicit:
+        return Path(explicit)
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "winboot"
+
+
+class Journal:
+    """Appends records to one file, each with a time stamp; safe to use from several threads.
+
+    Raises UsageError where the file cannot be made. A record that cannot be written later (a full disk) is reported in
+    `problem` and stops nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._hidden: set[str] = set()
+        self.problem = ""
+        try:
+            make_private_folder(path.parent)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            path.chmod(0o600)
+        except OSError as error:
+            raise UsageError(
+                f"the journal {path} cannot be written: {error.strerror}",
+                hint="Name another folder in the environment variable WINBOOT_STATE.",
+            ) from error
+        self._file: TextIO = os.fdopen(descriptor, "a", encoding="utf-8")
+        self.path = path
+
+    def hide(self, secret: Secret) -> None:
+        """Never write this value, whoever says it."""
+        forms = {secret.reveal()}
+        # Inside a JSON string it is escaped, and again where an event quotes a JSON text.
+        for _ in range(3):
+            forms |= {json.dumps(form, ensure_ascii=plain)[1:-1] for form in forms for plain in (True, False)}
+        self._hidden |= forms
+
+    def write(self, kind: str, data: Mapping[str, object]) -> None:
+        """Append one record: `{"at": seconds since the epoch, "kind": …, …data}`."""
+        line = json.dumps({"at": round(time.time(), 3), "kind": kind, **data}, default=str)
+        with self._lock:
+            for value in sorted(self._hidden, key=len, reverse=True):
+                line = line.replace(value, "***")
+            try:
+                self._file.write(line + "\n")
+                self._file.flush()
+            except OSError as error:
+                self.problem = f"the journal {self.path} is not complete: {error.strerror}"
+
+    def close(self) -> None:
+        """Close the file; further writes are an error."""
+        try:
+            self._file.close()
+        except OSError as error:
+            # What was not flushed is gone; `write` has tried it already.
+            self.problem = f"the journal {self.path} is not complete: {error.strerror}"

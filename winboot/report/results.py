@@ -1,0 +1,161 @@
+"""What happened, as data. The renderers beside this file turn it into a table, JSON lines, JUnit or one HTML page.
+
+A `Report` holds one `NodeReport` for every node of the run, whatever became of it: a node that could not be reached
+has its error here and nowhere else, and the other nodes are unaffected.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from winboot.base.errors import Interrupted, WinbootError
+from winboot.report.events import Difference, Problem, StepDone, StepState
+from winboot.report.finding import Finding
+
+Outcome = Literal["ok", "changed", "would-change", "blocked", "failed", "interrupted"]
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_CHANGES_FOUND = 2
+EXIT_SOME_FAILED = 3
+EXIT_INTERRUPTED = Interrupted.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a node stopped, apart from a failed step: the class of the error, its sentence, and what to do next."""
+
+    name: str
+    message: str
+    hint: str
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: WinbootError) -> Failure:
+        """The report's form of an error."""
+        return cls(type(error).__name__, error.problem, error.hint, error.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """One step on one node: its last state and what it found. `ms` is the time on the node over all passes."""
+
+    name: str
+    state: StepState
+    ms: int = 0
+    differences: tuple[Difference, ...] = ()
+    problem: Problem | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """One node of a run. `seconds` is wall time here; `notes` are sentences worth knowing that changed nothing."""
+
+    node: str
+    address: str
+    os: str
+    steps: tuple[StepReport, ...] = ()
+    failure: Failure | None = None
+    reboots: int = 0
+    detached: int = 0
+    reconnects: int = 0
+    pipelines: int = 0
+    seconds: float = 0.0
+    ready: bool | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many steps ended in each state."""
+        return Counter(step.state for step in self.steps)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The node in one word: the worst thing that happened to it."""
+        counts = self.counts
+        if self.failure is not None and self.failure.exit_code == EXIT_INTERRUPTED:
+            return "interrupted"
+        if self.failure is not None or counts["failed"]:
+            return "failed"
+        if counts["blocked"]:
+            return "blocked"
+        if counts["would-change"]:
+            return "would-change"
+        return "changed" if counts["changed"] else "ok"
+
+    @property
+    def exit_code(self) -> int:
+        """What this node alone would make the command exit with."""
+        if self.failure is not None:
+            return self.failure.exit_code
+        return {"failed": EXIT_FAILED, "blocked": EXIT_FAILED, "would-change": EXIT_CHANGES_FOUND}.get(
+            self.outcome, EXIT_DONE
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run of one command over its nodes. `started` is an ISO 8601 time in UTC."""
+
+    command: str
+    run: str
+    started: str
+    nodes: tuple[NodeReport, ...] = field(default=())
+    seconds: float = 0.0
+    preflight: tuple[Finding, ...] = ()
+
+    @property
+    def changed(self) -> int:
+        """How many steps were changed, over all nodes."""
+        return sum(node.counts["changed"] for node in self.nodes)
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 1 preflight found errors, 2 changes found, 3 some failed, 130 interrupted; the common code where
+        every node failed alike, else 1.
+        """
+        codes = [node.exit_code for node in self.nodes]
+        if EXIT_INTERRUPTED in codes:
+            return EXIT_INTERRUPTED
+        bad = [code for code in codes if code not in (EXIT_DONE, EXIT_CHANGES_FOUND)]
+        if not bad and any(one.stops for one in self.preflight):
+            return EXIT_FAILED
+        if not bad:
+            return EXIT_CHANGES_FOUND if EXIT_CHANGES_FOUND in codes else EXIT_DONE
+        if len(bad) < len(codes):
+            return EXIT_SOME_FAILED
+        return bad[0] if len(set(bad)) == 1 else EXIT_FAILED
+
+
+def collect(events: Iterable[StepDone], whys: dict[str, str] | None = None) -> tuple[StepReport, ...]:
+    """Fold the step events of all passes into one report a step.
+
+    The state is the last one seen, except that a step which a pass changed stays `changed` when a later pass finds it
+    `ok`; the differences are those of the first pass that had any, so that the report shows what was found.
+    """
+    steps: dict[str, StepReport] = {}
+    for event in events:
+        before = steps.get(event.step)
+        steps[event.step] = _fold(before, event, (whys or {}).get(event.step, ""))
+    return tuple(steps.values())
+
+
+def _fold(before: StepReport | None, event: StepDone, why: str) -> StepReport:
+    if before is None:
+        return StepReport(event.step, event.state, event.ms, event.differences, event.problem, why)
+    state: StepState = event.state
+    if state == "ok" and before.state in ("changed", "would-change"):
+        # In a Change pass a difference of the look may be gone because an earlier step removed it.
+        state = "changed"
+    return StepReport(
+        name=event.step,
+        state=state,
+        ms=before.ms + event.ms,
+        differences=event.differences or before.differences,
+        problem=event.problem,
+        why=why,
+    )

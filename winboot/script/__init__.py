@@ -1,0 +1,1 @@
+"""The PowerShell text: steps, the plan that orders them, and their rendering."""

@@ -1,0 +1,111 @@
+"""How a rendered script begins, for whoever reads it before it may run: its steps, what stays, what `<<…>>` means.
+
+All of it is read from the plan and the spec. It is a comment: nothing in it can become code, whatever a profile holds.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, get_args
+
+import winboot
+from winboot.config.networks.base import KnownName
+from winboot.config.node_spec import NodeSpec
+from winboot.script.plan import Plan
+from winboot.script.steps.step import Step
+
+_WIDTH: Final = 120
+
+# What each place <<name>> of a text stands for.
+PLACES: Final[Mapping[KnownName, str]] = {
+    "node_ip": "the address of this machine that reaches the API server",
+    "node_subnet": "the network that this address is in",
+    "pod_cidr": "the IPv4 network that the cluster gives to the pods of this node",
+    "pod_cidr_v6": "the IPv6 network of its pods",
+    "pod_gateway": "the first address of the pods' network: their gateway",
+    "pod_endpoint": "the second: this machine's own endpoint",
+    "pod_first": "the third: the first that a pod may get",
+    "pod_gateway_v6": "the gateway of the IPv6 network",
+    "pod_endpoint_v6": "this machine's own endpoint in the IPv6 network",
+    "source_vip": "the address that kube-proxy answers from",
+}
+STATE: Final = r"C:\ProgramData\winboot (journal, former values, this script for the tasks)"
+
+
+def opening(plan: Plan, spec: NodeSpec, steps: str, *, undo: bool = False) -> str:
+    """The comment at the head of the script of a plan; `steps` is their text, `undo` is the script of `remove`."""
+    order = tuple(reversed(plan.node_side)) if undo else plan.node_side
+    lines = [
+        f"winboot {winboot.__version__}: makes the machine {spec.machine.name} the Kubernetes node {spec.node.name}."
+        if not undo
+        else f"winboot {winboot.__version__}: takes back from the machine {spec.machine.name} what winboot did to it.",
+        "",
+        *_steps(order, undo=undo),
+        "",
+        *_leftovers(order, spec, undo=undo),
+    ]
+    if places := [name for name in get_args(KnownName) if f"<<{name}>>" in steps]:
+        lines += ["", *_places(places)]
+    return "".join(f"# {_plain(line)}".rstrip() + "\n" for line in lines) + "#\n"
+
+
+def _steps(steps: Sequence[Step], *, undo: bool) -> Iterator[str]:
+    if undo:
+        yield "What each step changed on this machine is put back, in this order. The step was there because"
+    else:
+        yield "Steps, in this order, each with its reason:"
+    yield from _table((step.name, step.why) for step in steps)
+
+
+def _leftovers(steps: Sequence[Step], spec: NodeSpec, *, undo: bool) -> Iterator[str]:
+    found: dict[str, list[str]] = {}
+    for step in steps:
+        for kind, names in step.leaves(spec).items():
+            found.setdefault(kind, []).extend(name for name in names if name not in found.get(kind, []))
+        for path in step.files(spec):
+            found.setdefault("files", []).append(path)
+    if undo:
+        yield "What winboot made is taken away, and what it found is put back as it was noted:"
+    else:
+        yield "What stays on this machine afterwards (what was there before is noted, so that an undo can put it back):"
+    yield from _table([*((kind, names) for kind, names in sorted(found.items()) if names), ("state", STATE)])
+
+
+def _places(names: Sequence[KnownName]) -> Iterator[str]:
+    yield "<<name>> in a text stands for a value that only this machine or its Node object has; Expand-Known fills it in:"
+    yield from _table((f"<<{name}>>", PLACES[name]) for name in names)
+
+
+def _table(rows: Iterable[tuple[str, str | Sequence[str]]]) -> Iterator[str]:
+    rows = list(rows)
+    wide = max((len(name) for name, _ in rows), default=0)
+    for name, what in rows:
+        lines = (
+            _wrapped(what, _WIDTH - wide - 6) if isinstance(what, str) else _listed(what, _WIDTH - wide - 6)
+        )
+        first, *more = lines or [""]
+        yield f"  {name:{wide}}  {first}"
+        yield from (f"  {'':{wide}}  {line}" for line in more)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of whole words: a path may be longer than a line, and is looked for by its text."""
+    return textwrap.wrap(_plain(text), width, break_on_hyphens=False, break_long_words=False)
+
+
+def _listed(names: Sequence[str], width: int) -> list[str]:
+    """Lines of whole names with commas between them: only one that is longer than a line is broken at its blanks."""
+    lines: list[str] = []
+    for at, name in enumerate(names, 1):
+        text = _plain(name) + ("," if at < len(names) else "")
+        if lines and len(lines[-1]) + 1 + len(text) <= width:
+            lines[-1] += f" {text}"
+        else:
+            lines += _wrapped(text, width)
+    return lines
+
+
+def _plain(text: str) -> str:
+    """One line: whatever could end a comment, or hide in it, is a blank."""
+    return "".join(char if char.isprintable() else " " for char in text)

@@ -1,0 +1,246 @@
+"""Everything that can go wrong by a name, for docs/problems.md (`python -m winboot.script.problems`) and `winboot explain`.
+
+What a script on a node can name is read from the syntax tree of the library, where each is found with its message, so
+that nothing is promised that no script says; the next step comes from `winboot.report.hints`. What the controller can name
+are the classes of `winboot.base.errors`, each with what it says of itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from winboot.base.errors import (
+    AccessDenied,
+    BadEvent,
+    Busy,
+    CertificateNotTrusted,
+    CloudError,
+    CloudRefused,
+    CloudUnreachable,
+    ClusterBusy,
+    ClusterConflict,
+    ClusterError,
+    ClusterRefused,
+    ClusterUnreachable,
+    ConnectionLost,
+    HostKeyNotTrusted,
+    IncompleteRun,
+    InternalError,
+    Interrupted,
+    InvalidInput,
+    LoginRefused,
+    NodeFailed,
+    NoSuchHost,
+    PreflightFailed,
+    ProtocolError,
+    QuietNode,
+    ReportNotWritten,
+    RestrictedEndpoint,
+    ScriptError,
+    ScriptFailed,
+    Superseded,
+    TransportError,
+    Unreachable,
+    UsageError,
+    WinbootError,
+    WrongMachine,
+)
+from winboot.config.source import nearest
+from winboot.powershell.parser import parse
+from winboot.powershell.syntax import (
+    Assignment,
+    Command,
+    CommandExpression,
+    CommandParameter,
+    ExpandableString,
+    FunctionDefinition,
+    Node,
+    Pipeline,
+    StringConstant,
+    Variable,
+    walk,
+)
+from winboot.report.hints import hint_for
+from winboot.script.rendering import library_files
+
+_HEAD: Final = """\
+# Problems
+
+What a step can fail with, by the name it has in reports and in JSON. Written from the library by
+`python -m winboot.script.problems`; do not edit it here. `…` is what was found on the machine.
+
+| problem | says | next step |
+| --- | --- | --- |
+"""
+
+_FAILURES: Final = """
+## A whole node, or the command
+
+What a report shows as the reason for which nothing more was done on a node. The exit code is the command's when all
+nodes failed alike ([exit-codes.md](exit-codes.md)).
+
+| name | means | exit code | next step |
+| --- | --- | --- | --- |
+"""
+
+# The report has a next step for the very case; this is what holds for all of a kind.
+_NEXT: Final[Mapping[type[WinbootError], str]] = {
+    UsageError: "Correct the command line: `--help`, and `winboot steps` for the names of steps.",
+    InvalidInput: "Correct each place that is named (file:line:column); nothing was contacted.",
+    ScriptError: "Correct the profile's own step; of a script of winboot's, report it as a bug.",
+    TransportError: "`winboot ping` shows what the machine offers and what is missing.",
+    Unreachable: "Is the machine on, its address right, port 5985 or 5986 open on the way? `winboot ping` tells.",
+    ConnectionLost: "Run the same command again: it continues where it stopped.",
+    Busy: "Run the same command again in a minute; a quota of WinRM may have to be raised.",
+    LoginRefused: "Check `user` (local accounts need .\\name) and the reference of the password.",
+    AccessDenied: "Use an account of the local group Administrators; one other than Administrator also needs "
+    "LocalAccountTokenFilterPolicy.",
+    CertificateNotTrusted: "Name the CA or the fingerprint under `connection` in the inventory.",
+    HostKeyNotTrusted: "Compare the fingerprint with the machine's console, then set `host_key` in the inventory.",
+    ProtocolError: "Is it WinRM that listens there? A proxy or another service may answer in its place.",
+    RestrictedEndpoint: "Use the endpoint Microsoft.PowerShell with an account that no policy restricts.",
+    ClusterError: "Read the API server's words; `winboot check` shows what it is asked for.",
+    ClusterUnreachable: "Check the server in the kubeconfig and the way to it, then run the same command again.",
+    ClusterBusy: "Run the same command again when the API server has less to do or has started.",
+    ClusterConflict: "Run the same command again: it looks at what is there now.",
+    ClusterRefused: "Give the kubeconfig's user that right: `winboot manifests operator` prints what is needed.",
+    CloudError: "Read the cloud's words; `winboot cloud policy` prints the rights that winboot needs.",
+    CloudUnreachable: "Check the network, or wait: the cloud may be limiting requests; then run the same command again.",
+    CloudRefused: "Log in to the cloud again, or give this identity what `winboot cloud policy` prints.",
+    NoSuchHost: "Run `winboot inventory --refresh`: the machine may have been replaced.",
+    NodeFailed: "Fix what the report names, then run the same command again: what is done stays done.",
+    BadEvent: "Report it as a bug, or correct the step of the profile's own that sends it; the journal has the line.",
+    QuietNode: "Look at the machine: a hanging DISM, WMI or download; then run the same command again.",
+    IncompleteRun: "Run the same command again; if it stays so, report it with the node's journal.",
+    PreflightFailed: "Do what its finding says, or name it with `--skip-preflight`; docs/preflight.md lists them all.",
+    WrongMachine: "Correct address or name in the inventory, or delete the Node if its machine is gone.",
+    ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
+    Superseded: "Let the other run finish; `winboot plan` shows what is left.",
+    ReportNotWritten: "Free the disk; `winboot plan --report FILE` writes a report of how the nodes are now.",
+    Interrupted: "Run the same command again: it continues where it stopped.",
+    InternalError: "Report it as a bug, with the node's journal.",
+}
+
+# What the driver calls any other error; no call could be read.
+_DRIVER: Final = {
+    "ChangeFailed": "whatever the change of a step failed with",
+    "LookFailed": "whatever the look of a step failed with",
+    "RunFailed": "whatever kept a run from starting or continuing, outside of any step",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a step can fail with: its message, with `…` for what was found, and what to do next."""
+
+    id: str
+    message: str
+    hint: str
+
+
+@functools.cache
+def problems() -> tuple[Problem, ...]:
+    """All that a script can name; one that several places tell is named once."""
+    found = dict(_DRIVER)
+    for text in library_files().values():
+        for node in walk(parse(text)):
+            if isinstance(node, FunctionDefinition):
+                for id_, message in _told(node):
+                    found[id_] = found.get(id_) or message
+    return tuple(Problem(id_, message, hint_for(id_, "")) for id_, message in sorted(found.items()))
+
+
+def failures() -> tuple[type[WinbootError], ...]:
+    """All that the controller can name."""
+    return tuple(_NEXT)
+
+
+def explain_problem(name: str) -> str:
+    """A problem or failure by its name; UsageError where there is none, with the nearest one."""
+    known = {one.id.lower(): one for one in problems()}
+    named = {one.__name__.lower(): one for one in failures()}
+    if name.lower() in known:
+        problem = known[name.lower()]
+        return f"{problem.id}: why a step failed or is blocked\n  says  {problem.message}\n  next  {problem.hint}"
+    if name.lower() in named:
+        failure = named[name.lower()]
+        return (
+            f"{failure.__name__}: why a node, or the whole command, ends with exit code {failure.exit_code}\n"
+            f"  says  {_means(failure)}\n  next  {_NEXT[failure]}"
+        )
+    names = [one.id for one in problems()] + [one.__name__ for one in failures()]
+    meant = nearest(name, names)
+    raise UsageError(
+        f"there is no problem {name!r}" + (f"; did you mean {meant!r}?" if meant else ""),
+        hint="docs/problems.md lists all of them.",
+    )
+
+
+def problems_page() -> str:
+    """docs/problems.md."""
+    steps = "".join(f"| `{one.id}` | {_cell(one.message)} | {_cell(one.hint)} |\n" for one in problems())
+    nodes = "".join(
+        f"| `{one.__name__}` | {_cell(_means(one))} | {one.exit_code} | {_cell(_NEXT[one])} |\n"
+        for one in _NEXT
+    )
+    return _HEAD + steps + _FAILURES + nodes
+
+
+def _means(failure: type[WinbootError]) -> str:
+    """The first sentence of what the class says of itself."""
+    return (failure.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".") + "."
+
+
+def _told(function: FunctionDefinition) -> Iterator[tuple[str, str]]:
+    """Ids and messages of the problems that a function names; of one that passes on what it was given, nothing."""
+    texts = {
+        node.target.name: _text(node.value.elements[0].expression)
+        for node in walk(function)
+        if isinstance(node, Assignment) and isinstance(node.target, Variable)
+        if isinstance(node.value, Pipeline) and isinstance(node.value.elements[0], CommandExpression)
+    }
+    for node in walk(function):
+        match node:
+            case Command(elements=(StringConstant(value="Stop-Step" | "New-Fault"), *arguments)):
+                given = _arguments(arguments)
+                id_, message = given.get("Id"), given.get("Message")
+                if isinstance(id_, StringConstant) and message is not None:
+                    told = texts.get(message.name, "") if isinstance(message, Variable) else _text(message)
+                    yield id_.value, told
+
+
+def _arguments(elements: Sequence[Node]) -> dict[str, Node]:
+    """The values of `-Id` and `-Message`, which are also the first two that come without a name."""
+    given: dict[str, Node] = {}
+    named = ""
+    free = iter(("Id", "Message"))
+    for element in elements:
+        if isinstance(element, CommandParameter):
+            named = element.name
+            continue
+        place = named or next(free, "")
+        if place:
+            given[place] = element
+        named = ""
+    return given
+
+
+def _text(node: Node) -> str:
+    """The text of an expression, with `…` where a value stands."""
+    match node:
+        case StringConstant():
+            return node.value
+        case ExpandableString():
+            return "".join(part if isinstance(part, str) else "…" for part in node.parts)
+    return ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").strip() or "—"
+
+
+if __name__ == "__main__":
+    print(problems_page(), end="")

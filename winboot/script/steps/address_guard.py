@@ -1,0 +1,26 @@
+"""Keep watch over the machine's own address while someone else makes the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.operator_network import network_table
+from winboot.script.steps.step import Step
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"network": network_table(spec)}
+
+
+def _wanted(spec: NodeSpec) -> bool:
+    return spec.network.solution.owners.hns_network == "operator"
+
+
+ADDRESS_GUARD = Step(
+    name="address-guard",
+    why="a switch that an operator puts on the adapter can lose a static address, and then the machine is out of reach",
+    inputs=_inputs,
+    needs=("postboot-task", "windows-features"),
+    wanted=_wanted,
+)

@@ -1,0 +1,60 @@
+"""Tell containerd where things are, which pause image it uses, and where registries are mirrored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.config.node_spec import NodeSpec, RegistrySpec
+from winboot.script.steps.step import Step
+
+
+def hosts_path(spec: NodeSpec, registry: RegistrySpec) -> str:
+    """Where the hosts.toml of a registry lies on the node."""
+    return rf"{spec.paths.containerd_certs}\{registry.folder}\hosts.toml"
+
+
+def _files(spec: NodeSpec) -> Mapping[str, str]:
+    endpoint = spec.paths.containerd_endpoint
+    crictl = f"runtime-endpoint: {endpoint}\nimage-endpoint: {endpoint}\ntimeout: 10\n"
+    return {spec.paths.containerd_config: spec.runtime.config_toml, spec.paths.crictl_config: crictl}
+
+
+def _mirrors(spec: NodeSpec) -> dict[str, str]:
+    """The hosts.toml files that hold no login, by path."""
+    return {hosts_path(spec, one): one.hosts_toml for one in spec.runtime.registries if not one.secret}
+
+
+def _logins(spec: NodeSpec) -> list[dict[str, object]]:
+    return [
+        {
+            "path": hosts_path(spec, registry),
+            "text": registry.hosts_toml,
+            "authorize": list(registry.authorize),
+            "secret": registry.secret,
+            "user": registry.user or "",
+        }
+        for registry in spec.runtime.registries
+        if registry.secret
+    ]
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"mirrors": _mirrors(spec), "registries": _logins(spec)}
+
+
+def _secrets(spec: NodeSpec) -> tuple[str, ...]:
+    return tuple(registry.secret for registry in spec.runtime.registries if registry.secret)
+
+
+CONTAINERD_CONFIG = Step(
+    name="containerd-config",
+    why="containerd's defaults look for CNI files where there are none, and its pause image must have this Windows build",
+    inputs=_inputs,
+    leaves=lambda spec: {
+        "files": list(_mirrors(spec)),
+        "files with secrets": [str(one["path"]) for one in _logins(spec)],
+    },
+    needs=("artifacts", "directories"),
+    secrets=_secrets,
+    files=_files,
+)

@@ -1,0 +1,68 @@
+"""Make the folders that the later steps write to, with the access rules they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.step import Step
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("\\")[0]
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    """Folders by who may do what there; an undo removes the contents of `ours` too, of the others only what is empty.
+
+    `watched`: a file is run, or heeded, because it lies there.
+    """
+    paths = spec.paths
+    containerd = _parent(paths.containerd_root)
+    logs = [rf"{paths.logs}\{name}" for name in ("pods", "containers", *(s.name for s in spec.services.all))]
+    solution = spec.network.solution
+    configuration = [
+        _parent(paths.cluster_ca),
+        paths.cni_conf,
+        *(_parent(solution.paths[name]) for name in solution.configuration),
+    ]
+    written = [_parent(solution.paths[name]) for name in solution.written]
+    store = _parent(paths.ipam_store)
+    return {
+        # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials; and what containerd makes for
+        # SYSTEM and Administrators alone when it is not there yet: the environment of every pod, all layers
+        # (containerd: pkg/sys/filesys_windows.go, SddlAdministratorsLocalSystem).
+        "private": [
+            paths.bin,
+            paths.kubelet_pki,
+            containerd,
+            paths.containerd_certs,
+            paths.containerd_root,
+            paths.containerd_state,
+        ],
+        # Pods read what the kubelet mounts into them, and collectors of logs what is in those.
+        "readable": [
+            paths.kubelet_root,
+            paths.containerd_bin,
+            paths.cni_bin,
+            *configuration,
+            store,
+            paths.ipam_store,
+            *written,
+            *logs,
+        ],
+        # Nobody but the services of this node writes there.
+        "ours": [paths.kubelet_root, containerd, store, *written, *logs],
+        "watched": [paths.bin, paths.containerd_certs, paths.containerd_bin, paths.cni_bin, *configuration],
+    }
+
+
+DIRECTORIES = Step(
+    name="directories",
+    why="a folder made in time has its access rules before the first secret is in it",
+    inputs=_inputs,
+    leaves=lambda spec: {
+        "folders": [path for paths in _inputs(spec).values() if isinstance(paths, list) for path in paths]
+    },
+    needs=("node-preflight",),
+)

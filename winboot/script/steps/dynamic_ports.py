@@ -1,0 +1,49 @@
+"""Move the range of client ports away from the NodePorts, make it large, and keep ports out of it that others need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.step import Step
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    ports = spec.windows.dynamic_ports
+    return {
+        "range": None if ports is None else {"Start": ports.start, "Count": ports.count},
+        "excluded": [
+            {"protocol": protocol, "first": one.start, "last": one.start + one.count - 1}
+            for one in spec.windows.excluded_ports
+            for protocol in ((one.protocol,) if one.protocol else ("tcp", "udp"))
+        ],
+    }
+
+
+def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
+    ports = spec.windows.dynamic_ports
+    return {
+        "ports of clients": [] if ports is None else [f"{_range(ports.start, ports.count)} (tcp and udp)"],
+        "ports kept from clients": [
+            f"{_range(one.start, one.count)} ({one.protocol or 'tcp and udp'})"
+            for one in spec.windows.excluded_ports
+        ],
+    }
+
+
+def _range(start: int, count: int) -> str:
+    return f"{start}-{start + count - 1}"
+
+
+def _wanted(spec: NodeSpec) -> bool:
+    return spec.windows.dynamic_ports is not None or bool(spec.windows.excluded_ports)
+
+
+DYNAMIC_PORTS = Step(
+    name="dynamic-ports",
+    why="each load-balanced service takes blocks of client ports; the default range is soon empty and touches NodePorts",
+    inputs=_inputs,
+    leaves=_leaves,
+    needs=("node-preflight",),
+    wanted=_wanted,
+)

@@ -1,0 +1,48 @@
+"""Open what the kubelet, kube-proxy and the network must be able to receive, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.step import Step
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    sources = [str(one) for one in spec.windows.firewall.sources]
+    rules = [
+        {
+            "name": rule.id,
+            "ports": rule.ports,
+            "protocol": rule.protocol,
+            "direction": rule.direction,
+            "sources": sources or ["Any"],
+            "why": rule.why,
+        }
+        for rule in spec.firewall
+    ]
+    return {"rules": rules}
+
+
+def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
+    sources = ", ".join(map(str, spec.windows.firewall.sources)) or "any address"
+    return {
+        "firewall rules": [
+            f"{one.id} ({one.direction}, {one.protocol} {one.ports})" for one in spec.firewall
+        ],
+        "ports are open to": [sources],
+    }
+
+
+def _wanted(spec: NodeSpec) -> bool:
+    return bool(spec.firewall)
+
+
+FIREWALL_RULES = Step(
+    name="firewall-rules",
+    why="the control plane reaches kubelet, and the other nodes reach the pods, only through ports that are open",
+    inputs=_inputs,
+    leaves=_leaves,
+    needs=("node-preflight",),
+    wanted=_wanted,
+)

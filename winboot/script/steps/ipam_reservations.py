@@ -1,0 +1,30 @@
+"""Keep pods away from the addresses that the gateway, the host and kube-proxy have; give leaked ones back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.step import Step
+from winboot.script.steps.texts import text
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    reservations = [
+        {"address": text(one.address), "holder": one.holder, "interface": one.interface}
+        for one in spec.network.reservations
+    ]
+    return {"store": spec.network.ipam_store, "reservations": reservations}
+
+
+def _wanted(spec: NodeSpec) -> bool:
+    return bool(spec.network.reservations)
+
+
+IPAM_RESERVATIONS = Step(
+    name="ipam-reservations",
+    why="host-local would give a pod the address of the host's own endpoint, and after a hard restart it runs out of addresses",
+    inputs=_inputs,
+    needs=("registration", "containerd"),
+    wanted=_wanted,
+)

@@ -1,0 +1,21 @@
+"""Write the kubelet's configuration with the values that Windows needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.step import Step
+from winboot.script.steps.texts import json_text
+
+
+def _files(spec: NodeSpec) -> Mapping[str, str]:
+    return {spec.paths.kubelet_config: json_text(spec.kubelet.config)}
+
+
+KUBELET_CONFIG = Step(
+    name="kubelet-config",
+    why="several of the kubelet's defaults are for Linux and end it at once, or break each pod, on Windows",
+    needs=("directories",),
+    files=_files,
+)

@@ -1,0 +1,32 @@
+"""Look whether the machine can become this node at all, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.step import Step
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {
+        "build": spec.machine.build,
+        "free_gib": 20,
+        "updates": [{"revision": one.revision, "kb": one.kb, "why": one.why} for one in spec.updates],
+        "bad_updates": [
+            {"first": one.first, "fixed": one.fixed, "kb": one.kb, "fixed_kb": one.fixed_kb, "what": one.what}
+            for one in spec.bad_updates
+        ],
+        # How a service that winboot has made is known when its notes are lost.
+        "services": {one.name: one.description for one in spec.services.all},
+        "server": spec.cluster.server,
+        "own_macs": spec.network.solution.pods_own_macs,
+    }
+
+
+NODE_PREFLIGHT = Step(
+    name="node-preflight",
+    why="a wrong build, a missing right or no way to the API server is found out before the first write",
+    inputs=_inputs,
+    essential=True,
+)

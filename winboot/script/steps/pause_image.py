@@ -1,0 +1,21 @@
+"""Have the pause image on the node before the first pod asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.step import Step
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"image": spec.runtime.pause_image}
+
+
+PAUSE_IMAGE = Step(
+    name="pause-image",
+    why="every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before any pod hangs",
+    inputs=_inputs,
+    leaves=lambda spec: {"images": [spec.runtime.pause_image]},
+    needs=("containerd",),
+)

@@ -1,0 +1,19 @@
+"""Lead to the pods of the other nodes, where no router of the network does."""
+
+from __future__ import annotations
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.step import Step
+
+
+def _wanted(spec: NodeSpec) -> bool:
+    return spec.network.routes
+
+
+POD_ROUTES = Step(
+    name="pod-routes",
+    why="on a bridge without an agent nothing else gives this node routes to the pods of the others",
+    leaves=lambda spec: {"routes": ["one to the pods of each other node"]},
+    needs=("registration", "pod-network"),
+    wanted=_wanted,
+)

@@ -1,0 +1,12 @@
+"""Lift the startup taint when the node can really run pods; the controller does it through the Kubernetes API."""
+
+from __future__ import annotations
+
+from winboot.script.steps.step import Step
+
+STARTUP_TAINT_LIFT = Step(
+    name="startup-taint",
+    why="the kubelet calls a node Ready before kube-proxy works; until then this taint keeps pods away",
+    needs=("node-labels",),
+    side="cluster",
+)
