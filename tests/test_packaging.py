@@ -98,12 +98,41 @@ def test_what_an_extra_brings_is_imported_by_the_module_that_owns_it(module: str
     assert owners <= {("remote", "cloud"), ("remote", "transport")}
 
 
-def test_all_is_every_extra() -> None:
-    """`pip install winboot[all]` leaves nothing out."""
+# `pip install winboot` would run what somebody put into a registry under that name.
+_BY_NAME = re.compile(r"pipx? install(?: -\S+| ['\"]?\.\S*)* ['\"]?winboot(?:-lab)?(?![\w./-])")
+
+
+def test_no_text_tells_anybody_to_install_winboot_by_a_name() -> None:
+    """From a checkout alone: `.` and `./lab` (a wheel by its path, too)."""
+    files = [
+        file
+        for folder in ("winboot", "lab", "docs", "tests", "templates", ".github", ".ci")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in (".py", ".md", ".toml", ".yml", ".yaml", ".sh", ".j2", ".ps1", "")
+        and file.is_file()
+        and file != Path(__file__)
+    ]
+    texts = {
+        file: file.read_text(encoding="utf-8") for file in (ROOT / "README.md", ROOT / "Makefile", *files)
+    }
+
+    assert [f"{file}: {m[0]}" for file, text in texts.items() for m in _BY_NAME.finditer(text)] == []
+    for bad in ("pip install 'winboot[aws]'", "pip install winboot", "pipx install winboot-lab==0.1.0"):
+        assert _BY_NAME.search(bad), bad
+
+
+def test_no_extra_of_the_tool_is_asked_of_a_registry_by_its_own_name() -> None:
+    """An extra that names winboot or the lab is resolved by name where it is installed alone."""
+    asked = {one for extra in TOOL["optional-dependencies"].values() for one in _declared(extra)}
+
+    assert asked & {"winboot", "winboot-lab"} == set()
+    assert "urls" not in TOOL
+
+
+def test_dev_brings_every_extra_but_kerberos() -> None:
     extras = TOOL["optional-dependencies"]
 
-    assert extras["all"] == ["winboot[ssh,aws,azure,lab]"]
-    assert _declared(extras["lab"]) == {"winboot-lab"}
+    assert set(extras["dev"]) >= {one for name in EXTRAS for one in extras[name]}
 
 
 def test_the_wheel_of_the_tool_holds_nothing_of_the_lab(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_the_demo_names_what_must_be_installed(
     )
     assert run(["cloud", "demo"]) == 64
     told = capsys.readouterr().err
-    assert "moto is not installed" in told and "pip install 'winboot[aws]' 'winboot-lab[aws]'" in told
+    assert "moto is not installed" in told and "pip install '.[aws]' './lab[aws]'" in told
 
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **group: ())
     assert run(["cloud", "demo"]) == 64

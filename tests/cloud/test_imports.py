@@ -57,10 +57,10 @@ def test_a_command_that_asks_no_cloud_imports_no_sdk(words: list[str]) -> None:
 
 
 def test_a_missing_sdk_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("winboot.remote.cloud.find_spec", lambda name: None)
+    monkeypatch.setattr("winboot.base.extras.find_spec", lambda name: None)
     with pytest.raises(UsageError) as caught:
         connect("aws", region="eu-west-1")
-    assert "winboot[aws]" in caught.value.hint
+    assert "pip install '.[aws]'" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ _MISSING: Final = [
         if path is None
     ),
     *(
-        f"the Python package {name} (winboot[kerberos])"
+        f"the Python package {name} (pip install '.[kerberos]')"
         for name in ("gssapi", "krb5")
         if importlib.util.find_spec(name) is None
     ),

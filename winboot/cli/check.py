@@ -62,14 +62,20 @@ def _complaints(file: Path) -> list[Complaint]:
 def _cloud_complaints(file: Path) -> list[Complaint]:
     """What is wrong with the file itself: the machines are the cloud's, and nothing is contacted."""
     from winboot.base.errors import InvalidInput
+    from winboot.base.extras import how_to_install, lacking
     from winboot.config.source import Complaint
     from winboot.remote.cloud.pool import Pool
+    from winboot.remote.cloud.settings import provider_of
 
     try:
         Pool.read(file)
     except InvalidInput as error:
         return [one for one in error.problems if isinstance(one, Complaint)]
-    return []
+    provider = provider_of(file)
+    if provider is None or not (missing := lacking(provider)):
+        return []
+    wrong = f"the cloud {provider} needs the Python packages {', '.join(missing)}, which are not installed"
+    return [Complaint(None, "", wrong, f"the extra {provider}, {how_to_install(provider)}", level="warning")]
 
 
 def is_inventory(file: Path) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from winboot.base.errors import UsageError
+from winboot.base.extras import how_to_install
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def demo() -> None:
     if lab is None or lacking:
         raise UsageError(
             f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed",
-            hint="Install what the demo needs with `pip install 'winboot[aws]' 'winboot-lab[aws]'`.",
+            hint=f"Install what the demo needs {how_to_install('aws', lab=True)}.",
         )
     raise typer.Exit(import_module(f"{lab.module}.cloud_demo").play())
 

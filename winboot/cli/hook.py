@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from winboot.base.errors import UsageError
+from winboot.base.extras import require
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Workers
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def serve(
 
     Each is answered with CONTINUE, or with ABANDON and a reason in the log. SIGTERM finishes what is held.
     """
+    file = _cloud_file(inventory, queue)
     from winboot.cli.targets import run_context
     from winboot.operations.hook import Settings, Worker
     from winboot.operations.hook.metrics import Log, MetricsServer
@@ -79,7 +81,7 @@ def serve(
     from winboot.remote.cloud.pool import Pool
     from winboot.remote.cluster.claims import Claimant
 
-    pool, log = Pool.read(_cloud_file(inventory, queue)), Log()
+    pool, log = Pool.read(file), Log()
     with run_context([], _Quiet(), in_cluster=True) as (context, _):
         work = NodeWork(
             pool,
@@ -138,7 +140,7 @@ def _cloud_file(inventory: Path, queue: str) -> Path:
 
     if not inventory.exists():
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
-    hooked_cloud(inventory, queue)
+    require(hooked_cloud(inventory, queue), "`winboot hook serve`")
     return inventory
 
 

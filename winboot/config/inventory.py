@@ -18,6 +18,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from winboot.base.errors import InvalidInput
+from winboot.base.extras import ExtraName, how_to_install, lacking
 from winboot.config import compat
 from winboot.config.compat.platform import BUILDS
 from winboot.config.model import LocalPath, Model, OneOrMany, build, expanded, is_file
@@ -597,8 +598,18 @@ class _Reader:
             )
         if connection.transport == "ssh":
             self._check_ssh(connection, merged)
+            self._check_extra("ssh", ("connection", "transport"), "transport: ssh", merged)
+        if connection.transport == "winrm" and connection.auth == "kerberos":
+            self._check_extra("kerberos", ("connection", "auth"), "auth: kerberos", merged)
         self._check_tunnel(connection, merged)
         self._check_spn(connection, merged)
+
+    def _check_extra(self, extra: ExtraName, path: tuple[str, ...], what: str, merged: Table) -> None:
+        """A part of winboot that is not installed here. A warning: `render` does without it."""
+        if missing := lacking(extra):
+            wrong = f"{what} needs the Python package {', '.join(missing)}, which is not installed"
+            expected = f"the extra {extra}, {how_to_install(extra)}"
+            self._warn(locate(merged, path), _dotted(path), wrong, expected)
 
     def _check_file(
         self, reference: Reference | None, path: tuple[str | int, ...], expected: str, merged: Table

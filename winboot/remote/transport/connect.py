@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from winboot.base.errors import InvalidInput
+from winboot.base.extras import require
 from winboot.config.inventory import Connection
 from winboot.config.profile.reference import Reference
 from winboot.remote.transport.base import Endpoint, Outside, Timeouts, Tls, Transport
@@ -33,6 +34,7 @@ def connect(connection: Connection, *, name: str) -> Transport:
                 return PsrpTransport(replace(endpoint, via=via), name=name)
 
         case "ssh":
+            require("ssh", f"{name}: transport: ssh")
             from winboot.remote.transport.ssh import SshTransport, ssh_endpoint
 
             target = ssh_endpoint(connection, name)
@@ -70,6 +72,7 @@ def show_host_key(connection: Connection, *, name: str) -> str | None:
     """
     if connection.transport != "ssh":
         return None
+    require("ssh", f"{name}: transport: ssh")
     from winboot.remote.transport.ssh import shown_host_key, ssh_endpoint
 
     endpoint = ssh_endpoint(connection, name)

@@ -43,6 +43,7 @@ from winboot.base.errors import (
     UsageError,
     WinbootError,
 )
+from winboot.base.extras import how_to_install
 from winboot.remote.transport.kerberos import KERBEROS_ERRORS, kerberos_error
 
 OPERATION_TIMEOUT: Final = 2150858793
@@ -178,8 +179,7 @@ def _general(error: BaseException, name: str) -> WinbootError:
     if isinstance(error, ImportError | spnego.exceptions.FeatureMissingError):
         return UsageError(
             f"{name}: this login needs a library that is not installed ({error})",
-            hint="Kerberos needs the system's library (apt-get install libkrb5-dev gcc) and"
-            " `pip install winboot[kerberos]`.",
+            hint=f"Kerberos needs the system's library and a package: {how_to_install('kerberos')}.",
             node=name,
         )
     if isinstance(error, InvalidPSRPOperation):
