@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
 
-.PHONY: help demo test check lint golden conformance real genuine fuzz matrix bench bench-peer lock clean docs
+.PHONY: help demo test check lint golden conformance real genuine fuzz matrix mutate bench bench-peer lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -54,6 +54,9 @@ fuzz: $(STAMP) ## the long property tests
 
 matrix: $(STAMP) ## every combination of machines, and cuts at every place: hours
 	$(BIN)/python -m pytest -m matrix -n auto --maxprocesses 8
+
+mutate: $(STAMP) ## each decision of tests/mutations/table.py made wrong once: does a test notice? (ONLY='words' of names)
+	$(BIN)/python -m tests.mutations.runner $(ONLY)
 
 bench: $(STAMP) ## ratios against a floor or a peer measured in the same run
 	$(BIN)/python -m benchmarks

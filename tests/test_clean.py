@@ -21,6 +21,15 @@ def test_what_must_not_be_shown_becomes_visible() -> None:
     assert clean("a\x1b[2J\x9b\ud800\u202e") == r"a\x1b[2J\x9b\ud800\u202e"
 
 
+@pytest.mark.parametrize("code", [0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x7F, 0x9B])
+def test_each_character_that_turns_text_around_or_talks_to_the_terminal_is_shown_as_its_number(
+    code: int,
+) -> None:
+    """UAX 9 has the list of the explicit directional characters: https://www.unicode.org/reports/tr9/#Directional_Formatting_Characters"""
+    assert chr(code) not in clean(f"a{chr(code)}b")
+    assert f"{code:02x}" in clean(f"a{chr(code)}b")
+
+
 @pytest.mark.parametrize("text", ["", "plain", "two\nlines\twith a tab", "größer 漢字 🙂"])
 def test_what_is_fit_stays_as_it_is(text: str) -> None:
     assert clean(text) == text

@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from winboot_lab.cluster import LabCluster
 from winboot_lab.cluster.authority import load_certificate
+from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.cluster.server import ClusterServer
 from winboot_lab.mirror import MirrorServer
 
@@ -174,6 +175,21 @@ def test_init_finds_the_ca_by_the_hash_of_its_key(tmp_path: Path) -> None:
         assert found.strip() == cluster.authority.pem.strip()
         with pytest.raises(ClusterError, match="another key"):
             fetch_ca(server.url, "ab" * 32)
+
+
+def test_a_server_that_shows_the_right_ca_must_be_one_of_its_servers(tmp_path: Path) -> None:
+    """The CA's certificate is public: whoever shows it need not have its key."""
+    real, other = LabCluster(), LabCluster()
+    path = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+    shown = other.request(ADMIN, "GET", path).body
+    shown["data"] = real.request(ADMIN, "GET", path).body["data"]
+    other.request(ADMIN, "PUT", path, shown)
+
+    with (
+        ClusterServer(other) as server,
+        pytest.raises(ClusterUnreachable, match="certificate verify failed"),
+    ):
+        fetch_ca(server.url, key_hash(real.authority.pem))
 
 
 def test_a_server_that_is_not_there_cannot_be_asked_for_its_ca() -> None:

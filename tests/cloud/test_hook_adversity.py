@@ -6,13 +6,17 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite
 
 from tests.cloud.hook_bench import CSRS, Bench, Killed, Tap, Tapped, a_bench
-from winboot.base.errors import CloudUnreachable
+from winboot.base.errors import CloudUnreachable, ClusterConflict
+from winboot.operations.hook.worker import Keeper, Settings
+from winboot.remote.cloud.base import Letter
+from winboot.remote.cluster.claims import Claim
 
 
 @pytest.fixture
@@ -305,6 +309,32 @@ def test_heartbeats_keep_message_hook_and_claim_while_the_work_lasts(bench: tupl
 
     assert made.drive(worker) == ["continue"]
     assert beaten.is_set()
+
+
+def test_a_worker_that_lost_its_claim_prolongs_neither_message_nor_hook() -> None:
+    """The machine is another worker's: two that keep one hook alive would keep it alive for ever."""
+    asked: list[str] = []
+    refused = threading.Event()
+
+    def renew(claim: Claim) -> Claim:
+        asked.append("renew")
+        refused.set()
+        raise ClusterConflict("the claim is another worker's", hint="")
+
+    queue = SimpleNamespace(
+        extend=lambda letter, seconds: asked.append("extend"), heartbeat=lambda action: asked.append("beat")
+    )
+    worker: Any = SimpleNamespace(
+        settings=Settings(heartbeat=0.001), queue=queue, log=lambda *text, **about: None
+    )
+    leases: Any = SimpleNamespace(renew=renew)
+    action: Any = SimpleNamespace(instance="i-1")
+    claim = Claim("win-1", "w", 60)
+
+    with Keeper(worker, Letter("1", "{}"), action, leases, claim) as keeper:
+        assert refused.wait(30)
+
+    assert (keeper.lost, asked) == (True, ["renew"])
 
 
 def _until(done: Any, told: threading.Event) -> None:

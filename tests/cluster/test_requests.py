@@ -76,6 +76,24 @@ def test_anything_else_is_refused_with_its_reason(request_: Request, why: str) -
     assert any(why in reason for reason in problems(request_, NODE))
 
 
+@pytest.mark.parametrize("group", ["system:masters", "system:bootstrappers", "developers", "system:nodes2"])
+def test_a_kubelet_that_is_in_any_other_group_is_none(group: str) -> None:
+    known = ("system:nodes", "system:authenticated")
+
+    assert problems(a_request(user=NODE.user, groups=known), NODE) == ()
+    (why,) = problems(a_request(user=NODE.user, groups=(*known, group)), NODE)
+    assert f"is in the group {group}, which no kubelet is in" in why
+
+
+@pytest.mark.parametrize(
+    "name", ["kubernetes.default.svc.cluster.local", "win-2.local", "win-1.evil.example"]
+)
+def test_a_name_is_the_machines_own_or_it_is_refused_whatever_it_ends_with(name: str) -> None:
+    (why,) = problems(a_serving_request(replace(SERVING, dns_names=("win-1", name))), NODE)
+
+    assert f"the name {name} is not one of this machine's" in why
+
+
 def test_what_is_no_request_is_refused() -> None:
     broken = Request("csr-1", CLIENT_SIGNER, "u", (), frozenset(), "bm90IGEgcmVxdWVzdA==")
 

@@ -95,6 +95,8 @@ class FakeCluster:
     lacks: tuple[str, ...] = ()
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     expected: list[ExpectedNode] = field(default_factory=list)
+    # How long each token that was minted is to live.
+    lifetimes: list[timedelta] = field(default_factory=list)
 
     def _call(self, name: str, *details: Any) -> None:
         self.calls.append((name, *details))
@@ -123,6 +125,7 @@ class FakeCluster:
 
     def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
         self._call("mint_token", node)
+        self.lifetimes.append(lifetime)
         return Token("abcdef", Secret("abcdef.0123456789abcdef"), datetime(2030, 1, 1, 12, 0, tzinfo=UTC))
 
     def forget_token(self, token: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,16 @@ def test_the_token_is_deleted_when_the_change_fails(error: Exception, tmp_path: 
 
     assert report.failure is not None
     assert ("forget_token", "abcdef") in scene.cluster.calls
+
+
+def test_a_token_that_nobody_deletes_is_worth_nothing_after_two_hours(tmp_path: Path) -> None:
+    """docs/security.md says so."""
+    scene = Scene(tmp_path, Found(CREDENTIALS))
+
+    scene.join()
+
+    (lifetime,) = scene.cluster.lifetimes
+    assert timedelta(0) < lifetime <= timedelta(hours=2)
 
 
 def test_no_token_is_made_when_other_steps_differ(tmp_path: Path) -> None:

@@ -80,6 +80,21 @@ def test_a_node_whose_own_steps_are_not_done_stays_closed(tmp_path: Path) -> Non
     assert scene.cluster.names == []
 
 
+def test_a_node_with_a_step_that_waits_for_a_drain_stays_closed(tmp_path: Path) -> None:
+    """Blocked is not done: no label says that the node is as its profile wants it."""
+    scene = Scene(
+        tmp_path,
+        Found("directories", flags=("disturbs",)),
+        needs_drain="directories",
+        cluster=FakeCluster(a_node()),
+    )
+
+    report = scene.join()
+
+    assert states(report) == {"directories": "blocked", "node-labels": "blocked", "startup-taint": "blocked"}
+    assert scene.cluster.names == []
+
+
 def test_what_the_plan_shows_is_what_differs_and_nothing_is_changed(tmp_path: Path) -> None:
     scene = Scene(tmp_path, Found("directories"))
 

@@ -138,6 +138,21 @@ def test_a_wrong_hash_is_refused_and_nothing_is_placed(site: Site):
     assert site.run(STEP).states == {STEP: "changed"}
 
 
+def test_a_file_of_an_archive_with_another_hash_than_the_profile_says_is_not_placed(site: Site):
+    """The archive is the expected one, and a file in it is not."""
+    wanted = next(one for one in site.spec.artifacts if len(one.members) > 1)
+    member = replace(wanted.members[0], sha256="ab" * 32)
+    changed = replace(wanted, members=(member, *wanted.members[1:]))
+    site.spec = replace(
+        site.spec, artifacts=tuple(changed if one is wanted else one for one in site.spec.artifacts)
+    )
+
+    told = site.run(STEP)
+
+    assert told.problem(STEP).id == "HashMismatch"
+    assert site.file(member.destination) is None
+
+
 def test_a_missing_file_names_its_address(site: Site):
     site.mirror.faults.missing.add("kubectl.exe")
 

@@ -7,6 +7,7 @@ from winboot_lab.windows.failure import Failure
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
+from tests.steps.library import call
 from winboot.script.steps.directories import DIRECTORIES
 
 
@@ -93,6 +94,22 @@ def test_a_folder_that_an_ordinary_user_made_is_not_his_any_more(bench: Bench, p
 
     bench.undo(STEP)
     assert bench.machine.files.need(path)[1].acl.sddl() == before
+
+
+# Each right that changes something, as the Windows SDK's winnt.h numbers it (FILE_WRITE_DATA ... GENERIC_ALL):
+# https://learn.microsoft.com/windows/win32/fileio/file-access-rights-constants
+# https://learn.microsoft.com/windows/win32/secauthz/standard-access-rights
+@pytest.mark.parametrize("right", [0x2, 0x4, 0x10, 0x40, 0x100, 0x10000, 0x40000, 0x80000])
+def test_whoever_has_one_right_to_change_a_file_is_found(bench: Bench, right: int):
+    user = ordinary(bench)
+    path = r"C:\opt\theirs.exe"
+    bench.write(path, b"theirs")
+    bench.machine.files.need(path)[1].acl.explicit[:] = [Rule(user.sid, 0x1200A9)]
+    assert call(bench, f"Get-StrangeWriter -Path '{path}'").objects == [None]
+
+    bench.machine.files.need(path)[1].acl.explicit.append(Rule(user.sid, right))
+
+    assert call(bench, f"Get-StrangeWriter -Path '{path}'").objects == [user.sid]
 
 
 def test_audit_entries_outlive_a_join_and_its_undo(bench: Bench):

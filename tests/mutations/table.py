@@ -1,0 +1,566 @@
+"""The decisions, by what they are about.
+
+Write the smallest text that is there once, and a wrong version that somebody could really write. A mutation that changes
+nothing anybody could see is no entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.mutations.decision import Decision
+
+# Name, right text, wrong text.
+Entry = tuple[str, str, str]
+
+
+def _held_by(tests: str, *entries: Entry) -> Iterator[Decision]:
+    """Decisions that these files and folders below tests/, separated by blanks, are to hold."""
+    return (Decision(name, right, wrong, tuple(tests.split())) for name, right, wrong in entries)
+
+
+_CERTIFICATES = _held_by(
+    "cluster/test_requests.py cluster/test_hostile_requests.py",
+    ("csr-any-group", "if group not in _NODE_GROUPS:", 'if group == "system:masters":'),
+    ("csr-no-group", 'if "system:nodes" not in request.groups:', "if not request.groups and request.name:"),
+    (
+        "csr-local-names",
+        "if value.lower() in known_names:",
+        'if value.lower() in known_names or value.endswith(".local"):',
+    ),
+    (
+        "csr-any-address",
+        "if address in known_addresses:",
+        "if address in known_addresses or address.is_private:",
+    ),
+    (
+        "csr-organization-among-others",
+        'if organizations != ["system:nodes"]:',
+        'if "system:nodes" not in organizations:',
+    ),
+    ("csr-second-common-name", "if common != [node.user]:", "if common[:1] != [node.user]:"),
+    (
+        "csr-other-subject-parts",
+        "if attribute.oid not in (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME):",
+        "if attribute.oid == NameOID.SERIAL_NUMBER:",
+    ),
+    (
+        "csr-other-extensions",
+        "if extension.oid != ExtensionOID.SUBJECT_ALTERNATIVE_NAME:",
+        "if extension.critical:",
+    ),
+    ("csr-attributes", "if attribute.oid != _EXTENSION_REQUEST:", "if not attribute.value:"),
+    (
+        "csr-more-usages",
+        'if not required <= request.usages <= required | {"key encipherment"}:',
+        "if not required <= request.usages:",
+    ),
+    (
+        "csr-fewer-usages",
+        'if not required <= request.usages <= required | {"key encipherment"}:',
+        'if not request.usages <= required | {"key encipherment"}:',
+    ),
+    ("csr-signature", "if parsed is None or not parsed.is_signature_valid:", "if parsed is None:"),
+    (
+        "csr-two-blocks",
+        "x509.load_pem_x509_csr(pem) if _PEM.fullmatch(pem) else None",
+        "x509.load_pem_x509_csr(pem)",
+    ),
+    (
+        "csr-serving-by-anybody",
+        'elif request.kind == "serving":',
+        'elif request.kind == "serving" and not node.requestors:',
+    ),
+    (
+        "csr-client-by-anybody",
+        "elif request.user not in node.requestors:",
+        "elif node.requestors and not request.user:",
+    ),
+    (
+        "csr-client-with-names",
+        "if _alternative_names(parsed) is not None:",
+        "if _alternative_names(parsed) is None:",
+    ),
+    ("csr-serving-without-names", "if names is None or not list(names):", "if names is None:"),
+    ("csr-short-key", "if key.key_size < _RSA_BITS:", "if key.key_size < 1024:"),
+    ("csr-weak-curve", "if key.curve.name not in _CURVES:", "if not key.curve.name:"),
+    ("csr-weak-digest", "if digest is not None and digest.name not in _DIGESTS:", "if digest is None:"),
+    (
+        "csr-foreign-signer",
+        "if request.kind is None:\n        yield",
+        "if request.signer is None:\n        yield",
+    ),
+    (
+        "uuid-of-another",
+        "return one.bytes in (other.bytes, other.bytes_le)",
+        "return one.bytes[8:] == other.bytes[8:]",
+    ),
+    (
+        "uuid-byte-order",
+        "return one.bytes in (other.bytes, other.bytes_le)",
+        "return one.bytes == other.bytes",
+    ),
+)
+
+_CA = _held_by(
+    "cli/test_init.py cluster",
+    ("ca-server-not-below-it", "    _get(server, ssl.create_default_context(cadata=pem))\n", ""),
+    ("ca-of-another-key", "if key_hash(certificate) == ca_hash:", "if certificate:"),
+)
+
+_SECRETS = _held_by(
+    "join",
+    (
+        "token-lifetime",
+        "TOKEN_LIFETIME: Final = timedelta(hours=2)",
+        "TOKEN_LIFETIME: Final = timedelta(hours=26)",
+    ),
+    (
+        "token-minted-always",
+        "if BOOTSTRAP in names and spec.cluster.bootstrap_token",
+        "if spec.cluster.bootstrap_token",
+    ),
+    ("token-not-forgotten", "            _forget(cluster, minted, note)\n", "            pass\n"),
+    (
+        "token-forgotten-when-it-went-well",
+        "    finally:\n        if cluster is not None and minted",
+        "    except KeyError:\n        if cluster is not None and minted",
+    ),
+    ("secrets-of-all-steps", "if step.name in names for secret in", "for secret in"),
+    ("requestor-with-secret-half", "token.reveal().partition('.')[0]", "token.reveal()"),
+)
+
+_ADMISSION = _held_by(
+    "join",
+    (
+        "blocked-counts-as-done",
+        'if step.state not in ("ok", "changed")]',
+        'if step.state not in ("ok", "changed", "blocked")]',
+    ),
+    (
+        "failed-counts-as-done",
+        'if step.state not in ("ok", "changed")]',
+        'if step.state not in ("ok", "changed", "failed")]',
+    ),
+    ("admission-after-failed-labels", 'if done.state == "failed":', 'if done.state == "blocked":'),
+    (
+        "admission-before-ready",
+        "        if node is None or not node.ready:\n            reason =",
+        "        if node is None:\n            reason =",
+    ),
+    ("taint-stays", "        self.cluster.lift_taint(self.name, self.spec.node.startup_taint.key)\n", ""),
+    (
+        "cordon-stays",
+        "        self.cluster.uncordon(self.name)\n        return differences",
+        "        return differences",
+    ),
+    (
+        "tokens-of-others-forgotten",
+        "if not self.minted or self.spec.cluster.bootstrap_token",
+        "if self.spec.cluster.bootstrap_token",
+    ),
+    (
+        "address-as-dialled",
+        'own = machine.node_ip or (started.node_ip if started is not None else "")',
+        "own = machine.node_ip or machine.address",
+    ),
+    (
+        "wrong-machine",
+        "if node is None or not node.ready or same_machine(",
+        "if node is None or not node.ready or not same_machine(",
+    ),
+    (
+        "wrong-machine-not-ready",
+        "if node is None or not node.ready or same_machine(",
+        "if node is None or same_machine(",
+    ),
+    ("preflight-not-asked", "        preflight.stop_on_error(run.spec)\n        _change", "        _change"),
+    (
+        "unresolved-joins",
+        "    refuse_unresolved(specs)\n    preflight = Preflight(",
+        "    preflight = Preflight(",
+    ),
+)
+
+_DRAIN = _held_by(
+    "join",
+    (
+        "drain-without-asking",
+        "if run.cluster is None or not (run.options.drain and",
+        "if run.cluster is None or not (",
+    ),
+    ("drain-of-a-starting-node", "run.is_live(node) and needs_drain(steps)", "needs_drain(steps)"),
+    ("drain-for-nothing", "run.is_live(node) and needs_drain(steps)", "run.is_live(node)"),
+    (
+        "drain-for-a-policy",
+        "return rough and not difference.policy and not unknown",
+        "return rough and not unknown",
+    ),
+    (
+        "drain-for-what-is-not-known",
+        "return rough and not difference.policy and not unknown",
+        "return rough and not difference.policy",
+    ),
+    (
+        "drain-for-disrupts",
+        "difference.reboot or difference.disrupts or difference.disturbs",
+        "difference.reboot or difference.disturbs",
+    ),
+    (
+        "drain-for-reboots",
+        "difference.reboot or difference.disrupts or difference.disturbs",
+        "difference.disrupts or difference.disturbs",
+    ),
+    ("drain-with-pods-left", "    if drained.left:\n", "    if drained.left and timeout <= 0:\n"),
+    ("drain-without-cordon", "    cluster.cordon(name)\n    drained", "    drained"),
+    (
+        "drained-late-unheard",
+        "if not drained and _drained(run, node, held_back(done)):",
+        "if drained and _drained(run, node, held_back(done)):",
+    ),
+)
+
+_RUN = _held_by(
+    "test_run.py test_fleet.py",
+    ("run-of-another", "event = parse(line, run)", "event = parse(line)"),
+    (
+        "look-that-says-less",
+        'if missing and (mode == "Look" or reason in WHOLE_PASSES):',
+        'if missing and mode == "Look" and reason not in WHOLE_PASSES:',
+    ),
+    (
+        "step-told-twice",
+        "for name, count in counts.items() if count > 1]",
+        "for name, count in counts.items() if count > 2]",
+    ),
+    ("step-of-no-plan", "for name in counts if name not in self._steps]", "for name in counts if not name]"),
+    (
+        "restart-believed-by-a-port",
+        "if now == before:\n                answers",
+        "if now is None:\n                answers",
+    ),
+    (
+        "restart-by-any-line",
+        "return next((line for line in reversed(lines) if BOOT_ID.fullmatch(line)), None)",
+        "return next((line for line in reversed(lines)), None)",
+    ),
+    ("lost-without-end", "and lost < MOST_LOST", "and lost >= 0"),
+    ("never-reached-is-waited-for", "reached = self.record.pipelines > 0 or lost > 0", "reached = True"),
+    ("restarts-without-end", "MOST_PASSES: Final = 20", "MOST_PASSES: Final = 2000"),
+    ("noise-without-end", "if heard.noise <= MOST_NOISE:", "if heard.noise >= 0:"),
+    (
+        "quiet-for-ever",
+        "if silence > self._patience.quiet:",
+        "if silence > self._patience.quiet and self._stop.requested:",
+    ),
+    (
+        "superseded-goes-on",
+        'case "superseded":\n                    raise Superseded(',
+        'case "superseded!":\n                    raise Superseded(',
+    ),
+    (
+        "cut-output-is-an-answer",
+        "if heard.started is None or heard.ended is None:",
+        "if heard.started is None:",
+    ),
+    ("restart-not-asked-again", "if not taken or answers % PATIENT_ANSWERS == 0:", "if answers > 10_000:"),
+)
+
+_RETRY = _held_by(
+    "transport/test_failures.py cluster/test_calls.py test_run.py test_fleet.py transport/test_connect.py",
+    (
+        "retry-of-any-error",
+        "kind = isinstance(error, errors) if errors else error.worth_retrying",
+        "kind = isinstance(error, errors) if errors else True",
+    ),
+    (
+        "retry-of-other-classes",
+        "kind = isinstance(error, errors) if errors else error.worth_retrying",
+        "kind = error.worth_retrying",
+    ),
+    ("retry-regardless-of-when", "return kind and (when is None or when(error))", "return kind"),
+    (
+        "retry-after-ignored",
+        "return usual(state) if asked is None else asked + growing(state)",
+        "return usual(state)",
+    ),
+    (
+        "retry-of-a-bug",
+        "        if not isinstance(error, WinbootError):\n            return False\n",
+        "        if not isinstance(error, WinbootError):\n            return True\n",
+    ),
+)
+
+_DIGEST = _held_by(
+    "test_plan.py test_script.py",
+    ("digest-without-values", "[step.name, {**step.inputs(spec)},", "[step.name, {},"),
+    ("digest-without-files", "{**step.files(spec)}, step.secrets(spec)", "{}, step.secrets(spec)"),
+    ("digest-without-secrets", "step.secrets(spec), repr(step.source)]", "(), repr(step.source)]"),
+    ("digest-without-own-steps", "step.secrets(spec), repr(step.source)]", 'step.secrets(spec), ""]'),
+    (
+        "digest-without-version",
+        "json.dumps([winboot.__version__, spec.machine.name, told]",
+        "json.dumps([spec.machine.name, told]",
+    ),
+    (
+        "digest-without-name",
+        "json.dumps([winboot.__version__, spec.machine.name, told]",
+        "json.dumps([winboot.__version__, told]",
+    ),
+    ("essential-steps-left-out", "(step.name in kept or step.essential)", "(step.name in kept)"),
+    (
+        "skip-of-nothing",
+        "if step.name not in skip and (",
+        "if (step.name not in skip or step.essential) and (",
+    ),
+    ("needs-not-followed", "            waiting.extend(needs[name])\n", ""),
+    ("digest-of-the-choice", "_digest(spec, wanted)", "_digest(spec, chosen)"),
+)
+
+_QUOTING = _held_by(
+    "powershell/test_literals.py test_secret.py test_script.py",
+    ("quote-201b", "(['\\u2018\\u2019\\u201a\\u201b])", "(['\\u2018\\u2019\\u201a])"),
+    ("quote-2018", "(['\\u2018\\u2019\\u201a\\u201b])", "(['\\u2019\\u201a\\u201b])"),
+    ("quote-once", 'sub(r"\\1\\1", text)', 'sub(r"\\1", text)'),
+    ("half-surrogates", "if _SURROGATE.search(text):\n        raise", "if not text:\n        raise"),
+    ("negative-numbers", 'if text.startswith("-") else text', 'if text.startswith("--") else text'),
+    ("array-in-array", "if len(values) == 1 and isinstance(values[0], list | tuple):", "if not values:"),
+    ("keys-that-differ-in-case", "if key.lower() in seen:", "if key in seen:"),
+    ("big-numbers", "if value not in _INT64:", "if value is None:"),
+    ("infinite-numbers", "if not math.isfinite(value):", "if math.isnan(value):"),
+    ("secret-in-a-script", '    if hasattr(kind, "reveal"):\n', '    if hasattr(kind, "reveal_"):\n'),
+    ("secret-pickled", "    def __reduce__(self) -> NoReturn:\n", "    def _reduce(self) -> NoReturn:\n"),
+    (
+        "secret-formatted",
+        "    def __format__(self, format_spec: str) -> str:\n        return repr(self)",
+        "    def __format__(self, format_spec: str) -> str:\n        return self._value",
+    ),
+    ("secret-printed", '        return "Secret(…)"', "        return self._value"),
+)
+
+_CLEAN = _held_by(
+    "test_clean.py",
+    ("clean-bidi", "\\u202a-\\u202e\\u2066-\\u2069", "\\u202a-\\u202d\\u2066-\\u2069"),
+    ("clean-bidi-isolates", "\\u202a-\\u202e\\u2066-\\u2069", "\\u202a-\\u202e\\u2066-\\u2068"),
+    ("clean-c1", "\\x7f-\\x9f\\u200e", "\\x7f\\u200e"),
+    ("clean-escape", "\\x0b-\\x1f\\x7f", "\\x0b-\\x1a\\x7f"),
+    ("clean-surrogates", "\\ud800-\\udfff\\ufffe", "\\ufffe"),
+    ("clean-without-end", "if len(text) > longest:", "if len(text) < 0:"),
+)
+
+_CLAIMS = _held_by(
+    "cloud/test_claims.py cloud/test_hook_adversity.py",
+    ("claim-of-another-is-over", "return bool(self.clock() - since >= there.duration)", "return True"),
+    ("claim-never-over", "return bool(self.clock() - since >= there.duration)", "return False"),
+    ("claim-renewed-by-another-is-over", "if version != there.version:", "if not version:"),
+    ("claim-taken-over-unnoticed", "transitions=there.transitions + 1", "transitions=there.transitions"),
+    ("claim-over-any-version", "version=there.version))", 'version=""))'),
+    (
+        "beat-after-the-loss",
+        "    def _beat(self) -> None:\n        if not self.lost:\n",
+        "    def _beat(self) -> None:\n        if True:\n",
+    ),
+    (
+        "extend-after-the-loss",
+        "    def _extend(self) -> None:\n        if not self.lost:\n",
+        "    def _extend(self) -> None:\n        if True:\n",
+    ),
+    (
+        "message-deleted-first",
+        "        waited = self.queue.complete(action, result)\n",
+        "        self.queue.delete(letter)\n        waited = self.queue.complete(action, result)\n",
+    ),
+    ("answer-though-lost", "if not keeper.holds() or interrupted:", "if interrupted:"),
+    ("answer-though-interrupted", "if not keeper.holds() or interrupted:", "if not keeper.holds():"),
+    ("failed-is-continue", 'result = "CONTINUE" if outcome.good else "ABANDON"', 'result = "CONTINUE"'),
+    (
+        "work-for-what-nobody-waits-for",
+        "if not self.queue.state(action).startswith(_WAITS[action.kind]):",
+        "if not self.queue.state(action):",
+    ),
+    (
+        "foreign-machine-deleted",
+        "if self.work.host(action.instance) is not None:",
+        "if self.work.host(action.instance) is None:",
+    ),
+    (
+        "unknown-machine-gone-at-once",
+        "if letter.received < self.settings.gone_after:",
+        "if letter.received < 0:",
+    ),
+)
+
+_ACCESS = _held_by(
+    "steps/test_directories.py steps/test_state.py",
+    ("writer-of-rules-not-seen", "[int]$Rights = 0x500d0156", "[int]$Rights = 0x50010156"),
+    ("writer-append-not-seen", "[int]$Rights = 0x500d0156", "[int]$Rights = 0x500d0152"),
+    ("writer-delete-not-seen", "[int]$Rights = 0x500d0156", "[int]$Rights = 0x500c0156"),
+    (
+        "writer-owner-not-seen",
+        "        $security.GetOwner([Security.Principal.SecurityIdentifier]).Value\n        foreach",
+        "        foreach",
+    ),
+    ("writer-denied-is-one", "if ($rule.AccessControlType -ne 'Allow' -or ", "if ("),
+    (
+        "trusted-everybody",
+        "@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid",
+        "@('S-1-5-18', 'S-1-5-32-544', 'S-1-5-32-545', $installer) -contains $Sid",
+    ),
+    ("stranger-owner", "if (Test-Trusted -Sid $owner) { $null } else { $owner }", "$null"),
+    (
+        "link-followed",
+        "        if (Test-Link -Path $part) {\n            Stop-Step -Id 'FolderIsLink'",
+        "        if ($false) {\n            Stop-Step -Id 'FolderIsLink'",
+    ),
+    (
+        "link-above-followed",
+        "foreach ($part in @(Get-ParentPath -Path $Path) + $Path) {",
+        "foreach ($part in @($Path)) {",
+    ),
+    (
+        "folder-above-not-looked-at",
+        "-Is (Get-StrangeReplacer -Path $path) -Want $null",
+        "-Is $null -Want $null",
+    ),
+    (
+        "strange-file-runs",
+        "    Save-FormerFile -Path $Entry.path\n    Remove-OldFile -Path $Entry.path\n",
+        "    Save-FormerFile -Path $Entry.path\n",
+    ),
+    (
+        "state-folder-of-another",
+        "if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder -Path $folder }",
+        "",
+    ),
+    (
+        "state-folder-is-a-link",
+        'if (Test-Link -Path $path) { throw "$path is a link to another place',
+        'if ($false) { throw "$path is a link to another place',
+    ),
+    ("secret-readable", "$users = if ($Readable) {", "$users = if ($true) {"),
+)
+
+_ARTIFACTS = _held_by(
+    "steps/test_artifacts.py",
+    ("member-of-another-hash", "if ($Member['sha256'] -and $hash -ne $Member['sha256']) {", "if ($false) {"),
+    (
+        "archive-of-another-hash",
+        "($hash = Get-PathHash -Path $part) -ne $want; $attempt++",
+        "($hash = Get-PathHash -Path $part) -eq $null; $attempt++",
+    ),
+    (
+        "archive-without-hash",
+        "if (-not $Artifact['sha256']) { Stop-Step -Id 'HashMissing'",
+        "if ($false) { Stop-Step -Id 'HashMissing'",
+    ),
+    (
+        "old-note-for-a-new-version",
+        "if ($noted -and $noted.archive -eq $Artifact['sha256']) {",
+        "if ($noted) {",
+    ),
+    (
+        "resume-from-the-beginning",
+        "if ([int]$response.StatusCode -eq 206) { 'Append' }",
+        "if ($true) { 'Append' }",
+    ),
+    ("former-program-not-kept", "        Save-FormerFile -Path $Member.to\n", ""),
+)
+
+_DRIVE = _held_by(
+    "steps/test_drive.py steps/test_selection.py steps/test_state.py",
+    (
+        "second-look-not-taken",
+        "    if ($left) { Stop-Step -Id 'StillDifferent'",
+        "    if ($false) { Stop-Step -Id 'StillDifferent'",
+    ),
+    (
+        "live-node-disturbed",
+        "if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {",
+        "if ($false) {",
+    ),
+    (
+        "drained-node-still-waits",
+        "if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {",
+        "if ($facts.NodeIsLive -and $rough.Count -gt 0) {",
+    ),
+    ("live-node-disrupted", "($_.reboot -or $_.disrupts -or $_.disturbs)", "($_.reboot -or $_.disturbs)"),
+    (
+        "missing-secret-goes-on",
+        "    if ($missing) {\n        Stop-Step -Id 'SecretMissing'",
+        "    if ($false) {\n        Stop-Step -Id 'SecretMissing'",
+    ),
+    (
+        "look-emits-noise",
+        "if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {",
+        "if ($false) {",
+    ),
+    ("two-differences-of-one-key", "if ($seen.ContainsKey($thing.key)) { throw", "if ($false) { throw"),
+    ("dependents-go-on", "    if (-not $unmet) { return }\n    $names", "    return\n    $names"),
+    (
+        "policy-is-changed",
+        "if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0)",
+        "if (@($result.Differences).Count -gt 0)",
+    ),
+    ("reboot-builds-on", "if ($result.Reboot) { $script:Run.Unmet[$Step.Name] = 'PendingReboot' }", ""),
+    (
+        "superseded-run-goes-on",
+        "if (-not (Test-Fence)) { New-EndEvent -Reason 'superseded'",
+        "if ($false) { New-EndEvent -Reason 'superseded'",
+    ),
+    ("undo-below-what-stands", "    if ($above) {\n", "    if ($false) {\n"),
+    ("notes-go-first", "if ($hadFormer -and $null -eq $result.Detached) {", "if ($hadFormer) {"),
+    ("fence-not-raised", "$script:Run.Fence = (Get-Fence) + 1", "$script:Run.Fence = (Get-Fence)"),
+    ("order-of-an-undo", "    [array]::Reverse($steps)\n    Invoke-Step", "    Invoke-Step"),
+    (
+        "sign-block-is-text",
+        '-csplit "`r`n# SIG # Begin signature block`r`n")[0]',
+        '-csplit "`r`n# SIG # none`r`n")[0]',
+    ),
+)
+
+_PROGRAMS = _held_by(
+    "steps/test_program.py",
+    (
+        "argument-empty-left-out",
+        "if ($argument -and $argument -notmatch '[\\s\"]') { $argument; continue }",
+        "if (-not $argument -or $argument -notmatch '[\\s\"]') { $argument; continue }",
+    ),
+    ("argument-backslashes-at-the-end", " -replace '(\\\\+)$', '$1$1') + '\"'", ") + '\"'"),
+    ("argument-quotes", "($argument -replace '(\\\\*)\"', '$1$1\\\"' -replace", "($argument -replace"),
+    ("program-outlives-us", "if (-not $over) { Stop-StartedProcess -Process $process }", ""),
+    (
+        "program-without-end",
+        "while (-not $process.WaitForExit(500)) {\n            if ($watch.Elapsed.TotalSeconds -gt $Seconds) {",
+        "while (-not $process.WaitForExit(500)) {\n            if ($watch.Elapsed.TotalSeconds -gt 999999) {",
+    ),
+)
+
+_PRIVATE = _held_by(
+    "test_journal.py report/test_report.py cli/test_output.py config/test_any_input.py test_secret.py",
+    (
+        "private-folder-open",
+        "one.mkdir(mode=0o700)\n            # A umask",
+        "one.mkdir()\n            # A umask",
+    ),
+    ("report-written-in-place", "        part.replace(path)\n", "        path.write_text(text)\n"),
+)
+
+DECISIONS: Final = (
+    *_CERTIFICATES,
+    *_CA,
+    *_SECRETS,
+    *_ADMISSION,
+    *_DRAIN,
+    *_RUN,
+    *_RETRY,
+    *_DIGEST,
+    *_QUOTING,
+    *_CLEAN,
+    *_CLAIMS,
+    *_ACCESS,
+    *_ARTIFACTS,
+    *_DRIVE,
+    *_PROGRAMS,
+    *_PRIVATE,
+)
