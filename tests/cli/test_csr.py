@@ -103,7 +103,7 @@ def test_what_is_not_is_refused_with_its_reason_and_stays(
     desk.ask("stranger", "win-9", "10.0.1.19")
     desk.ask("client", "win-2", "", client=True)
 
-    assert desk.csr("approve", "-o", "json") == 1
+    assert desk.csr("approve", "-o", "json") == 2
     (row,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (row["request"], row["node"], row["decision"]) == ("bad", "win-1", "refused")
     assert "the address 10.0.1.12 is not one of this machine's (10.0.1.11)" in row["reasons"][0]
@@ -159,7 +159,7 @@ def test_the_watch_sees_a_machine_that_comes_by_itself_and_outlives_the_api_serv
     desk.ask("late", "win-1", "10.0.1.11")
     watching.join(30)
 
-    assert codes == [1]
+    assert codes == [2]
     assert desk.states()["late"] == ["Approved"]
     said = capsys.readouterr().out
     assert said.count("request bad: refused") == 1
@@ -220,3 +220,12 @@ def test_in_a_pod_its_service_account_is_used(
     (folder / "token").unlink()
     assert desk.csr("list") == 64
     assert "this pod has no" in capsys.readouterr().err
+
+
+def test_a_watch_that_could_not_ask_at_its_end_says_so(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.lab.faults.unreachable = True
+
+    assert desk.csr("watch", "--every", "1", "--for", "0.5") == 69
+    assert "request" not in capsys.readouterr().out

@@ -97,7 +97,7 @@ def test_the_policy_of_each_cloud_is_what_its_own_tool_reads(capsys: pytest.Capt
 def test_repair_shows_its_plan_and_touches_nothing_where_nobody_can_be_asked(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert world.run("repair", "--by", "reimage") == 64
+    assert world.run("repair", "--by", "reimage") == 2
     told = capsys.readouterr().err
     assert "what is on it is lost" in told and "--yes" in told
     assert not any(one.get("reimaged") for one in world.arm.resources.values())
@@ -106,7 +106,7 @@ def test_repair_shows_its_plan_and_touches_nothing_where_nobody_can_be_asked(
 def test_repair_by_replace_of_a_machine_without_a_group_is_refused(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert world.run("repair", "--by", "replace", "--yes") == 64
+    assert world.run("repair", "--by", "replace", "--yes") == 2
     assert "belongs to no group" in capsys.readouterr().err
 
 

@@ -311,7 +311,7 @@ class Scene:
         **machine: Any,
     ) -> None:
         self.folder = folder
-        self.spec = _complete(a_spec(folder, profile=profile, host=host))
+        self.spec = completed(a_spec(folder, profile=profile, host=host))
         self.cluster = cluster or FakeCluster()
         steps = [step.name for step in make_plan(self.spec, STEPS, only=(), skip=()).node_side]
         self.machine = FakeMachine(steps, *found, **machine)
@@ -343,7 +343,7 @@ class Scene:
         )
 
 
-def _complete(spec: NodeSpec) -> NodeSpec:
+def completed(spec: NodeSpec) -> NodeSpec:
     """The spec with every hash: nothing of it is downloaded here."""
     return replace(
         spec,

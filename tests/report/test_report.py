@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from winboot.base.errors import Interrupted, LoginRefused, ScriptFailed, Unreachable
+from winboot.base.errors import Interrupted, LoginRefused, NoNodeYet, ScriptFailed, Superseded, Unreachable
 from winboot.report.data import json_lines, junit
 from winboot.report.events import Difference, Problem, StepDone, StepState
 from winboot.report.page import html
@@ -36,6 +36,8 @@ def a_report(*nodes: NodeReport, command: str = "join") -> Report:
 GONE = Failure.of(Unreachable("win-1: nothing answers", hint="winboot ping"))
 REFUSED = Failure.of(LoginRefused("win-1: refused", hint="check user"))
 STOPPED = Failure.of(Interrupted("win-1: interrupted", hint="run it again"))
+TAKEN = Failure.of(Superseded("win-1: a newer run", hint="let it finish"))
+LEFT = Failure.of(NoNodeYet("win-1: left alone", hint="join"))
 
 EXIT_CODES = [
     ("all as wanted", [a_node("ok")], 0),
@@ -46,8 +48,12 @@ EXIT_CODES = [
     ("all out of reach", [a_node(failure=GONE), a_node(failure=GONE)], 69),
     ("all refused", [a_node(failure=REFUSED)], 77),
     ("failed for different reasons", [a_node(failure=GONE), a_node(failure=REFUSED)], 1),
-    ("one blocked for want of a drain", [a_node("blocked"), a_node("ok")], 3),
+    ("one blocked for want of a drain", [a_node("blocked"), a_node("ok")], 2),
     ("stopped by Ctrl-C when one was done", [a_node(failure=STOPPED), a_node("changed")], 130),
+    ("one taken over by another run, one failed", [a_node(failure=TAKEN), a_node("failed")], 75),
+    ("one left alone", [a_node(failure=LEFT), a_node("ok")], 2),
+    ("one left alone, one failed", [a_node(failure=LEFT), a_node("failed")], 3),
+    ("left alone after a step had failed", [a_node("failed", failure=LEFT)], 1),
     ("no node at all", [], 0),
 ]
 

@@ -30,6 +30,9 @@
         QuietNode                    exit 1    the script has said nothing for too long
         IncompleteRun                exit 1    the script did not tell the outcome of every step once
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
+      NotDone                        exit 2    something that was wanted was left alone, though nothing failed
+        NoNodeYet                    exit 2    repair: the cluster has no Node of this name
+        Declined                     exit 2    somebody was asked and said no, or nobody could be asked
       Superseded                     exit 75   another run has taken over
       ReportNotWritten               exit 74   the work is done, and its report could not be written
       Interrupted                    exit 130
@@ -43,6 +46,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from winboot.base import exits
 from winboot.base.clean import clean
 
 
@@ -230,6 +234,20 @@ class ScriptFailed(NodeFailed):
         self.error_id = error_id
         self.position = position
         self.stack = stack
+
+
+class NotDone(WinbootError):
+    """Something that was wanted was left alone, though nothing failed. A report calls such a node skipped."""
+
+    exit_code = exits.NOT_DONE
+
+
+class NoNodeYet(NotDone):
+    """The cluster has no Node of this name, and the command is about Nodes that exist."""
+
+
+class Declined(NotDone):
+    """Somebody was asked and said no, or there was nobody to ask; nothing was changed."""
 
 
 class Superseded(WinbootError):

@@ -6,9 +6,9 @@ import typer
 from typer.exceptions import TyperException
 
 from winboot import __version__
+from winboot.base import exits
 from winboot.base.errors import WinbootError
 from winboot.cli import commands
-from winboot.cli.exits import EXIT_INTERRUPTED, EXIT_USAGE
 from winboot.cli.failure import explain_bug, explain_error, explain_usage
 
 app = typer.Typer(
@@ -44,16 +44,16 @@ def execute(arguments: list[str]) -> int:
     except typer.Exit as leave:
         return leave.exit_code
     except typer.Abort:
-        return EXIT_INTERRUPTED
+        return exits.INTERRUPTED
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return exits.INTERRUPTED
     except TyperException as error:
         explain_usage(error)
-        return EXIT_USAGE
+        return exits.USAGE
     except WinbootError as error:
         explain_error(error)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the one boundary: a bug becomes a file and a sentence, not a traceback
         explain_bug(error, arguments)
-        return 1
+        return exits.FAILED
     return result if isinstance(result, int) else 0

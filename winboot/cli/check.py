@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from winboot.base import exits
 from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
     from winboot.config.source import Complaint
     from winboot.powershell.check import Finding
-
-EXIT_INVALID = 64
 
 
 def check(
@@ -41,7 +40,7 @@ def check(
         complaints = _complaints(file)
         wrong = wrong or any(one.level == "error" for one in complaints)
         _show(file, complaints, output)
-    raise typer.Exit(EXIT_INVALID if wrong else 0)
+    raise typer.Exit(exits.USAGE if wrong else exits.DONE)
 
 
 def _complaints(file: Path) -> list[Complaint]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from winboot.base import exits
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, words
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def csr(
     """List, approve or watch requests for kubelets' serving certificates, for machines that come by themselves.
 
     Only what the inventory's machines may have is approved; everything else is reported and left. Client certificates are
-    approved by the cluster's own controller-manager. Exits 1 when a request of these machines was refused.
+    approved by the cluster's own controller-manager. Exits 2 when a request of these machines was refused.
     """
     from winboot.base.errors import UsageError
     from winboot.cli.targets import Clusters, load_targets, stopping
@@ -64,7 +65,9 @@ def csr(
             refused = sum(desk.approve() for desk in desks)
         else:
             refused = _watch(desks, stop, every, duration)
-        code = stop.exit_code if stop.requested else 1 if refused and action is not Action.list else 0
+        settled = exits.NOT_DONE if refused and action is not Action.list else exits.DONE
+        unasked = exits.foremost(desk.unasked for desk in desks)
+        code = stop.exit_code if stop.requested else exits.foremost((settled, unasked))
     raise typer.Exit(code)
 
 
@@ -97,7 +100,10 @@ def _watch(desks: Sequence[Desk], stop: Stop, every: float, duration: float) -> 
             try:
                 desk.approve()
             except ClusterUnreachable as error:
+                desk.unasked = error.exit_code
                 desk.say_once(error.problem)
+            else:
+                desk.unasked = exits.DONE
         left = None if end is None else end - time.monotonic()
         if (left is not None and left <= 0) or stop.wait(every if left is None else min(every, left)):
             return sum(desk.refused for desk in desks)
@@ -112,6 +118,8 @@ class Desk:
         self._json = output is Output.json
         self._said: set[str] = set()
         self._refused: set[str] = set()
+        # The exit code of the last look, while it failed.
+        self.unasked = exits.DONE
 
     @property
     def refused(self) -> int:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from winboot.base.errors import UsageError, WinbootError
+from winboot.base import exits
+from winboot.base.errors import Declined, WinbootError
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Adopt,
@@ -116,6 +117,7 @@ def _run(
     output: Output,
     report: Path | None,
 ) -> None:
+    from winboot.cli.failure import explain_error
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.join import join as join_nodes
@@ -127,14 +129,14 @@ def _run(
         reporting.kept() as keep,
         run_context(specs, listener, keep) as (context, tuned),
     ):
-        chosen = _existing(specs, context) if command == "repair" else specs
-        result = join_nodes(chosen, context, tuned(options), command=command)
-        unrouted = _forward(inventory, chosen, context, {one.node for one in result.nodes if one.ready})
+        result = join_nodes(specs, context, tuned(options), command=command)
+        unrouted = _forward(inventory, specs, context, {one.node for one in result.nodes if one.ready})
     code = reporting.end(result, context.stop)
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run}", err=True)
     if unrouted is not None:
-        raise unrouted
+        explain_error(unrouted)
+        code = exits.foremost((code, unrouted.exit_code))
     raise typer.Exit(code)
 
 
@@ -201,26 +203,13 @@ def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, d
 
 
 def _confirm(count: int, by: Depth, *, yes: bool) -> None:
-    """Ask a person; UsageError where there is no terminal."""
+    """Ask a person; Declined where he says no, or where there is no terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(
+        raise Declined(
             f"--by {by.value} deletes what is on the machines, and there is no terminal to ask at",
             hint="Read the plan above, and repeat the command with --yes.",
         )
-    typer.confirm(f"{by.value} {count} machine{'s' if count != 1 else ''}?", abort=True, err=True)
-
-
-def _existing(specs: Sequence[NodeSpec], context: RunContext) -> list[NodeSpec]:
-    """The machines whose Node exists; the others are named, because leaving them out in silence would surprise."""
-    found = []
-    for spec in specs:
-        cluster = context.cluster(spec)
-        if cluster is not None and cluster.node(spec.node.name) is not None:
-            found.append(spec)
-        else:
-            context.listener.say(
-                spec.node.name, "left alone: the cluster has no Node of this name (join makes one)"
-            )
-    return found
+    if not typer.confirm(f"{by.value} {count} machine{'s' if count != 1 else ''}?", err=True):
+        raise Declined("nothing was changed", hint="The same command asks again.")

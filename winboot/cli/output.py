@@ -15,6 +15,7 @@ from typing import TextIO
 import typer
 from rich.console import Console
 
+from winboot.base import exits
 from winboot.base.errors import ReportNotWritten
 from winboot.cli.colour import say
 from winboot.cli.options import Output
@@ -144,11 +145,13 @@ class Reporting:
         What cannot be written is named on standard error and hides no other code: the work is done. A reader of standard
         output that has gone has seen enough.
         """
-        codes = [
+        codes = (
+            stop.exit_code if stop.requested else exits.DONE,
+            report.exit_code,
             self._tried(lambda: self._save(report)),
             self._tried(lambda: self._show(report, differences)),
-        ]
-        return stop.exit_code if stop.requested else report.exit_code or max(codes)
+        )
+        return exits.foremost(codes)
 
     def _tried(self, write: Callable[[], None]) -> int:
         try:

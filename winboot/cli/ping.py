@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from winboot.base import exits
 from winboot.base.clean import clean
 from winboot.base.errors import InternalError, Interrupted
 from winboot.cli.colour import say
@@ -92,7 +93,7 @@ def ping(
         for result in results:
             _show(result)
     raise typer.Exit(
-        stop.exit_code if stop.requested else _exit_code([result.exit_code for result in results])
+        stop.exit_code if stop.requested else exits.of_nodes([result.exit_code for result in results])
     )
 
 
@@ -112,16 +113,7 @@ def _host_keys(specs: Sequence[NodeSpec]) -> int:
         else:
             typer.echo(f"{name} {key}" if key else f"{name} is not reached over SSH")
             codes.append(0)
-    return _exit_code(codes)
-
-
-def _exit_code(codes: list[int]) -> int:
-    bad = [code for code in codes if code]
-    if not bad:
-        return 0
-    if len(bad) < len(codes):
-        return 3
-    return bad[0] if len(set(bad)) == 1 else 1
+    return exits.of_nodes(codes)
 
 
 def _ping(spec: NodeSpec, clock: Clock, logins: Logins) -> Pinged:

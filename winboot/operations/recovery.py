@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from winboot.base.errors import Interrupted, NodeFailed, TransportError, UsageError, WinbootError
+from winboot.base.errors import Interrupted, NodeFailed, NotDone, TransportError, UsageError, WinbootError
 from winboot.base.retry import again
 from winboot.config.node_spec import NodeSpec
 from winboot.node.drain import drain
@@ -79,7 +79,7 @@ def planned(
     machine_of: Callable[[str], tuple[Provider, CloudHost]],
     cluster: Callable[[NodeSpec], Cluster | None],
 ) -> list[Recovery]:
-    """Find each machine in its cloud; nothing is changed. Raises UsageError for one whose provider id is unknown, or that
+    """Find each machine in its cloud; nothing is changed. Raises NotDone for one whose provider id is unknown, or that
     cannot be recovered this way, before any machine is touched."""
     found = []
     for spec in specs:
@@ -87,7 +87,7 @@ def planned(
         node = reached.node(spec.node.name) if reached is not None else None
         provider_id = spec.machine.provider_id or (node.provider_id if node is not None else "")
         if not provider_id:
-            raise UsageError(
+            raise NotDone(
                 f"{spec.node.name}: neither the inventory nor the Node says which machine of which cloud it is",
                 hint="Set `provider_id` on the host, or take the inventory from the cloud.",
             )
@@ -99,16 +99,14 @@ def planned(
 
 def _refuse_what_the_cloud_cannot(provider: Provider, host: CloudHost, depth: Depth) -> None:
     if depth == "reimage" and provider.name == "aws":
-        raise UsageError(
-            f"{host.id}: EC2 does not reimage instances", hint="`--by replace` starts another one."
-        )
+        raise NotDone(f"{host.id}: EC2 does not reimage instances", hint="`--by replace` starts another one.")
     if depth == "replace" and host.data.get("orchestration") == "flexible":
-        raise UsageError(
+        raise NotDone(
             f"{host.name} is an instance of the Flexible scale set {host.group}: winboot replaces those of Uniform ones",
             hint="Use `--by reimage`.",
         )
     if depth == "replace" and not host.group:
-        raise UsageError(
+        raise NotDone(
             f"{host.name} belongs to no group or scale set: nothing would start another machine",
             hint="Use `--by reimage`." if provider.name == "azure" else "Start another machine and join it.",
         )

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from winboot.report.events import Difference, Problem
 from winboot.report.finding import Finding
-from winboot.report.results import NodeReport, Report, StepReport
+from winboot.report.results import Failure, NodeReport, Report, StepReport
 
 
 def difference_data(difference: Difference) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def step_data(step: StepReport) -> dict[str, Any]:
 
 def node_data(node: NodeReport) -> dict[str, Any]:
     """One node, with its steps."""
-    failure = node.failure
+    left = node.outcome == "skipped"
     return {
         "node": node.node,
         "address": node.address,
@@ -50,20 +50,25 @@ def node_data(node: NodeReport) -> dict[str, Any]:
         "outcome": node.outcome,
         "ready": node.ready,
         "steps": [step_data(step) for step in node.steps],
-        "failure": None
-        if failure is None
-        else {
-            "name": failure.name,
-            "message": failure.message,
-            "hint": failure.hint,
-            "exit_code": failure.exit_code,
-        },
+        "failure": None if left else _failure_data(node.failure),
+        "skipped": _failure_data(node.failure) if left else None,
         "reboots": node.reboots,
         "detached": node.detached,
         "reconnects": node.reconnects,
         "pipelines": node.pipelines,
         "seconds": round(node.seconds, 3),
         "notes": list(node.notes),
+    }
+
+
+def _failure_data(failure: Failure | None) -> dict[str, Any] | None:
+    if failure is None:
+        return None
+    return {
+        "name": failure.name,
+        "message": failure.message,
+        "hint": failure.hint,
+        "exit_code": failure.exit_code,
     }
 
 
@@ -133,6 +138,9 @@ def junit(report: Report) -> str:
                 failure.text = step.problem.hint
         if node.failure is not None:
             case = ET.SubElement(suite, "testcase", classname=node.node, name="reach the node")
+            if node.outcome == "skipped":
+                ET.SubElement(case, "skipped", message=f"{node.failure.message} {node.failure.hint}".strip())
+                continue
             error = ET.SubElement(case, "error", message=node.failure.message, type=node.failure.name)
             error.text = node.failure.hint
     ET.indent(root)

@@ -11,22 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from winboot.base.errors import Interrupted, WinbootError
+from winboot.base import exits
+from winboot.base.errors import WinbootError
 from winboot.report.events import Difference, Problem, StepDone, StepState
 from winboot.report.finding import Finding
 
-Outcome = Literal["ok", "changed", "would-change", "blocked", "failed", "interrupted"]
-
-EXIT_DONE = 0
-EXIT_FAILED = 1
-EXIT_CHANGES_FOUND = 2
-EXIT_SOME_FAILED = 3
-EXIT_INTERRUPTED = Interrupted.exit_code
+Outcome = Literal["ok", "changed", "would-change", "blocked", "skipped", "failed", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a node stopped, apart from a failed step: the class of the error, its sentence, and what to do next."""
+    """Why a node stopped or was left alone, apart from a failed step: the class of the error, its sentence, and what to do
+    next."""
 
     name: str
     message: str
@@ -75,12 +71,16 @@ class NodeReport:
 
     @property
     def outcome(self) -> Outcome:
-        """The node in one word: the worst thing that happened to it."""
+        """The node in one word: the worst thing that happened to it. Nothing failed on one that is blocked (it waits for a
+        drain or a restart) or skipped (left alone, `failure` says why)."""
         counts = self.counts
-        if self.failure is not None and self.failure.exit_code == EXIT_INTERRUPTED:
+        if self.failure is not None and self.failure.exit_code == exits.INTERRUPTED:
             return "interrupted"
-        if self.failure is not None or counts["failed"]:
+        skipped = self.failure is not None and self.failure.exit_code == exits.NOT_DONE
+        if counts["failed"] or (self.failure is not None and not skipped):
             return "failed"
+        if skipped:
+            return "skipped"
         if counts["blocked"]:
             return "blocked"
         if counts["would-change"]:
@@ -90,11 +90,11 @@ class NodeReport:
     @property
     def exit_code(self) -> int:
         """What this node alone would make the command exit with."""
-        if self.failure is not None:
-            return self.failure.exit_code
-        return {"failed": EXIT_FAILED, "blocked": EXIT_FAILED, "would-change": EXIT_CHANGES_FOUND}.get(
-            self.outcome, EXIT_DONE
-        )
+        counts = self.counts
+        steps = exits.NOT_DONE if counts["blocked"] or counts["would-change"] else exits.DONE
+        if counts["failed"]:
+            steps = exits.FAILED
+        return exits.foremost((steps,) if self.failure is None else (self.failure.exit_code, steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +115,9 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 done, 1 preflight found errors, 2 changes found, 3 some failed, 130 interrupted; the common code where
-        every node failed alike, else 1.
-        """
-        codes = [node.exit_code for node in self.nodes]
-        if EXIT_INTERRUPTED in codes:
-            return EXIT_INTERRUPTED
-        bad = [code for code in codes if code not in (EXIT_DONE, EXIT_CHANGES_FOUND)]
-        if not bad and any(one.stops for one in self.preflight):
-            return EXIT_FAILED
-        if not bad:
-            return EXIT_CHANGES_FOUND if EXIT_CHANGES_FOUND in codes else EXIT_DONE
-        if len(bad) < len(codes):
-            return EXIT_SOME_FAILED
-        return bad[0] if len(set(bad)) == 1 else EXIT_FAILED
+        """That of its nodes (see `exits.of_nodes`), and at least 1 where preflight has found an error."""
+        found = exits.FAILED if any(one.stops for one in self.preflight) else exits.DONE
+        return exits.foremost((exits.of_nodes([node.exit_code for node in self.nodes]), found))
 
 
 def collect(events: Iterable[StepDone], whys: dict[str, str] | None = None) -> tuple[StepReport, ...]:

@@ -17,6 +17,7 @@ _COLOURS = {
     "changed": "yellow",
     "would-change": "yellow",
     "blocked": "magenta",
+    "skipped": "magenta",
     "failed": "red",
     "interrupted": "red",
 }
@@ -93,7 +94,9 @@ def _details(node: NodeReport, *, differences: bool) -> list[RenderableType]:
     worth_showing = (s for s in node.steps if s.problem is not None or (differences and s.differences))
     blocks.extend(_step(node.node, step) for step in worth_showing)
     if node.failure is not None:
-        text = Text.assemble((f"{node.node}: {node.failure.message}", "red"))
+        skipped = node.outcome == "skipped"
+        said = node.failure.message.removeprefix(f"{node.node}: ")
+        text = Text(f"{node.node}: {'skipped: ' if skipped else ''}{said}", _COLOURS[node.outcome])
         blocks.append(Group(text, Text(f"  next: {node.failure.hint}")) if node.failure.hint else text)
     blocks.extend(Text(f"{node.node}: {note}", style="dim") for note in node.notes)
     return blocks

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from winboot.base.clean import clean
-from winboot.base.errors import ClusterError, InternalError, Interrupted, WinbootError
+from winboot.base.errors import ClusterError, InternalError, Interrupted, NotDone, WinbootError
 from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet.context import Options, RunContext
 from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner
@@ -59,6 +59,9 @@ class NodeRun:
                 raise self._interrupted("it was not begun")
             self._open()
             work(self)
+        except NotDone as error:
+            self._write("skipped", {"name": type(error).__name__, "problem": error.problem})
+            failure = Failure.of(error)
         except WinbootError as error:
             self._write("failed", {"name": type(error).__name__, "problem": error.problem})
             failure = Failure.of(error)

@@ -30,6 +30,12 @@ class Metrics:
             ["kind", "outcome"],
             registry=self.registry,
         )
+        self._left = Counter(
+            "winboot_hook_left",
+            "What was wanted and not done, each time it was tried, by what it was",
+            ["what"],
+            registry=self.registry,
+        )
         self._seconds = Histogram(
             "winboot_hook_seconds",
             "From message to answer",
@@ -44,6 +50,10 @@ class Metrics:
         self._messages.labels(kind, outcome).inc()
         if seconds is not None:
             self._seconds.labels(kind).observe(seconds)
+
+    def left(self, what: str) -> None:
+        """Count something that was wanted and not done, though no message asks for it."""
+        self._left.labels(what).inc()
 
     def text(self) -> bytes:
         """The exposition format."""

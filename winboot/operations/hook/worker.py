@@ -96,6 +96,7 @@ class Worker:
             return self.queue.receive(most, self.settings.visibility)
         except WinbootError as error:
             # Azure's queue asks cloud, cluster and machines: none of them ends the worker.
+            self.metrics.left("queue")
             self.log("nothing received", problem=error.problem, hint=error.hint)
             self.stop.wait(self.settings.pause)
             return []
@@ -108,6 +109,7 @@ class Worker:
         try:
             self.sweep()
         except WinbootError as error:
+            self.metrics.left("sweep")
             self.log("nothing swept", problem=error.problem, hint=error.hint)
 
     def sweep(self) -> None:
@@ -116,6 +118,8 @@ class Worker:
         verdicts, waiting = self.work.settle()
         for one in verdicts:
             what = "approved" if one.approved else "refused"
+            if not one.approved:
+                self.metrics.left("certificate request")
             self._say_once(f"certificate request {what}", one.request, reason="; ".join(one.reasons))
         for target in waiting:
             self._finish(target)
@@ -127,6 +131,8 @@ class Worker:
             return
         try:
             outcome = self.work.finish(target)
+            if not outcome.good:
+                self.metrics.left("machine")
             self._say_once("finished" if outcome.good else "not finished", node, reason=outcome.reason)
         finally:
             # Only what is still ours is given back.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from winboot.base.errors import InvalidInput, WrongMachine
+from winboot.base.errors import InvalidInput, NoNodeYet, WrongMachine
 from winboot.config.node_spec import NodeSpec, unresolved
 from winboot.node.admission import STARTUP_TAINT, Admission, expected_node
 from winboot.node.drain import drain, held_back, needs_drain
@@ -37,15 +37,15 @@ def survey(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> 
 def join(
     specs: Sequence[NodeSpec], context: RunContext, options: Options, *, command: str = "join"
 ) -> Report:
-    """Make every node what its profile says. A node that is so already costs one pipeline.
+    """Make every node what its profile says. A node that is so already costs one pipeline; the command `repair` skips
+    machines that are no nodes.
 
     Raises InvalidInput while a CA or a hash is missing: nothing is downloaded that is not pinned.
     """
     refuse_unresolved(specs)
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    return run_nodes(
-        command, partial(join_node, preflight=preflight), specs, context, options, preflight.so_far
-    )
+    work = repair_node if command == "repair" else join_node
+    return run_nodes(command, partial(work, preflight=preflight), specs, context, options, preflight.so_far)
 
 
 def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
@@ -82,7 +82,24 @@ def survey_node(run: NodeRun, *, preflight: Preflight) -> None:
 def join_node(run: NodeRun, *, preflight: Preflight) -> None:
     """Bring one machine to Ready. Preflight is asked only where something is to be changed: a node that is right costs
     the cluster nothing more."""
+    join_known_node(run, run.connect_cluster(), preflight=preflight)
+
+
+def repair_node(run: NodeRun, *, preflight: Preflight) -> None:
+    """The same for a machine whose Node exists. Raises NoNodeYet for another one: it is not even connected to."""
     node = run.connect_cluster()
+    if node is None:
+        where = (
+            "the profile names no cluster" if run.cluster is None else "the cluster has no Node of this name"
+        )
+        raise NoNodeYet(
+            f"{run.name}: left alone: {where}", hint="`winboot join` makes it a node.", node=run.name
+        )
+    join_known_node(run, node, preflight=preflight)
+
+
+def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Preflight) -> None:
+    """Look, and change what differs; `node` is the Node as it was before, if there is one."""
     look = run.look(node)
     refuse_another_machine(run.name, node, look)
     if look.to_change:
