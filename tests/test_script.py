@@ -25,7 +25,7 @@ from winboot.script.steps.step import Step
 
 def a_spec(*own: StepSource) -> Any:
     """As much of a spec as rendering itself takes."""
-    cluster = SimpleNamespace(server_host="10.0.0.10", server_port=6443, pod_cidrs=())
+    cluster = SimpleNamespace(server_host="10.0.0.10", server_port=6443, pod_cidrs=(), ca_pem="a certificate")
     paths = SimpleNamespace(kubectl="", kubeconfig="", crictl="", crictl_config="")
     return SimpleNamespace(
         steps=own,
@@ -34,6 +34,7 @@ def a_spec(*own: StepSource) -> Any:
         profile=SimpleNamespace(name="a profile"),
         network=SimpleNamespace(solution=NONE, ipam_store=""),
         cluster=cluster,
+        artifacts=(),
         paths=paths,
     )
 

@@ -1,5 +1,14 @@
 # winboot 0.1.0: takes back from the machine win-a1 what winboot did to it.
 #
+# This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:
+#   missing  artifacts.sha256: containerd-2.3.4-windows-amd64.tar.gz
+#   missing  artifacts.sha256: kubernetes-node-windows-amd64.tar.gz
+#   missing  artifacts.sha256: kubectl.exe
+#   missing  artifacts.sha256: crictl-v1.36.0-windows-amd64.tar.gz
+#   missing  artifacts.sha256: cni-plugins-windows-amd64-v1.7.1.tgz
+#   missing  artifacts.sha256: cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
+#   missing  artifacts.sha256: flanneld.exe
+#
 # What each step changed on this machine is put back, in this order. The step was there because
 #   kube-proxy           services have no address on this node without it; it starts after the HNS network that it
 #                        programs
@@ -61,7 +70,7 @@
 #                       C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods,
 #                       C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
 #                       C:\var\log\kube-proxy
-#   images              registry.k8s.io/pause:3.10
+#   images              registry.k8s.io/pause:3.10.2
 #   page file           one that Windows manages, where there is none
 #   ports are open to   any address
 #   ports of clients    33000-65535 (tcp and udp)
@@ -102,7 +111,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'ab18b22486c1bec8185b2da9a742aa188553615c276bd6bbb61087eb980d780f'
+    Digest  = 'fe1a52156f822de54dde95d7ee8940745376fd5149c846ea2147f534e16d3621'
 }
 
 # What most steps have to know of this node.
@@ -3215,22 +3224,22 @@ Undo = {
 Name = 'artifacts'
 Needs = @('directories')
 Values = {
-    $artifacts = @(@{ name = 'containerd'; version = '2.1.5'
-            url = 'https://github.com/containerd/containerd/releases/download/v2.1.5/containerd-2.1.5-windows-amd64.tar.gz'
+    $artifacts = @(@{ name = 'containerd'; version = '2.3.4'
+            url = 'https://github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-windows-amd64.tar.gz'
             members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'
                     services = @('containerd') },
                 @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
                 @{ path = 'bin/containerd-shim-runhcs-v1.exe'
                     to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
-        @{ name = 'kubernetes'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/kubernetes-node-windows-amd64.tar.gz'
+        @{ name = 'kubernetes'; version = '1.36.4'; url = 'https://dl.k8s.io/v1.36.4/kubernetes-node-windows-amd64.tar.gz'
             members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
                 @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy') },
                 @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
                     services = @('kubelet', 'kube-proxy') }) },
-        @{ name = 'kubectl'; version = '1.34.2'; url = 'https://dl.k8s.io/v1.34.2/bin/windows/amd64/kubectl.exe'
+        @{ name = 'kubectl'; version = '1.36.4'; url = 'https://dl.k8s.io/v1.36.4/bin/windows/amd64/kubectl.exe'
             members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' }) },
-        @{ name = 'crictl'; version = '1.34.0'
-            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.34.0/crictl-v1.34.0-windows-amd64.tar.gz'
+        @{ name = 'crictl'; version = '1.36.0'
+            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl-v1.36.0-windows-amd64.tar.gz'
             members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' }) },
         @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
             sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
@@ -3267,7 +3276,7 @@ state = ''C:\ProgramData\containerd\state''
 [plugins.''io.containerd.cri.v1.images'']
   snapshotter = ''windows''
 [plugins.''io.containerd.cri.v1.images''.pinned_images]
-  sandbox = ''registry.k8s.io/pause:3.10''
+  sandbox = ''registry.k8s.io/pause:3.10.2''
 [plugins.''io.containerd.cri.v1.images''.registry]
   config_path = ''C:\ProgramData\containerd\certs.d''
 [plugins.''io.containerd.cri.v1.runtime''.cni]
@@ -3313,7 +3322,7 @@ Undo = {
 Name = 'pause-image'
 Needs = @('containerd')
 Values = {
-    $image = 'registry.k8s.io/pause:3.10'
+    $image = 'registry.k8s.io/pause:3.10.2'
 }
 Undo = {
     # An image that was pulled harms nobody; the kubelet's own collection removes it.

@@ -16,8 +16,6 @@ PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
 RELEASES = ("2019", "2022", "2025")
 # Profile and release that do not go together, with a part of the reason.
 REFUSED = {
-    ("win-bridge", "2019"): "IPv4 and IPv6 together",
-    ("win-bridge-nssm", "2019"): "IPv4 and IPv6 together",
     ("ltsc-2019", "2022"): "wcifs-2019",
     ("ltsc-2019", "2025"): "wcifs-2019",
 }

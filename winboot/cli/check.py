@@ -48,7 +48,7 @@ def _complaints(file: Path) -> list[Complaint]:
     from winboot.config.profile import check_profile
     from winboot.remote.cloud.settings import provider_of
 
-    if provider_of(file) is not None:
+    if provider_of(file) is not None and not is_profile(file):
         return _cloud_complaints(file)
     if not is_inventory(file):
         return check_profile(file)
@@ -79,15 +79,26 @@ def _cloud_complaints(file: Path) -> list[Complaint]:
 
 def is_inventory(file: Path) -> bool:
     """An inventory has groups and a profile has none; a file that is neither is judged by what it is called."""
-    from winboot.base.errors import InvalidInput
     from winboot.config.profile import Profile
+
+    keys = _keys(file)
+    return "groups" in keys or (not keys & set(Profile.model_fields) and "profile" not in file.name)
+
+
+def is_profile(file: Path) -> bool:
+    """A profile says `kubernetes`, which no inventory has: profiles/azure.yaml is called as a cloud's inventory is."""
+    return "kubernetes" in _keys(file)
+
+
+def _keys(file: Path) -> set[str]:
+    """The keys at the top of a file; none where it is not YAML."""
+    from winboot.base.errors import InvalidInput
     from winboot.config.source import read
 
     try:
-        keys = set(read(file).entries)
+        return set(read(file).entries)
     except InvalidInput:
-        keys = set()
-    return "groups" in keys or (not keys & set(Profile.model_fields) and "profile" not in file.name)
+        return set()
 
 
 def _rendered_complaints(file: Path) -> list[Complaint]:
@@ -115,6 +126,7 @@ def _rendered_complaints(file: Path) -> list[Complaint]:
         else:
             specs.setdefault(machine.profile_file, []).append(spec)
     for profile, resolved in specs.items():
+        found.extend(_ca_complaints(profile, resolved[0]))
         found.extend(_hash_complaints(profile, resolved))
         found.extend(_kubeconfig_complaints(profile, resolved[0]))
     found.extend(_own_step_complaints(machines))
@@ -129,6 +141,21 @@ def _placed(profile: Path, problem: str) -> Complaint:
     key, colon, rest = problem.partition(": ")
     path = key.partition("[")[0].split(".") if colon else []
     return Complaint(locate(read(profile), path, key=True), key if colon else "", rest if colon else problem)
+
+
+def _ca_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:
+    """A CA that is not there yet. It is not needed to render, so a missing one is a warning."""
+    from winboot.config.source import Complaint, locate, read
+
+    if not spec.cluster.ca_pem:
+        expected = "a PEM file; `winboot init -i INVENTORY` fetches it. plan and join need it"
+        yield Complaint(
+            locate(read(profile), ("cluster", "ca")),
+            "cluster.ca",
+            "the certificate is not there yet",
+            expected,
+            level="warning",
+        )
 
 
 def _hash_complaints(profile: Path, specs: Sequence[NodeSpec]) -> Iterator[Complaint]:

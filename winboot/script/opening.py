@@ -11,7 +11,7 @@ from typing import Final, get_args
 
 import winboot
 from winboot.config.networks.base import KnownName
-from winboot.config.node_spec import NodeSpec
+from winboot.config.node_spec import NodeSpec, unresolved
 from winboot.script.plan import Plan
 from winboot.script.steps.step import Step
 
@@ -40,6 +40,7 @@ def opening(plan: Plan, spec: NodeSpec, steps: str, *, undo: bool = False) -> st
         f"winboot {winboot.__version__}: makes the machine {spec.machine.name} the Kubernetes node {spec.node.name}."
         if not undo
         else f"winboot {winboot.__version__}: takes back from the machine {spec.machine.name} what winboot did to it.",
+        *_missing(spec),
         "",
         *_steps(order, undo=undo),
         "",
@@ -48,6 +49,14 @@ def opening(plan: Plan, spec: NodeSpec, steps: str, *, undo: bool = False) -> st
     if places := [name for name in get_args(KnownName) if f"<<{name}>>" in steps]:
         lines += ["", *_places(places)]
     return "".join(f"# {_plain(line)}".rstrip() + "\n" for line in lines) + "#\n"
+
+
+def _missing(spec: NodeSpec) -> Iterator[str]:
+    """What nobody has found out yet: a text without the CA or a hash is for reading alone."""
+    if missing := unresolved(spec):
+        yield ""
+        yield "This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:"
+        yield from _table(("missing", one) for one in missing)
 
 
 def _steps(steps: Sequence[Step], *, undo: bool) -> Iterator[str]:

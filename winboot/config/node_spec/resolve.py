@@ -40,7 +40,7 @@ from winboot.config.node_spec.node import (
 )
 from winboot.config.node_spec.runtime import runtime
 from winboot.config.profile import Profile, facts_of
-from winboot.config.profile.sections import NSSM_ALONE, Vxlan
+from winboot.config.profile.sections import NSSM_ALONE, Cluster, Vxlan
 
 METADATA = "169.254.169.254"
 NODE_PORTS = "30000-32767"
@@ -120,10 +120,17 @@ def _taint(text: str) -> Taint:
     return Taint(key, value, effect)
 
 
+def _ca_pem(section: Cluster) -> str:
+    """The CA's certificate; empty while it is not here: `render` does without it, `plan` and `join` do not (`unresolved`)."""
+    if section.ca is None or (section.ca.file is not None and not section.ca.file.exists()):
+        return ""
+    return certificate(section.ca.read("cluster.ca").reveal(), str(section.ca))
+
+
 def _cluster(profile: Profile) -> ClusterSpec:
     section = profile.cluster
     url = urlsplit(section.server)
-    pem = "" if section.ca is None else certificate(section.ca.read("cluster.ca").reveal(), str(section.ca))
+    pem = _ca_pem(section)
     if pem and section.ca_hash is not None:
         check_ca_hash(pem, section.ca_hash)
     dns = section.dns_service_ip or tuple(cidr.network_address + 10 for cidr in section.service_cidr[:1])

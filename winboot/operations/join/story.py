@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,7 +27,11 @@ from winboot.report.results import Report, collect
 
 
 def survey(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
-    """Look at every node and say how it differs; nothing is changed anywhere."""
+    """Look at every node and say how it differs; nothing is changed anywhere.
+
+    Raises InvalidInput while the cluster's CA is missing: each node would be compared with a text that cannot run.
+    """
+    _refuse(without_ca(specs))
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
     return run_nodes(
         "plan", partial(survey_node, preflight=preflight), specs, context, options, preflight.so_far
@@ -59,12 +63,20 @@ def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Op
 
 def refuse_unresolved(specs: Sequence[NodeSpec]) -> None:
     """Raises InvalidInput that names every CA and hash that is missing."""
-    missing = {what: None for spec in specs for what in unresolved(spec)}
+    _refuse({what: None for spec in specs for what in unresolved(spec)})
+
+
+def without_ca(specs: Sequence[NodeSpec]) -> dict[str, None]:
+    """What `unresolved` says of the CA, once; empty where every node has it."""
+    return {"cluster.ca": None} if any(not spec.cluster.ca_pem for spec in specs) else {}
+
+
+def _refuse(missing: Mapping[str, None]) -> None:
     if missing:
         raise InvalidInput(
-            f"{len(missing)} values are still missing",
+            f"{len(missing)} value{' is' if len(missing) == 1 else 's are'} still missing",
             problems=tuple(missing),
-            hint="`winboot init` fetches the artifacts once and fills them in.",
+            hint="`winboot init -i INVENTORY` fetches CA and artifacts once and fills them in.",
         )
 
 
