@@ -120,6 +120,9 @@ BAD: list[tuple[str, str, str]] = [
     ),
     ("kubelet: {config: {featureGates: {§WindowsCPUAndMemoryAffinity: true}}}", "info", "alpha"),
     ("kubelet: {config: {featureGates: {§NodeLogQuery: maybe}}}", "error", "neither true nor false"),
+    # proxy: the machine's own downloads
+    ("proxy: {https: §'https://proxy.corp.example:3128'}", "error", "proxies with the https scheme"),
+    ("proxy: {http: §'HTTPS://proxy.corp.example'}", "error", "http://host:port"),
     # kube-proxy
     ("kube_proxy: {flags: {§proxy-mode: userspace}}", "error", "winboot sets"),
     ("kube_proxy: {config: {§mode: iptables}}", "error", "kernelspace"),

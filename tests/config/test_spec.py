@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.config.scene import CA, a_spec
+from tests.config.scene import CA, a_spec, complaints
 from winboot.base.errors import InvalidInput
 from winboot.config.inventory import load_inventory
 from winboot.config.networks.base import Known
@@ -316,3 +316,10 @@ services:
     assert "GODEBUG" not in services["kubelet"].environment
     assert services["flanneld"].environment == {}
     assert services["kube-proxy"].priority_class == "HIGH_PRIORITY_CLASS"
+
+
+def test_an_https_proxy_is_for_services_where_the_machine_downloads_nothing() -> None:
+    """The services' Go programs take it; what the machine copies from a folder goes through no proxy."""
+    text = "proxy: {https: 'https://proxy.corp.example:3128'}\nartifacts: {source: 'D:\\bundle'}\n"
+
+    assert [str(one) for one in complaints(text) if one.level == "error"] == []

@@ -319,6 +319,13 @@ def test_some_hosts_are_only_reached_through_the_proxy(machine: Machine) -> None
     assert through["content"] == b"far"
 
 
+def test_a_proxy_has_to_be_an_http_one(machine: Machine) -> None:
+    """The .NET Framework throws before it resolves the proxy's name."""
+    problem = refused(machine, "http.get", url="http://far.example/", proxy="https://nowhere.example:3128")
+    assert problem.exception == "System.NotSupportedException"
+    assert "does not support proxies with the https scheme" in problem.message
+
+
 # ---- Defender, events, CIM -----------------------------------------------------------------------------
 
 

@@ -383,6 +383,14 @@ class Sockets:
 
     def _through_proxy(self, proxy: str, timeout: float) -> None:
         parts = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
+        if parts.scheme != "http":
+            # ServicePointManager.FindServicePointHelper of the .NET Framework (referencesource, ServicePointManager.cs):
+            # net_proxyschemenotsupported, before any name is resolved.
+            raise failure(
+                "System.NotSupportedException",
+                f"The ServicePointManager does not support proxies with the {parts.scheme} scheme.",
+                hresult=0x80131515,
+            )
         try:
             address = self.resolve(parts.hostname or "")[0]
         except Failure:

@@ -699,6 +699,7 @@ def _proxy(draft: Draft) -> Iterator[Complaint]:
             "proxy.http or proxy.https",
             warning=True,
         )
+    yield from _proxy_schemes(draft, draft.proxy)
     for index, entry in enumerate(draft.proxy.no_proxy):
         path: PathParts = ("proxy", "no_proxy", index)
         if entry.startswith("*."):
@@ -709,6 +710,27 @@ def _proxy(draft: Draft) -> Iterator[Complaint]:
             )
         elif not _is_direct(entry):
             yield draft.at(path, repr(entry), "a host, .domain, address or network")
+
+
+def _proxy_schemes(draft: Draft, proxy: sections.Proxy) -> Iterator[Complaint]:
+    """The machine's own downloads go through HttpWebRequest of the .NET Framework, which knows http:// proxies alone.
+
+    Source: ServicePointManager.FindServicePointHelper of the .NET Framework (referencesource,
+    System/net/System/Net/ServicePointManager.cs): NotSupportedException(net_proxyschemenotsupported) unless the proxy's
+    scheme is http. The services are Go programs, which would take https://.
+    """
+    source = draft.artifacts.source if draft.artifacts is not None else "upstream"
+    if source != "upstream" and not source.lower().startswith(("http://", "https://")):
+        return  # nothing is downloaded through a proxy
+    for key, url in (("http", proxy.http), ("https", proxy.https)):
+        if url is not None and url.lower().startswith("https://"):
+            wrong = (
+                f"{url!r}: Windows PowerShell 5.1 cannot download through it (.NET Framework: the ServicePointManager"
+                " does not support proxies with the https scheme)"
+            )
+            yield draft.at(
+                ("proxy", key), wrong, "http://host:port: the address of the proxy, whatever it fetches"
+            )
 
 
 def _is_direct(entry: str) -> bool:
