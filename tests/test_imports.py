@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import grimp
+import pytest
+
+# What the lab may use of the tool, with all that is below it: how PowerShell is read, what a script tells, what a version of
+# Kubernetes or Windows allows, how an error is named. Its command line is a user of the tool, and may use all of it.
+LAB_MAY_IMPORT: Final = (
+    "winboot.powershell",
+    "winboot.report.events",
+    "winboot.config.compat",
+    "winboot.base.errors",
+)
+LAB_COMMANDS: Final = "winboot_lab.cli"
 
 
 def circles(graph: grimp.ImportGraph) -> list[list[str]]:
@@ -60,3 +72,56 @@ def test_a_circle_is_found_wherever_it_begins():
 
     graph.remove_import(importer="d", imported="a")
     assert sorted(circles(graph)) == [["b", "c"], ["d", "e"]]
+
+
+def within(module: str, packages: tuple[str, ...]) -> bool:
+    """Whether a module is one of these, or below one."""
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def holes(graph: grimp.ImportGraph) -> list[tuple[str, str]]:
+    """Imports through the wall between tool and lab, in either direction: importer and imported."""
+    imports = [
+        (one, other)
+        for one in sorted(graph.modules)
+        for other in graph.find_modules_directly_imported_by(one)
+    ]
+    tool, lab = ("winboot",), ("winboot_lab",)
+    return [
+        (one, other)
+        for one, other in imports
+        if (within(one, tool) and within(other, lab))
+        or (
+            within(one, lab)
+            and not within(one, (LAB_COMMANDS,))
+            and within(other, tool)
+            and not within(other, LAB_MAY_IMPORT)
+        )
+    ]
+
+
+def test_the_lab_imports_what_is_allowed_of_the_tool_and_the_tool_nothing_of_the_lab():
+    graph = grimp.build_graph("winboot", "winboot_lab", cache_dir=None)
+
+    assert holes(graph) == []
+    assert [one for one in (*LAB_MAY_IMPORT, LAB_COMMANDS) if one not in graph.modules] == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "hole"),
+    [
+        ("winboot_lab.mirror", "winboot.base.retry", True),
+        ("winboot_lab.mirror", "winboot.a_package_that_comes_later", True),
+        ("winboot_lab.mirror", "winboot", True),
+        ("winboot_lab.engine.run", "winboot.report.events_of_others", True),
+        ("winboot.cli.lab", "winboot_lab.cli", True),
+        ("winboot_lab.cli.demo", "winboot.operations.join", False),
+        ("winboot_lab.programs.kubelet", "winboot.config.compat.flags", False),
+        ("winboot_lab.mirror", "winboot_lab.up", False),
+    ],
+)
+def test_a_hole_in_the_wall_is_found(one: str, other: str, hole: bool):
+    graph = grimp.ImportGraph()
+    graph.add_import(importer=one, imported=other)
+
+    assert holes(graph) == ([(one, other)] if hole else [])

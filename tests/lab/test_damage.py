@@ -14,8 +14,6 @@ from tests.lab.site import Controller, Site, differences, only, problems
 from tests.lab.state import changes, state
 from tests.lab.whats import ANY, all_whats, pattern_of
 
-PATTERNS = all_whats()
-
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda one: one.name)
 def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes) -> None:
@@ -49,7 +47,7 @@ def test_what_is_not_winboots_is_told_and_left_alone(
 
     told = {d.what for step in only(plan).steps for d in step.differences if d.policy}
     assert _unmatched(told, notice.whats)[1] == []
-    assert [what for what in told if pattern_of(what, PATTERNS) is None] == []
+    assert [what for what in told if pattern_of(what, all_whats()) is None] == []
     if notice.joined:
         assert (plan.exit_code, differences(plan)) == (0, {})
         assert site.join().changed == 0
@@ -65,9 +63,9 @@ def test_whatever_a_look_can_say_is_in_the_tables(
     """
     in_tables = {_pattern(what.replace(ANY, "any")) for line in (*DAMAGES, *NOTICES) for what in line.whats}
 
-    missing = sorted(what.text for what in PATTERNS if what.text not in in_tables)
+    missing = sorted(what.text for what in all_whats() if what.text not in in_tables)
 
-    record_property("damage", f"{len(in_tables)} of {len(PATTERNS)}")
+    record_property("damage", f"{len(in_tables)} of {len(all_whats())}")
     assert missing == []
 
 
@@ -79,11 +77,11 @@ def test_the_plan_of_a_bare_machine_has_nothing_that_no_damage_shows(scene: str,
     found = [d.what for step in only(plan).steps for d in step.differences]
 
     assert found
-    assert [what for what in found if pattern_of(what, PATTERNS) is None] == []
+    assert [what for what in found if pattern_of(what, all_whats()) is None] == []
 
 
 def _pattern(what: str) -> str:
-    found = pattern_of(what, PATTERNS)
+    found = pattern_of(what, all_whats())
     assert found is not None, what
     return found.text
 

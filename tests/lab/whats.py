@@ -23,7 +23,7 @@ from winboot.script.rendering import templates_root
 
 ANY: Final = "\N{BULLET}"
 _EMITTERS: Final = {"new-difference", "compare-wanted"}
-_PYTHON: Final = ("admission.py", "cluster/labels.py")
+_PYTHON: Final = ("node/admission.py", "remote/cluster/labels.py")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,7 +45,8 @@ def pattern_of(what: str, patterns: Sequence[What]) -> What | None:
     return max(fitting, key=lambda one: len(one.text.replace(ANY, "")), default=None)
 
 
-def all_whats() -> list[What]:
+@functools.cache
+def all_whats() -> tuple[What, ...]:
     """From the library, the steps and the controller, each pattern once."""
     found: dict[str, What] = {}
     for one in [*_scripts(), *_controller()]:
@@ -53,7 +54,7 @@ def all_whats() -> list[What]:
         # Emitted in two places, once as somebody else's: what counts is that it can be ours to mend.
         if before is None or (before.policy and not one.policy):
             found[one.text] = one
-    return sorted(found.values())
+    return tuple(sorted(found.values()))
 
 
 def _scripts() -> Iterator[What]:
