@@ -30,7 +30,6 @@ lint: $(STAMP) ## ruff, mypy --strict, import-linter
 golden: $(STAMP) ## renew what is made from the code: golden scripts, schemas and the generated pages
 	$(BIN)/python -m winboot.config.schema
 	$(BIN)/python -m winboot.script.steps > docs/.steps.md && mv docs/.steps.md docs/steps.md
-	$(BIN)/python -m winboot.script.steps readme
 	$(BIN)/python -m winboot.script.problems > docs/.problems.md && mv docs/.problems.md docs/problems.md
 	WINBOOT_GOLDEN=write $(BIN)/python -m pytest tests/golden
 

@@ -95,7 +95,7 @@ def help_text() -> str:
         (
             "Usage: winboot [OPTIONS] COMMAND [ARGS]...",
             "",
-            "Turn Windows Server machines into Ready Kubernetes nodes, from here, over WinRM.",
+            "Turn Windows Server machines into Ready Kubernetes nodes, and say first what would change.",
             "`plan` shows what would change and changes nothing; `join` again repairs, or",
             "does nothing.",
             "",

@@ -19,34 +19,31 @@ What winboot does to a node, in order. Written from `winboot/script/steps` by
 """
 
 
-def steps_page() -> str:
-    """The whole page as Markdown."""
-    return _HEAD + "".join(f"{_row(step)}\n" for step in STEPS)
+_SEEN: Final = """
+## What has been seen to work, and where
 
+"lab" means: the step's script was executed by the lab's engine against the lab's model of that Windows build, and every
+answer of that engine is held against recordings of the real PowerShell. It does **not** mean that a real Windows machine
+has run it. "seen on Windows" means that it has.
 
+"""
 # Where the lab has run a step's script; "seen on Windows" takes its place when a real machine has.
 SEEN: Final = "lab"
 RELEASES: Final = ("2019", "2022", "2025")
-TABLE_BEGINS: Final = (
-    "<!-- support table: written by `python -m winboot.script.steps readme`, checked by a test -->\n"
-)
-TABLE_ENDS: Final = "<!-- end of support table -->"
 
 
-def support_table() -> str:
-    """The README's table: every step of the node on every Windows build, and where it has been seen to work."""
+def steps_page() -> str:
+    """The whole page as Markdown."""
+    return _HEAD + "".join(f"{_row(step)}\n" for step in STEPS) + _SEEN + _support_table()
+
+
+def _support_table() -> str:
+    """Every step of the node on every Windows build, and where it has been seen to work."""
     heads = "".join(f" Windows Server {release} |" for release in RELEASES)
     lines = [f"| step |{heads}", "| --- |" + " --- |" * len(RELEASES)]
     node_side = [step for step in STEPS if step.side == "node"]
     lines += [f"| `{step.name}` |" + f" {SEEN} |" * len(RELEASES) for step in node_side]
     return "\n".join(lines) + "\n"
-
-
-def with_table(readme: str) -> str:
-    """The README with its table as it should be now."""
-    head, _, rest = readme.partition(TABLE_BEGINS)
-    _, end, tail = rest.partition(TABLE_ENDS)
-    return head + TABLE_BEGINS + support_table() + end + tail
 
 
 def _row(step: Step) -> str:
