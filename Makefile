@@ -18,8 +18,12 @@ $(STAMP): requirements.lock pyproject.toml lab/pyproject.toml
 demo: $(STAMP) ## lab up, three nodes joined over WinRM, second run without a change, report written
 	$(BIN)/winboot lab demo --report demo-report
 
-test: $(STAMP) ## the test suite, on all processors; the tests of a file stay together
+test: $(STAMP) ## the test suite, on all processors; CHANGED=1: the tests of what differs from main (CHANGED=REF: from there)
+ifdef CHANGED
+	$(BIN)/python -m tests.changed $(CHANGED)
+else
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+endif
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
