@@ -133,6 +133,16 @@ def _arguments(choices: Choices) -> list[dict[str, Any]]:
     return [one["Value"] for one in _conf("azure", choices)["plugins"][0]["AdditionalArgs"]]
 
 
+def test_only_with_the_container_networking_service_azure_runs_in_its_swift_mode() -> None:
+    """Without it pods get no NAT to the fabric's DNS (getNATInfo of azure-container-networking, network_windows.go)."""
+    modes = {
+        ipam: _conf("azure", replace(CHOICES, ipam=ipam))["plugins"][0].get("executionMode")
+        for ipam in ("", "azure-vnet-ipam", "azure-cns")
+    }
+
+    assert modes == {"": None, "azure-vnet-ipam": None, "azure-cns": "v4swift"}
+
+
 def test_azures_pods_do_not_reach_the_hosts_service() -> None:
     """Its two ports are closed to pods and all else passes, as AgentBaker's azurecnifunc.ps1 has it."""
     rules = [one for one in _arguments(CHOICES) if one["Type"] == "ACL"]

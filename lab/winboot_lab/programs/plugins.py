@@ -325,7 +325,7 @@ class Azure(Plugin):
             "IPAddress": str(address.ip),
             "PrefixLength": address.network.prefixlen,
             "DNSServerList": ",".join((conf.get("dns") or {}).get("Nameservers") or []),
-            "Policies": policies,
+            "Policies": [*policies, *self._nat(run, conf, address)],
             "Namespace": {"ID": run.env["CNI_NETNS"]},
         }
         hcn.call(run.machine, "POST", "/endpoints/", request)
@@ -333,6 +333,18 @@ class Azure(Plugin):
             "cniVersion": "0.3.0",
             "ips": [{"version": "4", "address": str(address), "gateway": lease["ips"][0]["gateway"]}],
         }
+
+    def _nat(self, run: Run, conf: Mapping[str, Any], address: Interface) -> list[dict[str, Any]]:
+        """What pods need to reach the fabric's DNS and the metadata service: getNATInfo of azure-container-networking
+        (cni/network/network_windows.go) and AddNATPolicyV2 (network/policy/policy_windows.go). Windows before 1903 has no
+        such NAT. The lab has no network container: its primary address is the fourth of the net."""
+        if conf.get("executionMode") != "v4swift" or run.machine.build < 18362:
+            return []
+        container = str(address.network[4])
+        return [
+            {"Type": "OutBoundNAT", "Settings": {"VirtualIP": container, "Destinations": ["168.63.129.16"]}},
+            {"Type": "OutBoundNAT", "Settings": {"Destinations": ["169.254.169.254"]}},
+        ]
 
     def _lease(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
         """From an IPAM plug-in, or from the container networking service of the node."""

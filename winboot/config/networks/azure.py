@@ -24,6 +24,10 @@ from winboot.config.networks.policies import CAPABILITIES
 # The DNS of each virtual network, and the host's service for its machines.
 FABRIC = "168.63.129.16"
 IPAMS = ("azure-vnet-ipam", "azure-cns")
+# With azure-cns only this mode gives pods the NAT to the fabric's DNS, from the primary address of their network container,
+# and to the metadata service: getNATInfo of azure-container-networking, cni/network/network_windows.go. Its own generator
+# writes it (SWIFTGenerator, the Windows one), and so does AKS (AgentBaker, AzureCNI.Expect.Swift.conflist).
+SWIFT = {"executionMode": "v4swift"}
 # The whole virtual network, as with Azure's own service.
 _EXCEPTIONS: tuple[Destination, ...] = ("pods", "nodes", "services")
 
@@ -66,6 +70,7 @@ def _conf(choices: Choices, mode: str) -> Mapping[str, Data]:
         "type": "azure-vnet",
         "mode": mode,
         "bridge": "azure0",
+        **(SWIFT if choices.ipam == "azure-cns" else {}),
         "capabilities": CAPABILITIES,
         "ipam": {"type": choices.ipam or IPAMS[0]},
         "dns": {
