@@ -189,6 +189,29 @@ BAD = [
 ]
 
 
+@pytest.mark.parametrize("key", ["node_ip", "address"])
+def test_a_machine_of_azure_cni_is_in_the_network_that_its_pods_are_in(key: str, tmp_path: Path) -> None:
+    """That of services is never the machines'."""
+
+    def errors(services: str) -> list[str]:
+        return _errors(
+            tmp_path,
+            f"""groups:
+  p:
+    profile: profile.yaml
+    os: "2022"
+    network: {{cni: azure, mode: bridge}}
+    artifacts: {{azure_cni: "1.6.18"}}
+    cluster: {{pod_cidr: 10.0.0.0/16, service_cidr: {services}, dns_service_ips: null}}
+    connection: {CONNECTION}
+    hosts: {{win-1: {{{key}: 10.0.1.11}}}}
+""",
+        )
+
+    assert errors("172.16.0.0/16") == []
+    assert "10.0.1.11 is an address of cluster.service_cidr" in "\n".join(errors("10.0.0.0/15"))
+
+
 @pytest.mark.parametrize(("host", "says"), BAD, ids=[row[0][:60] for row in BAD])
 def test_a_bad_machine_is_refused(host: str, says: str, tmp_path: Path) -> None:
     """Names, addresses, connections, and what a profile cannot be on that Windows."""

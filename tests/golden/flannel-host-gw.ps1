@@ -1145,6 +1145,109 @@ function Get-ServicingState {
     $signs -join ', '
 }
 
+# ---- network.ps1
+
+function Read-DnsServer {
+    # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress
+    # mixes the two. Nothing where there are none.
+    param([string]$Guid)
+    foreach ($stack in @('Tcpip', 'Tcpip6')) {
+        $servers = "$(Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" -Name 'NameServer')"
+        $servers.Split([char[]]@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
+    }
+}
+
+function Test-PodPrefix {
+    # Whether a prefix lies in networks that are the pods' alone.
+    param([string]$Prefix)
+    $base, $length = $Prefix.Split('/')
+    foreach ($cidr in $script:Node.pod_cidrs) {
+        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
+    }
+    $false
+}
+
+function Test-HostEndpoint {
+    # Whether an interface is the host's endpoint in a pod network, which is HNS's: it has an address of the pods', or, where pods take
+    # addresses of the nodes' network, the name that such endpoints have (<network>_ep in flannel, SDN's scripts and here).
+    param([string]$Name, [object[]]$Addresses)
+    if ($Name -like 'vEthernet (*_ep)*') { return $true }
+    @($Addresses | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }).Count -gt 0
+}
+
+function Get-OwnInterface {
+    # The interfaces that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the
+    # host's endpoint in the pod network. Nothing while there is none.
+    foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
+        $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        if ($adapter.Count -eq 0) { continue }
+        $own = @(Read-InterfaceAddress -Index $interface.InterfaceIndex)
+        if (Test-HostEndpoint -Name $adapter[0].Name -Addresses $own) { continue }
+        [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
+    }
+}
+
+function Read-KeptRoute {
+    # The routes of one interface that somebody set, each as a table. Nothing where there is none.
+    param([int]$Index)
+    # A persistent copy of another would outlive who set it.
+    $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
+    $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
+    $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
+    $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
+    foreach ($route in $routes) {
+        $prefix = $route.DestinationPrefix
+        if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
+        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix -Prefix $prefix)) { continue }
+        # What came with a lease comes back with it.
+        if ($route.Protocol.ToString() -eq 'Dhcp') { continue }
+        @{
+            prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
+            persistent = $persistent -contains "$prefix $($route.NextHop)"
+        }
+    }
+}
+
+function Read-InterfaceIdentity {
+    # Which interface it is, and the addresses, DNS servers and routes that somebody set on it.
+    param([object]$Own)
+    $guid = [string]$Own.adapter.InterfaceGuid
+    $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
+    @{
+        guid = $guid
+        name = [string]$Own.adapter.Name
+        mac = [string]$Own.adapter.MacAddress
+        dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
+        settled = @($Own.addresses | Where-Object { Test-UsableAddress -Address $_ }).Count -gt 0
+        addresses = @($manual | ForEach-Object {
+                @{
+                    ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
+                    settled = $_.AddressState.ToString() -eq 'Preferred'
+                }
+            })
+        dns = @(Read-DnsServer -Guid $guid)
+        routes = @(Read-KeptRoute -Index $Own.adapter.ifIndex)
+    }
+}
+
+function Read-InterfaceSnapshot {
+    # One interface as a table, for JSON.
+    param([object]$Own)
+    $adapter = $Own.adapter
+    $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
+    $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
+    $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    $identity = Read-InterfaceIdentity -Own $Own
+    $identity.metric = [int]$Own.interface.InterfaceMetric
+    $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
+    $identity.mtu = [int]$Own.interface.NlMtu
+    $identity.suffix = "$(Get-DnsClient @at -ErrorAction SilentlyContinue | ForEach-Object { $_.ConnectionSpecificSuffix })"
+    $identity.category = "$($category | Select-Object -First 1)"
+    $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
+    $identity.ipv6 = $bound.Count -gt 0
+    $identity
+}
+
 # ---- service.ps1
 
 function Read-Service {
@@ -1711,103 +1814,6 @@ function Test-FolderOpen {
     if ($Above) { return $null -ne (Get-StrangeReplacer -Path $Path) }
     if ($Private) { return $null -ne (Get-Stranger -Path $Path) -or $null -ne (Get-StrangeOwner -Path $Path) }
     $null -ne (Get-StrangeWriter -Path $Path)
-}
-
-# ---- network.ps1
-
-function Read-DnsServer {
-    # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress
-    # mixes the two. Nothing where there are none.
-    param([string]$Guid)
-    foreach ($stack in @('Tcpip', 'Tcpip6')) {
-        $servers = "$(Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" -Name 'NameServer')"
-        $servers.Split([char[]]@(',', ' '), [StringSplitOptions]::RemoveEmptyEntries)
-    }
-}
-
-function Test-PodPrefix {
-    # Whether a prefix lies in the pods' networks.
-    param([string]$Prefix)
-    $base, $length = $Prefix.Split('/')
-    foreach ($cidr in $script:Node.pod_cidrs) {
-        if ([int]$length -ge [int]$cidr.Split('/')[1] -and (Test-CidrMember -Cidr $cidr -Address $base)) { return $true }
-    }
-    $false
-}
-
-function Get-OwnInterface {
-    # The interfaces that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the
-    # host's endpoint in the pod network. Nothing while there is none.
-    foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
-        $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
-        if ($adapter.Count -eq 0) { continue }
-        $own = @(Read-InterfaceAddress -Index $interface.InterfaceIndex)
-        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) {
-            continue
-        }
-        [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
-    }
-}
-
-function Read-KeptRoute {
-    # The routes of one interface that somebody set, each as a table. Nothing where there is none.
-    param([int]$Index)
-    # A persistent copy of another would outlive who set it.
-    $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
-    $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
-    $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
-    $routes += @(Get-NetRoute -InterfaceIndex $Index -AddressFamily IPv4 -ErrorAction SilentlyContinue)
-    foreach ($route in $routes) {
-        $prefix = $route.DestinationPrefix
-        if ($route.NextHop -eq '0.0.0.0' -and $route.Protocol.ToString() -ne 'NetMgmt') { continue }
-        if ($prefix -eq '255.255.255.255/32' -or $prefix -like '224.*' -or (Test-PodPrefix -Prefix $prefix)) { continue }
-        # What came with a lease comes back with it.
-        if ($route.Protocol.ToString() -eq 'Dhcp') { continue }
-        @{
-            prefix = $prefix; next_hop = $route.NextHop; metric = [int]$route.RouteMetric
-            persistent = $persistent -contains "$prefix $($route.NextHop)"
-        }
-    }
-}
-
-function Read-InterfaceIdentity {
-    # Which interface it is, and the addresses, DNS servers and routes that somebody set on it.
-    param([object]$Own)
-    $guid = [string]$Own.adapter.InterfaceGuid
-    $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
-    @{
-        guid = $guid
-        name = [string]$Own.adapter.Name
-        mac = [string]$Own.adapter.MacAddress
-        dhcp = $Own.interface.Dhcp.ToString() -eq 'Enabled'
-        settled = @($Own.addresses | Where-Object { Test-UsableAddress -Address $_ }).Count -gt 0
-        addresses = @($manual | ForEach-Object {
-                @{
-                    ip = $_.IPAddress; prefix_length = [int]$_.PrefixLength; skip_as_source = [bool]$_.SkipAsSource
-                    settled = $_.AddressState.ToString() -eq 'Preferred'
-                }
-            })
-        dns = @(Read-DnsServer -Guid $guid)
-        routes = @(Read-KeptRoute -Index $Own.adapter.ifIndex)
-    }
-}
-
-function Read-InterfaceSnapshot {
-    # One interface as a table, for JSON.
-    param([object]$Own)
-    $adapter = $Own.adapter
-    $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
-    $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
-    $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
-    $identity = Read-InterfaceIdentity -Own $Own
-    $identity.metric = [int]$Own.interface.InterfaceMetric
-    $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
-    $identity.mtu = [int]$Own.interface.NlMtu
-    $identity.suffix = "$(Get-DnsClient @at -ErrorAction SilentlyContinue | ForEach-Object { $_.ConnectionSpecificSuffix })"
-    $identity.category = "$($category | Select-Object -First 1)"
-    $identity.vlan = "$(Read-Vlan -Names (Find-PhysicalAdapter -Mac $adapter.MacAddress))"
-    $identity.ipv6 = $bound.Count -gt 0
-    $identity
 }
 
 # ---- pod_network.ps1

@@ -57,7 +57,8 @@ class Scene:
             backend |= {"VNI": 4096, "Port": 4789}
         return ClusterPlan(
             version=str(profile["kubernetes"]["version"]),
-            pod_cidrs=_several(cluster["pod_cidr"]),
+            # Azure's pods have addresses of the network that the machines are in.
+            pod_cidrs=("10.0.0.0/16",) if network["cni"] == "azure" else _several(cluster["pod_cidr"]),
             service_cidrs=_several(cluster["service_cidr"]),
             # Azure's virtual network and Calico's pools hand out addresses themselves.
             allocates=network["cni"] not in ("azure", "calico"),

@@ -66,6 +66,12 @@ def _dual() -> ClusterPlan:
     )
 
 
+def _vnet() -> ClusterPlan:
+    """Azure CNI: pods have addresses of the virtual network, in which the machines and the API server are, too; no
+    Node gets a part of it."""
+    return ClusterPlan(flannel=None, pod_cidrs=("10.0.0.0/16",), allocates=False)
+
+
 # What Calico takes for the node 10.0.1.11 in the lab (winboot_lab.programs.calico.block_of).
 BLOCK: Final = "10.244.66.192/26"
 
@@ -157,12 +163,14 @@ SOLUTIONS: Final = (
     Solution(
         "azure",
         {"cni": "azure", "mode": "bridge"},
+        _vnet,
         wishes={"artifacts": {"azure_cni": "1.6.18"}},
         pods="10.0.0.0/16",
     ),
     Solution(
         "azure-cns",
         {"cni": "azure", "mode": "bridge", "ipam": "azure-cns"},
+        _vnet,
         wishes={"artifacts": {"azure_cni": "1.6.18"}},
         pods="10.0.0.0/16",
         releases=("2022",),
@@ -171,6 +179,7 @@ SOLUTIONS: Final = (
     Solution(
         "azure-tunnel",
         {"cni": "azure", "mode": "tunnel"},
+        _vnet,
         wishes={"artifacts": {"azure_cni": "1.6.18"}},
         pods="10.0.0.0/16",
     ),
@@ -767,6 +776,26 @@ def test_two_kinds_of_network_on_one_adapter_are_refused_before_the_adapter_is_t
     )
     assert [a.ip for adapter in machine.network.adapters for a in adapter.ipv4] == addresses
     assert only(report).detached == 0
+
+
+def test_pods_of_azures_container_networking_service_reach_the_fabrics_dns(tmp_path: Path) -> None:
+    """The NAT for it comes only in the mode v4swift; the pods' network is the virtual one, and the address is leased."""
+    site = a_site(tmp_path, BY_NAME["azure-cns"])
+    network, uplink = site.machine.network, _uplink(site)
+    uplink.served = True
+    network.set_dhcp(uplink, True)
+    site.settle(30)
+
+    report = site.join()
+    pod = run_pod(site, "web")
+    again = site.join()
+
+    (endpoint,) = (one for one in site.machine.hns.endpoints.values() if one["IPAddress"] == pod["podIP"])
+    settings = [one.get("Settings", {}) for one in endpoint["Policies"] if one["Type"] == "OutBoundNAT"]
+    reached = [name for one in settings for name in one.get("Destinations", [])]
+    assert (problems(report), only(report).ready, differences(again)) == ([], True, {})
+    assert reached == ["168.63.129.16", "169.254.169.254"]
+    assert network.holder("10.0.1.11") is not None
 
 
 # ---- what the machine had before -----------------------------------------------------------------------

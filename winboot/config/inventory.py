@@ -541,7 +541,9 @@ class _Reader:
 
     def _check_addresses(self, machine: Machine, merged: Table) -> None:
         cluster = machine.profile.cluster
-        ranges = {"cluster.pod_cidr": cluster.pod_cidr, "cluster.service_cidr": cluster.service_cidr}
+        ranges = {"cluster.service_cidr": cluster.service_cidr}
+        if not _shares_its_network(machine.profile):
+            ranges["cluster.pod_cidr"] = cluster.pod_cidr
         for key, text in (("node_ip", machine.node_ip), ("address", machine.address)):
             address = _address(text)
             if address is None:
@@ -756,6 +758,14 @@ def _address(text: str | None) -> IpAddress | None:
         return ipaddress.ip_address(text or "")
     except ValueError:
         return None
+
+
+def _shares_its_network(profile: Profile) -> bool:
+    """Whether pods have addresses of the network that the nodes are in."""
+    try:
+        return profile.solution.pods_in_node_network
+    except ValueError:
+        return False  # there is no such network, which the profile's own check has said
 
 
 def _is_loopback(host: str) -> bool:

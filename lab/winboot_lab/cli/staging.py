@@ -51,8 +51,8 @@ def lab_profile(lab: Lab) -> dict[str, Any]:
 def fitting_cluster(profile: Path | None) -> ClusterPlan:
     """A cluster for a rehearsal of this profile: version, networks and CNI are as it says.
 
-    Networks in which the lab's machines and its API server have their own addresses are the lab's. Raises
-    InvalidInput with every complaint about the profile.
+    Networks in which the lab's machines and its API server have their own addresses are the lab's, where pods do not
+    share them. Raises InvalidInput with every complaint about the profile.
     """
     from winboot.config.profile import load_profile
     from winboot.config.profile.sections import Vxlan
@@ -64,12 +64,14 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
     network, own = wanted.network, ClusterPlan()
     vxlan = network.vxlan or Vxlan()
     needs = {need.check for need in wanted.solution.needs}
+    # Azure's pods have addresses of the network that the machines are in: here, the lab's.
+    pods = (str(MACHINES),) if wanted.solution.pods_in_node_network else _free(wanted.cluster.pod_cidr)
     backend: dict[str, Any] = {"Type": network.mode or "host-gw"}
     if network.mode == "vxlan":
         backend |= {"VNI": vxlan.vni, "Port": vxlan.port}
     return ClusterPlan(
         version=str(wanted.kubernetes.version),
-        pod_cidrs=_free(wanted.cluster.pod_cidr) or own.pod_cidrs,
+        pod_cidrs=pods or own.pod_cidrs,
         service_cidrs=_free(wanted.cluster.service_cidr) or own.service_cidrs,
         allocates=wanted.solution.pod_cidr,
         flannel=backend if "flannel-config" in needs else None,

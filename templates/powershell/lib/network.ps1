@@ -72,11 +72,17 @@ function Get-OwnInterface {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
         $own = @(Read-InterfaceAddress -Index $interface.InterfaceIndex)
-        if ($own | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }) {
-            continue
-        }
+        if (Test-HostEndpoint -Name $adapter[0].Name -Addresses $own) { continue }
         [pscustomobject]@{ adapter = $adapter[0]; interface = $interface; addresses = $own }
     }
+}
+
+function Test-HostEndpoint {
+    # Whether an interface is the host's endpoint in a pod network, which is HNS's: it has an address of the pods', or, where pods take
+    # addresses of the nodes' network, the name that such endpoints have (<network>_ep in flannel, SDN's scripts and here).
+    param([string]$Name, [object[]]$Addresses)
+    if ($Name -like 'vEthernet (*_ep)*') { return $true }
+    @($Addresses | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }).Count -gt 0
 }
 
 function Read-InterfaceAddress {
@@ -189,7 +195,7 @@ function Read-KeptRoute {
 }
 
 function Test-PodPrefix {
-    # Whether a prefix lies in the pods' networks.
+    # Whether a prefix lies in networks that are the pods' alone.
     param([string]$Prefix)
     $base, $length = $Prefix.Split('/')
     foreach ($cidr in $script:Node.pod_cidrs) {

@@ -57,19 +57,20 @@ def _plain(data: Data) -> object:
 
 def source(spec: NodeSpec) -> dict[str, object]:
     """What the library needs to find out addresses, ask for the Node and ask containerd."""
+    solution = spec.network.solution
     found: dict[str, object] = {
         "node": spec.node.name,
         "node_ip": spec.machine.node_ip or "",
         "server_host": spec.cluster.server_host,
         "server_port": spec.cluster.server_port,
-        # Routes inside these networks are the cluster's affair.
-        "pod_cidrs": list(spec.cluster.pod_cidrs),
+        # Routes inside these networks are the cluster's affair. Where pods take addresses of the nodes' network, none is:
+        # the machine's own address and routes are in it.
+        "pod_cidrs": [] if solution.pods_in_node_network else list(spec.cluster.pod_cidrs),
         "kubectl": spec.paths.kubectl,
         "kubeconfig": spec.paths.kubeconfig,
         "crictl": spec.paths.crictl,
         "crictl_config": spec.paths.crictl_config,
     }
-    solution = spec.network.solution
     if solution.source_vip_endpoint is not None:
         found.update(vip_by="Get-EndpointVip", vip_place=solution.source_vip_endpoint)
     elif solution.source_vip:
