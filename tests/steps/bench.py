@@ -10,8 +10,10 @@ from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import SecureString
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
-from winboot_lab.windows.accounts import Token
+from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM, Token
+from winboot_lab.windows.acl import FULL, Rule
 from winboot_lab.windows.clock import LabTime
+from winboot_lab.windows.files import Files
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.programs_api import Programs
 from winboot_lab.windows.sockets import World
@@ -60,6 +62,14 @@ class Told:
     def ended(self) -> str:
         """Why the run ended."""
         return self.events[-1]["reason"]
+
+
+def close_folder(files: Files, path: str) -> None:
+    """Make a folder, and leave it to SYSTEM and Administrators, as the step `directories` does."""
+    files.make_directory(path)
+    acl = files.need(path)[1].acl
+    acl.protect(preserve=False)
+    acl.explicit = [Rule(sid, FULL, inheritance=3) for sid in (SYSTEM, ADMINISTRATORS)]
 
 
 def part_of(spec: NodeSpec, names: tuple[str, ...]) -> Plan:

@@ -97,7 +97,7 @@ def test_a_note_of_another_shape_is_none_of_ours(session):
     session.machine.files.make_directory("C:\\ProgramData\\winboot\\former")
     session.machine.files.write("C:\\ProgramData\\winboot\\former\\x.jsonl", notes.encode())
 
-    run = "$script:Run = @{ Step = 'x' }"
+    run = "$script:Run = @{ Step = 'x'; Cache = @{} }"
     assert answer(session, f"{run}\nGet-FormerLine | ForEach-Object {{ $_.kind }}") == ["A"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from winboot_lab.engine.run import run_script
 from winboot_lab.windows.machine import Machine
 
-from tests.steps.bench import Bench
+from tests.steps.bench import Bench, close_folder
 from tests.steps.builders import a_spec
 from winboot.script import rendering as script
 from winboot.script.steps.log_rotation import LOG_ROTATION
@@ -18,7 +18,7 @@ CALL = rf"Invoke-LogRotation -Logs @('{LOG}') -Endless @('{LOG}') -MaxBytes 10 -
 @pytest.fixture
 def machine() -> Machine:
     machine = Machine()
-    machine.files.make_directory(r"C:\var\log\containerd")
+    close_folder(machine.files, r"C:\var\log\containerd")
     return machine
 
 
@@ -104,7 +104,7 @@ def test_a_log_that_is_held_waits_for_the_next_hour_and_the_others_do_not(machin
 
 def test_a_path_with_an_apostrophe_is_a_path(machine):
     folder = r"C:\var\log\it's"
-    machine.files.make_directory(folder)
+    close_folder(machine.files, folder)
     machine.files.write(rf"{folder}\a.log", b"0123456789ab")
     log = rf"@('{folder}\a.log')".replace("it's", "it''s")
     (text,) = run(machine, f"Get-LogScript -Logs {log} -Endless {log} -MaxBytes 10 -MaxFiles 2")
@@ -142,6 +142,7 @@ def test_the_task_is_made_once_and_taken_away_again(bench: Bench):
 def test_the_task_runs_every_hour_and_cuts_off_what_grew(bench: Bench):
     bench.run(STEP)
     size = LOG_ROTATION.inputs(bench.spec)["max_bytes"] + 1
+    close_folder(bench.machine.files, LOG.rpartition("\\")[0])
     bench.write(LOG, b"x" * size)
     bench.machine.settle(3700)
     bench.machine.tasks.wait_idle()

@@ -107,6 +107,10 @@ HINTS: Final[Mapping[str, str]] = {
     "Not64Bit": "Use the 64-bit endpoint Microsoft.PowerShell.",
     "StoreFull": "Remove pods of this node, or give it a larger pod network, then run the same command again.",
     "NoBootId": "Repair WMI (`winmgmt /verifyrepository`), then run the same command again.",
+    "NotOurs": (
+        "See who owns it (Get-Acl). The step `directories` takes its folder from whoever else may write there: run the same "
+        "command again without --skip."
+    ),
     "NotAdministrator": (
         "Use a domain account or the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1."
     ),

@@ -102,7 +102,7 @@ function Start-FallenService {
     try {
         foreach ($name in $awaited) {
             # What it depends on comes first.
-            if (-not (Test-ServiceFallen -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) {
+            if (-not (Test-ServiceFallen -Name $name) -or (Get-ServiceDoubt -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) {
                 continue
             }
             if (-not $script:Run.ContainsKey("Fallen $name")) {
@@ -132,10 +132,7 @@ function Save-LateStart {
 function Start-Unawaited {
     # Starts a program and does not wait: sc.exe may take 30 seconds, and the guard of the address must not.
     param([string]$Path, [string[]]$Arguments)
-    $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); UseShellExecute = $false; CreateNoWindow = $true
-    }
-    [Diagnostics.Process]::Start($start).Dispose()
+    (Start-Program -Path $Path -Arguments $Arguments).Dispose()
 }
 
 function Get-AwaitedService {

@@ -1,10 +1,17 @@
 function Invoke-Crictl {
     # What crictl prints; nothing where it or containerd is not there yet, or where it ends with an error.
     param([string[]]$Arguments, [int]$Seconds = 30)
-    if (-not [IO.File]::Exists($script:Node.crictl) -or -not [IO.File]::Exists($script:Node.crictl_config)) { return }
     if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
-    $ended = Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $script:Node.crictl_config) + $Arguments) -Seconds $Seconds
+    if (-not (Test-OwnPath -Path $script:Node.crictl_config) -or -not (Test-OwnPath -Path $script:Node.crictl -Program)) { return }
+    $ended = Start-Crictl -Arguments $Arguments -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
+}
+
+function Start-Crictl {
+    # Runs crictl with our settings, and returns how it ended.
+    param([string[]]$Arguments, [int]$Seconds)
+    $config = $script:Node.crictl_config
+    Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $config) + $Arguments) -Reads $config -Seconds $Seconds
 }
 
 function Get-ImageDifference {
@@ -20,8 +27,7 @@ function Install-Image {
     # Pulls an image, or stops the step with what crictl said. Returns nothing. crictl's own limit is 600 seconds: it
     # ends before Invoke-Program would end it, and says why.
     param([string]$Image)
-    $arguments = @('--config', $script:Node.crictl_config, '--timeout', '600s', 'pull', $Image)
-    $ended = Invoke-Program -Path $script:Node.crictl -Arguments $arguments -Seconds 620
+    $ended = Start-Crictl -Arguments @('--timeout', '600s', 'pull', $Image) -Seconds 620
     if ($ended.ExitCode -ne 0) { Stop-Step -Id 'ImagePull' -Message "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
 }
 

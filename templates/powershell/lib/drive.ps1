@@ -150,7 +150,7 @@ function Get-LookResult {
     $result = New-Result
     try {
         Assert-Dependency -Step $Step
-        $result.Differences = @(Read-Difference -Step $Step)
+        $result.Differences = @(Read-Difference -Step $Step) + @(Get-DoubtNotice)
         # What a Group Policy sets is reported; it is not ours to change.
         if (@($result.Differences | Where-Object { -not $_.policy }).Count -gt 0) { $result.State = 'would-change' }
     }

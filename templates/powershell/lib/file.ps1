@@ -6,9 +6,9 @@ function Get-TextHash {
 }
 
 function Get-PathHash {
-    # SHA-256 of a file; nothing when it is absent.
+    # SHA-256 of a file; nothing when it is absent or not believed (see Get-PathDoubt).
     param([string]$Path)
-    if (-not [IO.File]::Exists($Path)) { return }
+    if (-not (Test-OwnPath -Path $Path)) { return }
     $found = @{ Hash = $null }
     Invoke-Patient -File $Path -Work {
         $stream = Open-SharedFile -Path $Path
@@ -50,7 +50,14 @@ function Open-SharedFile {
 }
 
 function Read-FileByte {
-    # The content of a file as one byte[]; nothing when it is absent.
+    # The content of a file as one byte[]; nothing when it is absent or not believed (see Get-PathDoubt).
+    param([string]$Path)
+    if ([IO.File]::Exists($Path) -and -not (Test-OwnPath -Path $Path)) { return }
+    Read-AnyFileByte -Path $Path
+}
+
+function Read-AnyFileByte {
+    # The content of a file as one byte[], whoever wrote it: to be kept, never to be believed. Nothing when it is absent.
     param([string]$Path)
     # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
     for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
@@ -277,7 +284,7 @@ function Save-FormerFile {
     if ([IO.File]::Exists($Path)) {
         if ([IO.FileInfo]::new($Path).Length -le 64KB) {
             # Nothing when it went away a moment ago: then there was no file.
-            $content = Read-FileByte -Path $Path
+            $content = Read-AnyFileByte -Path $Path
             if ($null -ne $content) { $former.bytes = [Convert]::ToBase64String($content) }
         }
         else {

@@ -1,10 +1,10 @@
 # Hashes of programs, remembered: reading hundreds of megabytes is most of what a look costs.
 
 function Get-KnownHash {
-    # SHA-256 of a file, or nothing when it is absent. It is the remembered one while size and both times are what they were:
+    # SHA-256 of a file, or nothing when it is absent or not believed. It is the remembered one while size and both times are what they were:
     # only administrators can write there, and a program that is put in the place of another brings times of its own.
     param([string]$Path)
-    if (-not [IO.File]::Exists($Path)) { return }
+    if (-not (Test-OwnPath -Path $Path)) { return }
     $file = [IO.FileInfo]::new($Path)
     $mark = "$($file.Length) $($file.LastWriteTimeUtc.Ticks) $($file.CreationTimeUtc.Ticks)"
     $memory = Get-HashMemory

@@ -5,6 +5,9 @@ function Invoke-LogRotation {
     foreach ($path in $Logs) {
         $folder = [IO.Path]::GetDirectoryName($path)
         if (-not [IO.Directory]::Exists($folder)) { continue }
+        # SYSTEM would cut off, or delete, what a link of somebody else leads to.
+        $doubt = @(Get-FolderDoubt -Path $folder -Adding; Get-PathDoubt -Path $path) | Where-Object { $_ } | Select-Object -First 1
+        if ($doubt) { Write-Warning -Message $doubt; continue }
         $stem = [IO.Path]::GetFileNameWithoutExtension($path)
         if ($Endless -contains $path -and [IO.File]::Exists($path) -and [IO.FileInfo]::new($path).Length -gt $MaxBytes) {
             try {
@@ -37,11 +40,14 @@ function Invoke-LogRotation {
 }
 
 function Get-LogScript {
-    # The text of the script that the log task runs: the function above and one call of it.
+    # The text of the script that the log task runs: the function above, what it uses, and one call of it.
     param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    $text = (Get-Command -Name 'Invoke-LogRotation' -CommandType Function).ScriptBlock
+    $functions = foreach ($name in @('Read-Access', 'Test-Trusted', 'Test-Link', 'Test-HardLink', 'Get-StrangeWriter', 'Get-StrangeReplacer',
+            'Get-PathMemory', 'Get-FolderDoubt', 'Get-LinkDoubt', 'Read-PathDoubt', 'Get-PathDoubt', 'Invoke-LogRotation')) {
+        "function $name {`n$((Get-Command -Name $name -CommandType Function).ScriptBlock)`n}`n"
+    }
     $call = "Invoke-LogRotation -Logs $(ConvertTo-ListText -Texts $Logs) -Endless $(ConvertTo-ListText -Texts $Endless) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-    "function Invoke-LogRotation {`n$text`n}`n$call`n"
+    "$($functions -join '')$call`n"
 }
 
 function ConvertTo-ListText {

@@ -30,6 +30,10 @@ function New-PrivateMutex {
 function Get-MutexSuffix {
     # Random text from the private state folder, written once.
     $path = Get-StatePath -Name 'mutex.txt'
-    if (-not [IO.File]::Exists($path)) { Write-FileText -Path $path -Text ([Guid]::NewGuid().ToString('N')) }
-    [IO.File]::ReadAllText($path)
+    $suffix = Read-FileText -Path $path
+    if (-not $suffix) {
+        $suffix = [Guid]::NewGuid().ToString('N')
+        Write-FileText -Path $path -Text $suffix -Private
+    }
+    $suffix
 }

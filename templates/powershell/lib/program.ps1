@@ -13,16 +13,10 @@ function Join-Argument {
 function Invoke-Program {
     # Runs a program to its end: exit code, output and error output. It has Seconds, and so has what it started, while that
     # keeps its output open; then all of it is ended. Waited for in slices: a stop of this script is not heard within a
-    # call into .NET.
-    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60)
-    $start = [Diagnostics.ProcessStartInfo]@{
-        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
-        RedirectStandardInput = $true; RedirectStandardOutput = $true; RedirectStandardError = $true
-        UseShellExecute = $false; CreateNoWindow = $true
-        StandardOutputEncoding = (Get-ProgramEncoding -Path $Path); StandardErrorEncoding = (Get-ProgramEncoding -Path $Path)
-    }
+    # call into .NET. Reads: the files that it takes its settings from.
+    param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60, [string[]]$Reads = @())
     $watch = [Diagnostics.Stopwatch]::StartNew()
-    $process = [Diagnostics.Process]::Start($start)
+    $process = Start-Program -Path $Path -Arguments $Arguments -Reads $Reads -Redirected
     $over = $false
     try {
         # Both at once: a program that fills one while we read the other would hang.
@@ -50,6 +44,21 @@ function Invoke-Program {
         if (-not $over) { Stop-StartedProcess -Process $process }
         $process.Dispose()
     }
+}
+
+function Start-Program {
+    # Starts a program whose owner is known, and does not wait: the process. Redirected: what it writes is read by the caller.
+    param([string]$Path, [string[]]$Arguments = @(), [string[]]$Reads = @(), [switch]$Redirected)
+    Assert-OwnProgram -Path $Path -Reads $Reads
+    $start = [Diagnostics.ProcessStartInfo]@{
+        FileName = $Path; Arguments = (Join-Argument -Arguments $Arguments); WorkingDirectory = [Environment]::SystemDirectory
+        UseShellExecute = $false; CreateNoWindow = $true
+    }
+    if ($Redirected) {
+        $start.RedirectStandardInput = $start.RedirectStandardOutput = $start.RedirectStandardError = $true
+        $start.StandardOutputEncoding = $start.StandardErrorEncoding = Get-ProgramEncoding -Path $Path
+    }
+    [Diagnostics.Process]::Start($start)
 }
 
 function Get-ProgramEncoding {

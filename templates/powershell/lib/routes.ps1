@@ -8,8 +8,8 @@ function Read-OtherNode {
     # Its cache of API groups would stay in the user's profile.
     $cache = [IO.Path]::Combine([IO.Path]::GetTempPath(), "winboot-kubectl-$([Guid]::NewGuid().ToString('N'))")
     try {
-        $ended = Invoke-Program -Path $script:Node.kubectl -Seconds 60 -Arguments @('--kubeconfig', $script:Node.kubeconfig,
-            '--request-timeout=30s', "--cache-dir=$cache", 'get', 'nodes', "--output=jsonpath=$columns")
+        $ended = Invoke-Kubectl -Seconds 60 -Arguments @('--request-timeout=30s', "--cache-dir=$cache", 'get', 'nodes',
+            "--output=jsonpath=$columns")
     }
     finally { if ([IO.Directory]::Exists($cache)) { [IO.Directory]::Delete($cache, $true) } }
     if ($ended.ExitCode -ne 0) {

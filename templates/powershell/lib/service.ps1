@@ -186,6 +186,8 @@ function Start-CurrentService {
     # NSSM calls paused what dies at once, and that cannot be started.
     if ((Test-RestartNeed -Name $Name) -or (Get-ServiceState -Name $Name) -eq 'Paused') { Stop-RunningService -Name $Name }
     if ((Get-ServiceState -Name $Name) -ne 'Running') {
+        $doubt = Get-ServiceDoubt -Name $Name
+        if ($doubt) { Stop-Step -Id 'NotOurs' -Message "service $Name is not started: $doubt" }
         $refused = @()
         Start-Service -Name $Name -ErrorAction SilentlyContinue -ErrorVariable refused
         if ($refused.Count -gt 0) {
@@ -196,6 +198,16 @@ function Start-CurrentService {
     Wait-ServiceState -Name $Name -State 'Running' -Seconds 60
     Save-SlowStart -Name $Name -Seconds $watch.Elapsed.TotalSeconds
     Remove-File -Path (Get-StatePath -Name "restart-$Name.json")
+}
+
+function Get-ServiceDoubt {
+    # Why a program that a service runs is not started (see Get-PathDoubt); nothing where all are believed.
+    param([string]$Name)
+    $line = [Environment]::ExpandEnvironmentVariables("$(Read-Registry -Path (Get-ServicePath -Name $Name) -Name 'ImagePath')")
+    $program = [regex]::Match($line, '^\s*(?:"([^"]+)"|(\S+))')
+    foreach ($path in @("$($program.Groups[1])$($program.Groups[2])", "$(Read-ServiceParameter -Service $Name -Name 'Application')")) {
+        if ($path -match '^[A-Za-z]:\\') { Get-PathDoubt -Path $path -Program }
+    }
 }
 
 function Save-SlowStart {

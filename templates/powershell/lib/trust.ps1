@@ -1,0 +1,113 @@
+# Whose files and programs are. A look comes before anything is protected: an ordinary user may make C:\k, and what is in it.
+
+function Get-PathDoubt {
+    # Why a file is not read, or a program not started, in words: it or a folder above it is a link, or somebody who is no
+    # administrator owns it, may write it or may put another in its place. Nothing where none of this is so, or nothing is
+    # there. Beside a Program nobody may add anything: Windows looks for libraries in its folder first.
+    # Every file that is read and every program that is started passes here (tests/steps/test_trust.py).
+    param([string]$Path, [switch]$Program)
+    $memory = Get-PathMemory
+    $key = "$Path|$Program"
+    if (-not $memory.ContainsKey($key)) { $memory[$key] = Read-PathDoubt -Path $Path -Program:$Program }
+    $memory[$key]
+}
+
+function Get-PathMemory {
+    # What was found out about paths, until something is changed: twenty files in a folder ask about it once.
+    $run = Get-Variable -Name 'Run' -Scope 'Script' -ValueOnly -ErrorAction SilentlyContinue
+    # The small scripts beside the main one have no run.
+    if ($null -eq $run) { return @{} }
+    if (-not $run.Cache.ContainsKey('Paths')) { $run.Cache.Paths = @{} }
+    $run.Cache.Paths
+}
+
+function Read-PathDoubt {
+    # Asks Windows for what Get-PathDoubt returns; nothing where there is no doubt.
+    param([string]$Path, [switch]$Program)
+    $folder = [IO.Path]::GetDirectoryName($Path)
+    $doubt = Get-FolderDoubt -Path $folder -Adding:$Program
+    if ($doubt -or -not [IO.File]::Exists($Path)) { return $doubt }
+    if (Test-Link -Path $Path) { return (Get-LinkDoubt -Path $Path -Program:$Program) }
+    $who = Get-StrangeWriter -Path $Path
+    if ($who) { return "$Path belongs to $who, or can be written there" }
+    # Its owner and rules are those of the other name, which whoever may add files here has chosen.
+    if (-not $Program -and (Get-FolderDoubt -Path $folder -Adding) -and (Test-HardLink -Path $Path)) {
+        "$Path is a second name of another file"
+    }
+}
+
+function Get-LinkDoubt {
+    # Why a link to a file is not followed; nothing where nobody but administrators can have made it and its end is believed.
+    # The kubelet keeps its current certificates as such links (client-go: util/certificate/certificate_store.go, updateSymlink).
+    param([string]$Path, [switch]$Program)
+    $folder = [IO.Path]::GetDirectoryName($Path)
+    $target = @((Get-Item -LiteralPath $Path -Force).Target | Where-Object { $_ })
+    if ($Program -or $target.Count -ne 1 -or (Get-FolderDoubt -Path $folder -Adding)) { return "$Path is a link" }
+    Get-PathDoubt -Path ([IO.Path]::GetFullPath([IO.Path]::Combine($folder, $target[0])))
+}
+
+function Get-FolderDoubt {
+    # Why what is in a folder is not believed (see Get-PathDoubt): the folder or one above it is a link, or belongs to
+    # somebody else, or others may replace what is in it, or with Adding add to it. Nothing where it is not there.
+    param([string]$Path, [switch]$Adding)
+    # Administrators alone rename or delete what others made in the root of a drive.
+    if ("$Path".Length -le 3) { return }
+    $memory = Get-PathMemory
+    $key = "folder $Path|$Adding"
+    if ($memory.ContainsKey($key)) { return $memory[$key] }
+    $doubt = Get-FolderDoubt -Path ([IO.Path]::GetDirectoryName($Path))
+    if (-not $doubt -and [IO.Directory]::Exists($Path)) {
+        if (Test-Link -Path $Path) { $doubt = "$Path is a link" }
+        else {
+            $who = if ($Adding) { Get-StrangeWriter -Path $Path -Itself } else { Get-StrangeReplacer -Path $Path }
+            if ($who) { $doubt = "$Path belongs to $who, or can be changed there" }
+        }
+    }
+    $memory[$key] = $doubt
+    $doubt
+}
+
+function Test-HardLink {
+    # Whether a file has a second name. Get-Item of Windows PowerShell asks for the number of names (LinkType).
+    param([string]$Path)
+    $file = Get-Item -LiteralPath $Path -Force -ErrorAction SilentlyContinue
+    $null -ne $file -and $file.LinkType -eq 'HardLink'
+}
+
+function Test-OwnPath {
+    # Whether a file is there and is believed; why it is not is told with the step.
+    param([string]$Path, [switch]$Program)
+    if (-not [IO.File]::Exists($Path)) { return $false }
+    $doubt = Get-PathDoubt -Path $Path -Program:$Program
+    if ($doubt) { Add-Doubt -Path $Path -Doubt $doubt }
+    -not $doubt
+}
+
+function Add-Doubt {
+    # Notes for the report of the step that a file was taken for absent, and why. Returns nothing.
+    param([string]$Path, [string]$Doubt)
+    $run = Get-Variable -Name 'Run' -Scope 'Script' -ValueOnly -ErrorAction SilentlyContinue
+    if ($null -eq $run) { return }
+    if (-not $run.ContainsKey('Doubts')) { $run.Doubts = @{} }
+    $run.Doubts[$Path] = $Doubt
+}
+
+function Get-DoubtNotice {
+    # A notice for each file that was taken for absent since the last call; nothing where all were believed.
+    if (-not $script:Run.ContainsKey('Doubts')) { return }
+    foreach ($path in $script:Run.Doubts.Keys | Sort-Object) {
+        New-Difference -Key "doubt:$path" -What "file ${path}: taken for absent" -Is $script:Run.Doubts[$path] -Want 'ours alone' -Policy
+    }
+    $script:Run.Doubts = @{}
+}
+
+function Assert-OwnProgram {
+    # Stops the step where a program, or a file that it Reads as its settings, is not known to be an administrator's.
+    # Windows' own programs are protected by Windows.
+    param([string]$Path, [string[]]$Reads = @())
+    $doubts = @(
+        if ($Path -notlike "$([Environment]::SystemDirectory)\*") { Get-PathDoubt -Path $Path -Program }
+        foreach ($one in $Reads) { Get-PathDoubt -Path $one }
+    )
+    if ($doubts) { Stop-Step -Id 'NotOurs' -Message "$Path is not started: $($doubts -join '; ')" }
+}
