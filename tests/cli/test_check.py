@@ -47,12 +47,56 @@ def test_a_hash_of_a_file_that_nobody_downloads_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A typo in the key would leave the file without its pin."""
-    profile = f"{GOOD}artifacts:\n  sha256:\n    kubectll.exe: {'a' * 64}\n"
+    profile = f"{GOOD}artifacts:\n  sha256:\n    kubectl/1.36.4/kubectll.exe: {'a' * 64}\n"
     code, told = _checked(an_inventory(tmp_path, HOSTS, profile), capsys)
 
     assert code == 0
-    assert "profile.yaml:12:5: warning: artifacts.sha256.kubectll.exe" in told
-    assert "did you mean 'kubectl.exe'" in told
+    assert "profile.yaml:12:5: warning: artifacts.sha256.kubectl/1.36.4/kubectll.exe" in told
+    assert "did you mean 'kubectl/1.36.4/kubectl.exe'" in told
+
+
+PINS = [
+    ("no version", "kubectl.exe", "a hash belongs to one version, and this key names none"),
+    ("no version, in an archive", "a.tar.gz!b.exe", "NAME/VERSION/a.tar.gz!b.exe; `winboot init --renew -i "),
+    ("another version", "kubectl/1.36.3/kubectl.exe", "the hash of kubectl 1.36.3, and 1.36.4 is wanted"),
+]
+
+
+@pytest.mark.parametrize(("key", "says"), [row[1:] for row in PINS], ids=[row[0] for row in PINS])
+@pytest.mark.parametrize("command", ["check", "plan", "join", "repair", "render"])
+def test_a_hash_that_is_not_of_the_wanted_version_is_refused_with_the_command_that_renews_it(
+    command: str, key: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some publishers give each version's file the same name: the old programs would pass for the new ones."""
+    profile = f"{GOOD}artifacts:\n  sha256:\n    {key}: {'a' * 64}\n"
+    inventory = an_inventory(tmp_path, HOSTS, profile)
+
+    assert run([command, str(inventory)] if command == "check" else [command, "-i", str(inventory)]) == 64
+    told = capsys.readouterr().err
+    assert f"profile.yaml:12:5: artifacts.sha256.{key}: " in told
+    assert says in told
+    assert f"`winboot init --renew -i {inventory}`" in told
+
+
+def test_a_profile_alone_is_not_good_with_a_hash_of_any_version(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    an_inventory(tmp_path, HOSTS, f"{GOOD}artifacts:\n  sha256:\n    kubectl.exe: {'a' * 64}\n")
+
+    code, told = _checked(tmp_path / "profile.yaml", capsys)
+
+    assert (code, "this key names none" in told) == (64, True)
+
+
+def test_the_hash_of_the_version_before_may_stay_beside_the_wanted_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever goes back needs it again."""
+    keys = "".join(f"    kubectl/1.36.{patch}/kubectl.exe: {'a' * 64}\n" for patch in (3, 4))
+    code, told = _checked(an_inventory(tmp_path, HOSTS, f"{GOOD}artifacts:\n  sha256:\n{keys}"), capsys)
+
+    assert code == 0
+    assert "warning: artifacts.sha256.kubectl/1.36.3/kubectl.exe: no download" in told
 
 
 @pytest.mark.parametrize(

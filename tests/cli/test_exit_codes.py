@@ -83,7 +83,9 @@ class World:
         load = targets.load_targets
         self.monkeypatch.setenv("WINBOOT_STATE", str(self.folder / "state"))
         self.monkeypatch.setattr(
-            targets, "load_targets", lambda *given: [completed(spec) for spec in load(*given)]
+            targets,
+            "load_targets",
+            lambda *given, **named: [completed(spec) for spec in load(*given, **named)],
         )
         self.monkeypatch.setattr(targets, "open_transport", self._machine)
         self.monkeypatch.setattr(targets, "Clusters", lambda *given, **named: self._Clusters(self))

@@ -157,13 +157,49 @@ def test_init_holds_what_it_fetches_against_what_is_pinned(
     """Another file under the same name is refused, and what was pinned stays."""
     with MirrorServer() as mirror:
         profile = mirrored(unfinished, mirror.url)
-        pinned = '{"containerd-2.0.11-windows-amd64.tar.gz": "' + "ab" * 32 + '"}'
+        pinned = '{"containerd/2.0.11/containerd-2.0.11-windows-amd64.tar.gz": "' + "ab" * 32 + '"}'
         profile.write_text(profile.read_text().replace("sha256: {}", f"sha256: {pinned}"))
 
         assert run(["init", "--folder", str(unfinished)]) == 1
 
     assert "--renew" in capsys.readouterr().err
     assert "ab" * 32 in profile.read_text()
+
+
+def test_a_new_version_is_refused_until_its_hashes_are_pinned(
+    unfinished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The review's N1: `sed 's/version: 1.34.2/version: 1.34.9/'`, and check was good, plan found nothing to change."""
+    inventory = str(unfinished / "inventory.yaml")
+    with MirrorServer() as mirror:
+        profile = mirrored(unfinished, mirror.url)
+        assert run(["init", "-i", inventory, "--renew"]) == 0
+        assert run(["check", inventory]) == 0
+        profile.write_text(profile.read_text().replace('version: "1.34.2"', 'version: "1.34.9"'))
+        capsys.readouterr()
+
+        assert (run(["check", inventory]), run(["plan", "-i", inventory])) == (64, 64)
+        told = capsys.readouterr().err
+        assert "this is the hash of kubernetes 1.34.2, and 1.34.9 is wanted" in told
+        assert "this is the hash of kubectl 1.34.2, and 1.34.9 is wanted" in told
+        assert f"`winboot init --renew -i {inventory}`" in told
+
+        assert run(["init", "-i", inventory, "--renew"]) == 0
+        assert run(["check", inventory]) == 0
+
+
+def test_renewing_takes_away_hashes_that_name_no_version(unfinished: Path) -> None:
+    """They were pinned by an older winboot; nobody knows of which version they are."""
+    with MirrorServer() as mirror:
+        profile = mirrored(unfinished, mirror.url)
+        old = '{"kubectl.exe": "' + "ab" * 32 + '", "a.zip!b.exe": "' + "cd" * 32 + '"}'
+        profile.write_text(profile.read_text().replace("sha256: {}", f"sha256: {old}"))
+
+        assert run(["init", "--folder", str(unfinished), "--renew"]) == 0
+
+    assert "ab" * 32 not in profile.read_text() and "a.zip" not in profile.read_text()
+    assert '"kubectl/1.34.2/kubectl.exe": ' in profile.read_text()
+    assert run(["check", str(unfinished / "inventory.yaml")]) == 0
 
 
 def test_init_finds_the_ca_by_the_hash_of_its_key(tmp_path: Path) -> None:

@@ -54,7 +54,10 @@ PROFILES: Final = [
     ),
     (GOOD + "node: {labels: {kubernetes.io/os: linux}}\n", "sets this label itself"),
     (GOOD + 'windows: {time_servers: ["a,0x8\' ; calc"]}\n', "time_servers"),
-    (GOOD + f"artifacts: {{sha256: {{kubectll.exe: {'a' * 64}}}}}\n", "did you mean 'kubectl.exe'"),
+    (
+        GOOD + f"artifacts: {{sha256: {{kubectl/1.36.4/kubectll.exe: {'a' * 64}}}}}\n",
+        "did you mean 'kubectl/1.36.4/kubectl.exe'",
+    ),
     (_cluster("kubeconfig", "{file: no-such}"), "there is no file"),
     (_cluster("kubeconfig", "{file: .}"), "is not a file"),
     (GOOD.replace("  pod_cidr", "  context: nowhere\n  pod_cidr"), "nowhere"),

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from winboot.base.errors import InvalidInput
-from winboot.config.edit import put, put_reference
+from winboot.config.edit import drop, put, put_reference
 
 CASES = [
     ("nothing", ""),
@@ -40,6 +40,29 @@ def test_a_value_is_put_where_it_belongs_and_the_rest_stays(text: str) -> None:
     assert yaml.safe_load(after) == wanted
     assert [line for line in text.splitlines() if "#" in line and line.split("#")[1] not in after] == []
     assert put(after, ("artifacts", "sha256"), {"x.zip!y": "value"}) == after
+
+
+DROPS = [
+    ("a line", "m:\n  a: 1\n  k: 2   # its own\n  b: 3 # stays\n", "m:\n  a: 1\n  b: 3 # stays\n"),
+    ("the last line", "m:\n  a: 1\n  k: 2", "m:\n  a: 1\n"),
+    ("the only line", "m:\n  k: 2\n# stays\n", "m:\n  {}\n# stays\n"),
+    ("in braces, first", "m: {k: 2, a: 1}\n", "m: {a: 1}\n"),
+    ("in braces, last", "m: {a: 1, k: 2} # stays\n", "m: {a: 1} # stays\n"),
+    ("alone in braces", "m: {k: 2}\n", "m: {}\n"),
+    ("not there", "m: {a: 1}\n", "m: {a: 1}\n"),
+    ("no such map", "n: 1\n", "n: 1\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "left"), [row[1:] for row in DROPS], ids=[row[0] for row in DROPS])
+def test_a_key_goes_and_the_rest_stays(text: str, left: str) -> None:
+    """Read back, only the key is missing; dropped again, nothing changes."""
+    assert drop(text, ("m",), ["k"]) == left
+    kept = yaml.safe_load(text)
+    if isinstance(kept.get("m"), dict):
+        kept["m"].pop("k", None)
+    assert yaml.safe_load(left) == kept
+    assert drop(left, ("m",), ["k"]) == left
 
 
 def test_a_path_through_a_value_is_refused() -> None:

@@ -236,8 +236,8 @@ def test_what_init_has_to_find_out_is_listed(tmp_path: Path) -> None:
     profile = f"""
 artifacts:
   sha256:
-    kubectl.exe: {"ab" * 32}
-    crictl-v1.36.0-windows-amd64.tar.gz!crictl.exe: sha256:{"cd" * 32}
+    kubectl/1.36.4/kubectl.exe: {"ab" * 32}
+    crictl/1.36.0/crictl-v1.36.0-windows-amd64.tar.gz!crictl.exe: sha256:{"cd" * 32}
 """
 
     spec = a_spec(tmp_path, profile=profile)
@@ -246,8 +246,8 @@ artifacts:
     assert by_name["kubectl"].sha256 == by_name["kubectl"].members[0].sha256 == "ab" * 32
     assert by_name["crictl"].members[0].sha256 == "cd" * 32
     assert by_name["nssm"].sha256 is not None
-    assert "artifacts.sha256: kubernetes-node-windows-amd64.tar.gz" in unresolved(spec)
-    assert "artifacts.sha256: kubectl.exe" not in unresolved(spec)
+    assert "artifacts.sha256: kubernetes/1.36.4/kubernetes-node-windows-amd64.tar.gz" in unresolved(spec)
+    assert "artifacts.sha256: kubectl/1.36.4/kubectl.exe" not in unresolved(spec)
 
 
 def test_the_ca_is_the_same_bytes_on_every_node(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
 # winboot 0.1.0: takes back from the machine win-a1 what winboot did to it.
 #
 # This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:
-#   missing  artifacts.sha256: containerd-2.3.4-windows-amd64.tar.gz
-#   missing  artifacts.sha256: kubernetes-node-windows-amd64.tar.gz
-#   missing  artifacts.sha256: kubectl.exe
-#   missing  artifacts.sha256: crictl-v1.36.0-windows-amd64.tar.gz
-#   missing  artifacts.sha256: cni-plugins-windows-amd64-v1.7.1.tgz
-#   missing  artifacts.sha256: cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
-#   missing  artifacts.sha256: flanneld.exe
+#   missing  artifacts.sha256: containerd/2.3.4/containerd-2.3.4-windows-amd64.tar.gz
+#   missing  artifacts.sha256: kubernetes/1.36.4/kubernetes-node-windows-amd64.tar.gz
+#   missing  artifacts.sha256: kubectl/1.36.4/kubectl.exe
+#   missing  artifacts.sha256: crictl/1.36.0/crictl-v1.36.0-windows-amd64.tar.gz
+#   missing  artifacts.sha256: cni-plugins/1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz
+#   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
+#   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
 # What each step changed on this machine is put back, in this order. The step was there because
 #   kube-proxy           services have no address on this node without it; it starts after the HNS network that it

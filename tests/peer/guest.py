@@ -120,9 +120,7 @@ def _model(folder: Path) -> NodeSpec:
 
 def _inventory(folder: Path, model: NodeSpec, ports: Mapping[str, int]) -> Path:
     """Every download has a hash here, though none is made."""
-    names = [
-        name for one in model.artifacts for name in (one.file, *(f"{one.file}!{m.path}" for m in one.members))
-    ]
+    names = [name for one in model.artifacts for name in one.pins]
     hashes = "".join(f"    {json.dumps(name)}: {'0' * 64}\n" for name in names)
     profile = f"{GOOD}artifacts:\n  sha256:\n{hashes}"
     hosts = "".join(

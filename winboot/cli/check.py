@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ import typer
 
 from winboot.base import exits
 from winboot.cli.colour import say
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm, renew_command
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Machine
@@ -51,11 +51,27 @@ def _complaints(file: Path) -> list[Complaint]:
     if provider_of(file) is not None and not is_profile(file):
         return _cloud_complaints(file)
     if not is_inventory(file):
-        return check_profile(file)
+        return check_profile(file) + _unversioned_complaints(file)
     found = check_inventory(file)
     if any(one.level == "error" for one in found):
         return found
     return found + _rendered_complaints(file)
+
+
+def _unversioned_complaints(file: Path) -> list[Complaint]:
+    """Hashes of a profile that could be of any version. What its nodes download, only an inventory tells."""
+    from winboot.base.errors import InvalidInput
+    from winboot.config.node_spec import unversioned
+    from winboot.config.source import Table, read
+
+    try:
+        top = read(file)
+    except InvalidInput:
+        return []  # said already
+    section = top.get("artifacts")
+    table = section.get("sha256") if isinstance(section, Table) else None
+    keys = table.entries if isinstance(table, Table) else ()
+    return list(unversioned(keys, top, renew_command(Path("INVENTORY"))))
 
 
 def _cloud_complaints(file: Path) -> list[Complaint]:
@@ -127,7 +143,13 @@ def _rendered_complaints(file: Path) -> list[Complaint]:
             specs.setdefault(machine.profile_file, []).append(spec)
     for profile, resolved in specs.items():
         found.extend(_ca_complaints(profile, resolved[0]))
-        found.extend(_hash_complaints(profile, resolved))
+        pins = {
+            key: value
+            for one in machines
+            if one.profile_file == profile
+            for key, value in one.profile.artifacts.sha256.items()
+        }
+        found.extend(_hash_complaints(profile, pins, resolved, renew_command(file)))
         found.extend(_kubeconfig_complaints(profile, resolved[0]))
     found.extend(_own_step_complaints(machines))
     found.extend(_script_complaints([spec for resolved in specs.values() for spec in resolved]))
@@ -158,28 +180,22 @@ def _ca_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:
         )
 
 
-def _hash_complaints(profile: Path, specs: Sequence[NodeSpec]) -> Iterator[Complaint]:
-    """Downloads without a hash, which join refuses, and hashes of downloads that no node makes."""
-    from winboot.config.source import Complaint, Table, locate, nearest, read
+def _hash_complaints(
+    profile: Path, pins: Mapping[str, str | None], specs: Sequence[NodeSpec], renew: str
+) -> Iterator[Complaint]:
+    """Downloads without a hash, which join refuses, and hashes that belong to no download of these nodes."""
+    from winboot.config.node_spec import pin_complaints
+    from winboot.config.source import Complaint, locate, read
 
     artifacts = [artifact for spec in specs for artifact in spec.artifacts]
     top = read(profile)
     path = ("artifacts", "sha256")
-    missing = sorted({one.file for one in artifacts if one.sha256 is None})
+    missing = sorted({one.key for one in artifacts if one.sha256 is None})
     if missing:
         wrong = f"no hash is pinned or known for {', '.join(missing)}"
         expected = "hashes; `winboot init -i INVENTORY` fetches the files once and fills them in"
         yield Complaint(locate(top, path, key=True), ".".join(path), wrong, expected, level="warning")
-    pins = (top.get("artifacts") or top, "sha256")
-    table = pins[0].get("sha256") if isinstance(pins[0], Table) else None
-    names = {name for one in artifacts for name in (one.file, *(f"{one.file}!{m.path}" for m in one.members))}
-    for key, entry in table.entries.items() if isinstance(table, Table) else ():
-        if key not in names:
-            wrong = "no download of these nodes has this name, so the hash is not used"
-            meant = nearest(key, names)
-            yield Complaint(
-                entry.key_place, f"artifacts.sha256.{key}", wrong, did_you_mean=meant, level="warning"
-            )
+    yield from pin_complaints(pins, artifacts, top, renew)
 
 
 def _kubeconfig_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:

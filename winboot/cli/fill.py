@@ -43,6 +43,8 @@ def fill(inventory: Path, *, renew: bool) -> Filled:
     filled = Filled()
     for file, profile in _profiles(load_inventory(inventory)):
         _fill_ca(file, profile, filled)
+    if renew:
+        _drop_unversioned(load_inventory(inventory), filled)
     _fill_hashes(load_inventory(inventory), filled, renew=renew)
     return filled
 
@@ -100,6 +102,18 @@ def _free_name(profile: Path) -> Path:
     return profile.parent / f"{profile.stem}-ca.crt" if plain.exists() else plain
 
 
+def _drop_unversioned(inventory: Inventory, filled: Filled) -> None:
+    """Hashes that name no version are refused everywhere: their place is taken by those that are fetched now."""
+    from winboot.config.edit import drop
+    from winboot.config.node_spec import read_pin
+
+    for file, profile in _profiles(inventory):
+        old = [key for key in profile.artifacts.sha256 if read_pin(key) is None]
+        if old:
+            file.write_text(drop(file.read_text(encoding="utf-8"), HASHES, old), encoding="utf-8")
+            filled.say(file, f"artifacts.sha256: {len(old)} hashes that named no version are gone")
+
+
 def _fill_hashes(inventory: Inventory, filled: Filled, *, renew: bool) -> None:
     from winboot.config import hashes
     from winboot.config.node_spec import resolve
@@ -140,9 +154,9 @@ def _is_incomplete(artifact: Artifact) -> bool:
 def _hold_against_pin(artifact: Artifact, fetched: dict[str, str]) -> None:
     from winboot.config.hashes import HashMismatch
 
-    if artifact.sha256 not in (None, fetched[artifact.file]):
+    if artifact.sha256 not in (None, fetched[artifact.key]):
         raise HashMismatch(
-            f"{artifact.url} has sha256 {fetched[artifact.file]}, but {artifact.sha256} is pinned or known for it",
+            f"{artifact.url} has sha256 {fetched[artifact.key]}, but {artifact.sha256} is pinned or known for it",
             hint="This is another file. If that is meant, winboot init --renew takes the hash of this one.",
         )
 

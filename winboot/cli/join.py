@@ -123,7 +123,7 @@ def _run(
     from winboot.operations.join import join as join_nodes
 
     reporting = Reporting(report, output)
-    specs = load_targets(inventory, limit)
+    specs = load_targets(inventory, limit, pinned=True)
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,

@@ -77,3 +77,8 @@ DEFAULT_INVENTORY = Path("inventory.yaml")
 def words(values: list[str] | None) -> tuple[str, ...]:
     """`--limit a,b --limit c` as ("a", "b", "c")."""
     return tuple(word for value in values or [] for word in value.split(",") if word)
+
+
+def renew_command(inventory: Path) -> str:
+    """The command that renews the pinned hashes of an inventory's downloads."""
+    return f"winboot init --renew -i {inventory}"

@@ -37,7 +37,7 @@ def plan(
     from winboot.operations.join import Options, survey
 
     reporting = Reporting(report, output)
-    specs = load_targets(inventory, words(limit))
+    specs = load_targets(inventory, words(limit), pinned=True)
     options = Options(
         only=words(only),
         skip=words(skip),

@@ -53,7 +53,7 @@ def render(
     if sign is not None and explain:
         raise UsageError("--sign and --explain do not go together", hint="Leave one of them out.")
     finished = _signing(sign, sign_password_file)
-    specs = load_targets(inventory, words(limit))
+    specs = load_targets(inventory, words(limit), pinned=True)
     tasks = prepare(specs, Options(only=words(only), skip=words(skip)))
     if explain:
         from winboot.cli.explaining import explanation

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from winboot.base.errors import UsageError
+from winboot.cli.options import renew_command
 from winboot.config.source import nearest
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ SIGNALS: Final = tuple(one for one in (signal.SIGINT, signal.SIGTERM, _HANGUP) i
 Tune = Callable[["Options"], "Options"]
 
 
-def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
-    """Every host of the inventory that `limit` names (hosts or groups; all when empty), resolved.
+def load_targets(inventory: Path, limit: tuple[str, ...], *, pinned: bool = False) -> list[NodeSpec]:
+    """Every host of the inventory that `limit` names (hosts or groups; all when empty), resolved. With `pinned`, hashes
+    that belong to another version than the wanted one are refused.
 
     Raises InvalidInput with every complaint about the files, UsageError for a limit that names nothing.
     """
@@ -55,7 +57,34 @@ def load_targets(inventory: Path, limit: tuple[str, ...]) -> list[NodeSpec]:
     loaded = load_inventory(inventory) if provider_of(inventory) is None else _from_cloud(inventory)
     for warning in loaded.warnings:
         typer.echo(str(warning), err=True)
-    return [resolve(machine.profile, machine) for machine in _limited(loaded, limit)]
+    found = [(machine, resolve(machine.profile, machine)) for machine in _limited(loaded, limit)]
+    if pinned:
+        _refuse_other_pins(found, inventory)
+    return [spec for _, spec in found]
+
+
+def _refuse_other_pins(found: Sequence[tuple[Machine, NodeSpec]], inventory: Path) -> None:
+    """Nothing is compared with the hash of another version: it would pass the old programs for the new ones."""
+    from winboot.base.errors import InvalidInput
+    from winboot.config.node_spec import pin_complaints
+    from winboot.config.source import read
+
+    renew = renew_command(inventory)
+    wrong = [
+        complaint
+        for machine, spec in found
+        for complaint in pin_complaints(
+            machine.profile.artifacts.sha256, spec.artifacts, read(machine.profile_file), renew
+        )
+        if complaint.level == "error"
+    ]
+    if wrong:
+        problems = tuple(dict.fromkeys(map(str, wrong)))
+        raise InvalidInput(
+            f"{len(problems)} pinned hashes are not of the versions that are wanted",
+            problems=problems,
+            hint=f"`{renew}` fetches the artifacts once and pins their hashes.",
+        )
 
 
 def _from_cloud(inventory: Path) -> Inventory:

@@ -6,7 +6,7 @@ Where a value belongs is found by the parser's marks; only the text there is rep
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import yaml
 
@@ -30,6 +30,35 @@ def put(text: str, path: Sequence[str], values: Mapping[str, str]) -> str:
 def put_reference(text: str, path: Sequence[str], key: str, file: str) -> str:
     """The text with `key: {file: FILE}` in the map at `path`."""
     return _put_one(text, tuple(path), key, f"{{file: {_quoted(file)}}}", quote=False)
+
+
+def drop(text: str, path: Sequence[str], keys: Collection[str]) -> str:
+    """The text without these keys of the map at `path`; comments behind them go with them."""
+    for key in keys:
+        text = _drop_one(text, tuple(path), key)
+    return text
+
+
+def _drop_one(text: str, path: tuple[str, ...], key: str) -> str:
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    for name in path:
+        node = None if node is None else _child(node, name, path)
+    if node is None or _is_empty(node):
+        return text
+    mapping = _as_map(node, path)
+    at = next((at for at, (name, _) in enumerate(mapping.value) if name.value == key), None)
+    if at is None:
+        return text
+    if len(mapping.value) == 1:
+        return text[: mapping.start_mark.index] + "{}" + text[_end(mapping) :]
+    name, value = mapping.value[at]
+    start, end = name.start_mark.index, _end(value)
+    if not mapping.flow_style:
+        # Whole lines; what stands before the first key of a block is its indentation.
+        return text[: text.rfind("\n", 0, start) + 1] + text[_line_end(text, end) :]
+    if at + 1 < len(mapping.value):
+        return text[:start] + text[mapping.value[at + 1][0].start_mark.index :]
+    return text[: _end(mapping.value[at - 1][1])] + text[end:]
 
 
 def _quoted(text: str) -> str:

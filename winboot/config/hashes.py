@@ -29,7 +29,7 @@ class HashMismatch(WinbootError):
 
 
 def resolve(artifact: Artifact, facts: Compat) -> dict[str, str]:
-    """`{file: sha256, file!member: sha256, …}` of one artifact.
+    """The pins of one artifact, `{key: sha256, …}` (see `winboot.config.node_spec.pins`).
 
     Raises Unreachable when it cannot be fetched, HashMismatch when it is not what the publisher's checksum says.
     """
@@ -38,9 +38,9 @@ def resolve(artifact: Artifact, facts: Compat) -> dict[str, str]:
         digests = _fetch(artifact.url, path)
         for algorithm, suffix in _checksums(artifact, facts).items():
             _compare(artifact, algorithm, digests[algorithm], _published(artifact.url + suffix))
-        found = {artifact.file: digests["sha256"]}
+        found = {artifact.key: digests["sha256"]}
         if artifact.kind != "file":
-            found |= {f"{artifact.file}!{name}": sha for name, sha in _members(path, artifact)}
+            found |= {artifact.member_key(name): sha for name, sha in _members(path, artifact)}
         return found
 
 

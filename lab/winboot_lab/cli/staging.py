@@ -188,7 +188,7 @@ def _hashes(inventory: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for machine in load_inventory(inventory):
         for artifact in resolve(machine.profile, machine).artifacts:
-            if artifact.file not in found:
+            if artifact.key not in found:
                 found |= _artifact_hashes(artifact)
     return found
 
@@ -198,8 +198,8 @@ def _artifact_hashes(artifact: Artifact) -> dict[str, str]:
 
     hashes = hashes_of(artifact.url)
     wanted = {member.path for member in artifact.members}
-    return {artifact.file: hashes[""]} | {
-        f"{artifact.file}!{name}": value
+    return {artifact.key: hashes[""]} | {
+        artifact.member_key(name): value
         for name, value in hashes.items()
         if name in wanted and artifact.kind != "file"
     }

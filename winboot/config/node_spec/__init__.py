@@ -29,6 +29,7 @@ from winboot.config.node_spec.node import (
     StepSource,
     Taint,
 )
+from winboot.config.node_spec.pins import pin_complaints, read_pin, unversioned
 from winboot.config.node_spec.resolve import resolve, unresolved
 
 __all__ = [
@@ -55,6 +56,9 @@ __all__ = [
     "ServicesSpec",
     "StepSource",
     "Taint",
+    "pin_complaints",
+    "read_pin",
     "resolve",
     "unresolved",
+    "unversioned",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -69,17 +70,21 @@ def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs
         for program, path in entry["members"].items()
         if program in programs
     }
-    return Artifact(
+    artifact = Artifact(
         name=name,
         version=version,
         file=file,
         url=_address(profile.artifacts.source, upstream, name, version, file),
-        sha256=hashes.get(file) or entry.get("sha256", {}).get(version),
+        sha256=None,
         kind=entry["kind"],
+        members=(),
+    )
+    whole = hashes.get(artifact.key) or entry.get("sha256", {}).get(version)
+    return replace(
+        artifact,
+        sha256=whole,
         members=tuple(
-            Member(
-                path, programs[program], hashes.get(f"{file}!{path}") or _own_hash(entry, hashes.get(file))
-            )
+            Member(path, programs[program], hashes.get(artifact.member_key(path)) or _own_hash(entry, whole))
             for program, path in members.items()
         ),
     )

@@ -292,6 +292,20 @@ class Artifact:
     kind: Literal["file", "tar.gz", "zip"]
     members: tuple[Member, ...]
 
+    @property
+    def key(self) -> str:
+        """Under which its hash is pinned, and where it lies in a mirror: one version of one artifact."""
+        return f"{self.name}/{self.version}/{self.file}"
+
+    def member_key(self, path: str) -> str:
+        """Under which the hash of a file inside is pinned."""
+        return f"{self.key}!{path}"
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """All keys that its hashes may have."""
+        return (self.key, *(self.member_key(member.path) for member in self.members))
+
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:

@@ -97,7 +97,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
 
 def unresolved(spec: NodeSpec) -> tuple[str, ...]:
     """What `winboot init` still has to find out before this node can be made: the CA, and hashes of downloads."""
-    missing = [f"artifacts.sha256: {one.file}" for one in spec.artifacts if one.sha256 is None]
+    missing = [f"artifacts.sha256: {one.key}" for one in spec.artifacts if one.sha256 is None]
     return tuple(missing if spec.cluster.ca_pem else ["cluster.ca", *missing])
 
 

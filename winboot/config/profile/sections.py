@@ -412,7 +412,8 @@ class Artifacts(Model):
     )
     nssm: PlainVersion | None = Field(default=None, description="default 2.24")
     sha256: dict[str, Sha256 | None] = Field(
-        default={}, description="file name → hash, and file!member → hash; `winboot init` fills it"
+        default={},
+        description="name/version/file → hash, and name/version/file!member → hash; `winboot init` fills it",
     )
 
     @property
