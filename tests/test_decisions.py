@@ -21,7 +21,7 @@ from winboot.powershell.syntax import (
     walk,
 )
 from winboot.report.events import KNOWN_LATER
-from winboot.script.rendering import library_files, templates_root
+from winboot.script.library import library_files, templates_root
 
 ROOT = Path(__file__).parents[1]
 STEPS = sorted((templates_root() / "steps").glob("*.j2"))

@@ -11,9 +11,10 @@ from tests.steps.builders import a_spec, a_spec_of
 from winboot.config.networks.base import KnownName
 from winboot.config.node_spec import StepSource
 from winboot.powershell.parser import parse
+from winboot.script.library import library
 from winboot.script.opening import PLACES, opening
 from winboot.script.plan import make_plan
-from winboot.script.rendering import render
+from winboot.script.rendering import MODES, UNDO_MODES, render
 from winboot.script.steps import STEPS
 from winboot.script.steps.step import Step
 
@@ -145,11 +146,17 @@ def test_a_path_with_a_blank_can_be_looked_for_by_its_text():
 
 def test_each_mode_of_the_script_is_explained():
     spec = a_spec_of("flannel-host-gw")
-    begin, _, end = render(make_plan(spec, STEPS), spec).text.partition("switch ($Mode) {")
-    modes = re.findall(r"^    '(\w+)' {", end, re.MULTILINE)
+    told = {undo: render(make_plan(spec, STEPS), spec, undo=undo).node_part for undo in (False, True)}
+    begin = {undo: text.partition("# Mode ")[2].partition("param(")[0] for undo, text in told.items()}
 
-    assert len(modes) == 5
-    assert [mode for mode in modes if mode not in begin.partition("# Mode ")[2].partition("param(")[0]] == []
+    assert [mode for mode in MODES if mode not in begin[False]] == []
+    assert [mode for mode in UNDO_MODES if mode not in begin[True]] == []
+    assert set(
+        re.findall(r"^    '(\w+)' {", library().text.partition("switch ($Mode) {")[2], re.MULTILINE)
+    ) == {
+        *MODES,
+        *UNDO_MODES,
+    }
 
 
 def test_the_files_that_hold_secrets_are_named_without_what_is_in_them():
@@ -179,7 +186,7 @@ def test_nothing_that_a_profile_says_leaves_the_comment():
     own = Step(name="own\nthrow", why=why, source=StepSource("own", why, (), "", "", ""))
     plan = replace(make_plan(spec, STEPS), steps=(own,))
 
-    text = opening(plan, spec, "")
+    text = opening(plan, spec, "", library="0" * 64)
 
     assert all(line.startswith("#") for line in text.splitlines())
     assert parse(text).end is None or not parse(text).end.statements

@@ -1,23 +1,27 @@
-"""Plan and spec become one text: values stay in their quotes, secrets stay out, and only what is used comes along."""
+"""Plan and spec become one text: values stay in their quotes, secrets stay out, and the library is the same for every node."""
 
+import hashlib
 import re
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from winboot_lab.engine.run import run_script
+from winboot_lab.windows.machine import Machine
 
-from tests.config.scene import a_spec as a_machine
 from tests.steps import builders
 from winboot.base.errors import ScriptError
 from winboot.base.secret import Secret
 from winboot.config.networks.others import NONE
 from winboot.config.node_spec import StepSource
+from winboot.powershell import check
 from winboot.powershell.check import check_script, check_template
 from winboot.powershell.parser import parse
-from winboot.powershell.syntax import FunctionDefinition, StringConstant, walk
+from winboot.powershell.pieces import BOUNDARY, split
+from winboot.script import library as libraries
 from winboot.script import rendering as script
+from winboot.script.library import functions_for, library, library_files, templates_root
 from winboot.script.plan import make_plan
 from winboot.script.steps import STEPS
 from winboot.script.steps.step import Step
@@ -81,107 +85,106 @@ def test_digest_and_size_are_those_of_the_bytes_that_travel():
     assert done.size_bytes == len(done.text.encode())
 
 
-def test_a_further_host_parses_only_the_steps_in_which_it_differs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Reading templates and library is what a render costs: a thousand hosts of one profile pay for it once.
-    `python -m benchmarks check` has the times.
-    """
-    first, second = (
-        a_machine(tmp_path, host="{address: 10.0.1.11}"),
-        a_machine(tmp_path, host="{address: 10.0.1.12}"),
-    )
-    second = replace(second, node=replace(second.node, name="win-2"))
-    plan = make_plan(first, STEPS).complete
-    script.render(plan, first)
-    parsed: list[str] = []
-    monkeypatch.setattr(script, "parse", lambda text: parsed.append(text) or parse(text))
-
-    text = script.render(make_plan(second, STEPS).complete, second).text
-
-    assert "'win-2'" in text
-    assert len(parsed) <= len(plan.node_side) // 4
-
-
-def test_only_functions_that_a_step_uses_come_along():
-    text = rendered(ports(start=1, count=2)).text
-
-    assert "function Set-PortRange" in text
-    assert "function Invoke-Program" in text, "used by a function that the step uses"
-    assert "function Set-FirewallRule" not in text
-
-
-@pytest.mark.parametrize("undo", [False, True])
-def test_a_function_in_the_script_is_the_one_of_the_library_byte_for_byte(undo: bool):
-    """Line by line what a developer reads is what runs: nothing is rewritten on the way."""
-    spec = builders.a_spec_of("flannel-vxlan-nssm")
-    text = script.render(make_plan(spec, STEPS), spec, undo=undo).text
-    library = "\n".join(script.library_files().values())
-    functions = [node for node in parse(text).end.statements if isinstance(node, FunctionDefinition)]
-
-    assert len(functions) > 100
-    assert [one.name for one in functions if f"\n\n{one.extent.text}\n" not in f"\n\n{library}"] == []
-
-
-@pytest.mark.parametrize("undo", [False, True])
-def test_a_reader_meets_each_function_before_another_one_calls_it(undo: bool):
-    spec = builders.a_spec_of("flannel-vxlan-nssm")
-    text = script.render(make_plan(spec, STEPS), spec, undo=undo).text
-    functions = [node for node in parse(text).end.statements if isinstance(node, FunctionDefinition)]
-    later = {one.name for one in functions}
-    early = []
-    for one in functions:
-        later.discard(one.name)
-        calls = {node.value for node in walk(one) if isinstance(node, StringConstant)}
-        early += [f"{one.name} calls {name}" for name in calls & later]
-
-    assert early == []
-
-
-def test_the_functions_of_a_file_stand_below_its_name_and_what_it_says_of_itself_once():
-    text = rendered(ports(start=1, count=2)).text
-    files = re.findall(r"^# ---- (\S+)$", text, re.MULTILINE)
-
-    assert set(files) <= set(script.library_files())
-    assert text.count("# Who may do what with files and folders.") == 1
-    assert "# ---- ports.ps1\n\nfunction Get-PortRange {" in text
-
-
-def test_of_functions_that_call_each_other_one_comes_first_and_all_come_once():
-    def function(name: str, file: str, *names: str) -> script._Function:
-        return script._Function(name, file, f"function {name} {{ }}\n", frozenset(names), restores=False)
-
-    order = script.reading_order(
-        [
-            function("Get-A", "a.ps1", "Get-B", "Get-C"),
-            function("Get-B", "b.ps1", "Get-A"),
-            function("Get-C", "c.ps1", "Get-C"),
-        ]
+def test_two_nodes_of_a_release_get_the_same_library_byte_for_byte():
+    first = rendered(ports(start=1, count=2))
+    second = script.render(
+        make_plan(whole := builders.a_spec_of("flannel-vxlan-nssm"), STEPS), whole, undo=True
     )
 
-    assert [one.name for one in order] == ["Get-C", "Get-A", "Get-B"]
+    assert first.text.endswith(library().text)
+    assert second.text.endswith(library().text)
+    assert first.library is second.library
 
 
-def test_the_steps_come_after_the_functions_that_they_use():
+def test_the_library_is_its_files_whole_and_in_their_order():
+    text = library().text
+    places = [text.index(f"\n# ---- {name}\n{content}") for name, content in library_files().items()]
+
+    assert list(library_files()) == sorted(library_files())
+    assert places == sorted(places)
+
+
+def test_the_library_says_first_which_files_it_has():
+    contents = library().text.partition("\n# ----")[0]
+
+    assert [name for name in library_files() if f"\n#   {name}" not in contents] == []
+
+
+def test_the_head_names_the_settings_and_the_library_by_their_digests():
+    done = rendered(ports(start=1, count=2))
+    head = done.text[: done.text.index("param(")]
+
+    assert hashlib.sha256(library().text.encode()).hexdigest() == library().sha256
+    assert f"# Library   {library().sha256}\n" in head
+    assert f"# Settings  {done.settings}\n" in head
+
+
+@pytest.mark.parametrize("value", ["plain", f"a\n{BOUNDARY}\nb", f"{BOUNDARY}\n"])
+def test_a_script_comes_apart_at_the_boundary_whatever_its_values_are(value: str):
+    done = rendered(ports(start=value, count=1))
+
+    assert split(done.text) == (done.node_part, done.library.text)
+
+
+def test_any_other_text_has_no_pieces():
+    assert split("Get-Date\n") is None
+
+
+def test_each_piece_can_be_read_by_itself():
+    done = rendered(ports(start=1, count=2))
+
+    assert parse(done.node_part).params is not None
+    assert parse(done.library.text).params is None
+
+
+def test_the_strict_check_of_the_pieces_finds_what_that_of_the_whole_finds():
+    """The library is gone through once for all scripts."""
+    text = rendered(ports(start=1, count=2)).text
+    wrong = text.replace("Values = {\n", "Values = { $x = $nothing; Get-TextHash -Txt 'x'; gci\n", 1)
+    wrong = wrong.replace("function Get-PortRange {\n", "function Get-PortRange {\n    $unset; ls\n    ", 1)
+
+    found = check_script(wrong, origin="x")
+
+    assert {one.id for one in found} >= {"UnsetVariable", "UnknownParameter", "Alias"}
+    assert found == check._check_whole(wrong, "x")
+
+
+def test_rendering_reads_no_powershell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand hosts of one profile: `python -m benchmarks check` has the times."""
+    monkeypatch.setattr(libraries, "parse", lambda text: pytest.fail("parsed"))
+
+    assert rendered(ports(start=1, count=2)).text
+
+
+def test_each_step_has_its_reason_above_it():
+    step = replace(ports(start=1, count=2), why="NodePorts are\nkept")
+
+    assert "\n# ---- dynamic-ports: NodePorts are kept\n@{\nName = 'dynamic-ports'\n" in rendered(step).text
+
+
+def test_the_steps_come_before_the_library():
     text = rendered(ports(start=1, count=2)).text
 
-    assert text.index("function Set-PortRange") < text.index("$steps = @(")
+    assert text.index("$steps = @(") < text.index(BOUNDARY) < text.index("function Set-PortRange")
 
 
-def test_every_function_that_the_text_calls_is_in_it():
-    text = rendered(ports(start=1, count=2)).text
-    known = set(re.findall(r"^function ([\w-]+)", text, re.MULTILINE))
+def test_the_script_of_remove_can_neither_look_nor_change():
+    part = rendered(ports(start=1, count=2), undo=True).node_part
 
-    assert set(script._names(text)) <= known
+    assert "Modes   = @('Undo', 'Detached', 'Rescue')" in part
+    assert not re.search(r"^(Look|Change|Boot) = {", part, re.MULTILINE)
 
 
-def test_the_script_of_remove_holds_every_function_that_puts_something_back_and_no_change():
-    text = rendered(ports(start=1, count=2), undo=True).text
+@pytest.mark.parametrize(
+    ("undo", "mode"), [(True, "Look"), (True, "Change"), (False, "Undo"), (False, "look")]
+)
+def test_a_mode_that_a_script_does_not_have_is_refused(undo: bool, mode: str):
+    text = rendered(ports(start=1, count=2), undo=undo).text
 
-    assert "function Restore-PortRange" in text
-    assert "function Restore-Service" in text, "a former profile may have had other steps"
-    assert "Get-ChangeResult" not in text
-    parse(text)
+    ended = run_script(Machine().session(), text, {"Mode": mode}, emit=lambda stream, value: None)
+
+    assert ended.state == "failed"
+    assert f"this script has no mode {mode}" in str(getattr(ended.error, "message", ended.error))
 
 
 def test_a_step_of_the_users_own_stands_in_the_script_as_it_was_written():
@@ -199,17 +202,14 @@ def test_files_of_the_steps_are_shown_with_the_script():
 
 
 @pytest.mark.parametrize("name", ["restart", "boot_id"])
-def test_the_helpers_are_complete_scripts(name: str):
+def test_the_helpers_are_complete_and_short_scripts(name: str):
     text = getattr(script.helpers(), name)
-    known = set(re.findall(r"^function ([\w-]+)", text, re.MULTILINE))
 
-    parse(text)
-    assert set(script._names(text)) <= known
+    assert [str(one) for one in check_script(text, origin=name)] == []
+    assert len(text) < len(library().text) / 5
 
 
-@pytest.mark.parametrize(
-    "template", sorted(script.templates_root().rglob("*.j2")), ids=lambda path: path.name
-)
+@pytest.mark.parametrize("template", sorted(templates_root().rglob("*.j2")), ids=lambda path: path.name)
 def test_a_value_stands_only_where_an_expression_may_stand(template):
     assert check_template(template.read_text(encoding="utf-8"), origin=template.name) == ()
 
@@ -227,8 +227,8 @@ def test_a_single_list_in_a_list_keeps_its_comma():
     assert script._laid_out([["a" * 120]], 4).startswith("@(, @(")
 
 
-def test_the_whole_library_passes_the_strict_check():
-    """Also the functions that no shipped profile uses."""
-    text = "$script:Run = @{}\n$script:Node = @{}\n" + script._library_text(script._library())
+def test_a_function_of_the_library_travels_with_those_that_it_calls():
+    text = functions_for("Set-PortRange")
 
-    assert [str(one) for one in check_script(text, origin="library")] == []
+    assert "function Invoke-Program" in text, "used by a function that Set-PortRange uses"
+    assert "function Set-FirewallRule" not in text

@@ -10,7 +10,7 @@ from pathlib import Path
 from winboot.powershell.parser import parse
 from winboot.powershell.silent import functions_of, silent_functions, unguarded_uses
 from winboot.powershell.syntax import FunctionDefinition
-from winboot.script.rendering import library_files
+from winboot.script.library import library_files
 
 LIST = Path(__file__).parent / "silent-functions.txt"
 

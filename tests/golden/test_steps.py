@@ -1,4 +1,4 @@
-"""What each shipped profile does otherwise than the one next to it; the whole script of flannel-host-gw stands here too.
+"""What each shipped profile does otherwise than the one next to it; the whole part of flannel-host-gw stands here too.
 
 The steps part of its script as a diff, short enough to be read when it changes: a profile with NSSM against the same
 without, that one against `minimal`, and minimal against flannel-host-gw.
@@ -31,14 +31,10 @@ def reference(profile: str) -> str:
 
 @cache
 def steps_part(profile: str) -> list[str]:
-    """The steps of a profile's script, without opening, digest and library."""
+    """The steps of a profile's script, without opening and digest."""
     spec = a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022")
-    lines = render(make_plan(spec, STEPS), spec).text.splitlines()
-    node, library, steps = (
-        next(at for at, line in enumerate(lines) if line.startswith(mark))
-        for mark in ("$script:Node = ", "#region Library", "#region Steps")
-    )
-    return lines[node:library] + lines[steps:]
+    lines = render(make_plan(spec, STEPS), spec).node_part.splitlines()
+    return lines[next(at for at, line in enumerate(lines) if line.startswith("$script:Node = ")) :]
 
 
 def difference(profile: str) -> str:

@@ -19,7 +19,7 @@ from typing import Final
 import winboot
 from winboot.powershell import syntax as ps
 from winboot.powershell.parser import parse
-from winboot.script.rendering import templates_root
+from winboot.script.library import templates_root
 
 ANY: Final = "\N{BULLET}"
 _EMITTERS: Final = {"new-difference", "compare-wanted"}

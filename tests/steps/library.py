@@ -9,7 +9,7 @@ from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import PSCustomObject
 
 from tests.steps.bench import Rig
-from winboot.script import rendering as script
+from winboot.script.library import functions_for
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Answer:
 
 def call(bench: Rig, expression: str) -> Answer:
     """Evaluate an expression with the library functions it names, as the step `files` of a run."""
-    library = script._library_text(script._closure(expression))
+    library = functions_for(expression)
     text = (
         "Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n$global:ErrorActionPreference = 'Stop'\n"
         f"{library}\n$script:Run = @{{ Step = 'files'; Cache = @{{}} }}\n"

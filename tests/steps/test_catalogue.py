@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from winboot.script.library import templates_root
 from winboot.script.problems import problems
-from winboot.script.rendering import templates_root
 from winboot.script.steps import STEPS
 from winboot.script.steps.page import steps_page
 

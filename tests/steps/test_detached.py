@@ -7,6 +7,7 @@ from winboot_lab.windows.sockets import Listener
 
 from tests.steps.bench import Bench, Told
 from winboot.script import rendering as script
+from winboot.script.library import library
 
 GUARD = (
     "@{ node_ip = '10.0.0.21'; server_host = '10.0.0.10'; server_port = 6443; "
@@ -25,10 +26,9 @@ def a_text(detached: str) -> str:
     )
     frame = script._environment().get_template("_script.ps1.j2")
     node = {"node_ip": None, "server_host": "10.0.0.10", "server_port": 6443, "pod_cidrs": ["10.244.0.0/16"]}
-    values = {**script._FRAME_ONLY, "undoing": False, "source": node}
-    used = script._closure(step) | script._closure(frame.render(values))
-    library = script._Code(script._library_text(used))
-    return frame.render({**values, "steps": script._Code(step), "library": library})
+    names = dict.fromkeys(("winboot", "node", "profile", "digest", "library"), "")
+    given = {**names, "undoing": False, "modes": script.MODES, "source": node, "steps": script._Code(step)}
+    return frame.render(given) + library().text
 
 
 def go_on(bench: Bench, text: str, **more: Any) -> Told:

@@ -7,7 +7,7 @@ import pytest
 from winboot_lab.engine.run import run_script
 from winboot_lab.windows.machine import Machine
 
-from winboot.script.rendering import templates_root
+from winboot.script.library import templates_root
 
 # Who the machine is and what it has stored are other files' business here.
 STUBS = """

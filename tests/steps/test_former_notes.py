@@ -13,7 +13,7 @@ from winboot_lab.windows.scm import AUTO
 from tests.steps.bench import Bench
 from tests.steps.library import call
 from tests.steps.nodes import FORMER, Node
-from winboot.script.rendering import library_files
+from winboot.script.library import library_files
 
 FILE = r"C:\etc\large.bin"
 LARGE = b"before winboot " * 8000

@@ -9,7 +9,7 @@ from winboot_lab.programs import hcn
 
 from tests.lab.hands import sc
 from tests.steps.nodes import Node
-from winboot.script.rendering import templates_root
+from winboot.script.library import templates_root
 
 STEP = "pod-network"
 

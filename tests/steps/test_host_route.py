@@ -12,7 +12,7 @@ from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
 from tests.steps.test_look_costs import listening
-from winboot.script.rendering import templates_root
+from winboot.script.library import templates_root
 
 STEP = "host-route"
 SCENE = "own overlay"

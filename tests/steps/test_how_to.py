@@ -15,8 +15,9 @@ from tests.steps.bench import Bench
 from tests.steps.builders import ROOT, a_spec
 from winboot.powershell.check import check_script, check_template
 from winboot.script import rendering as script
+from winboot.script.library import functions, templates_root
 from winboot.script.plan import make_plan
-from winboot.script.rendering import render, templates_root
+from winboot.script.rendering import render
 from winboot.script.steps import STEPS
 from winboot.script.steps.step import Step
 
@@ -76,7 +77,7 @@ def test_the_pages_template_passes_the_strict_check() -> None:
 
 @pytest.mark.parametrize("word", sorted(set(re.findall(r"\b(?:[A-Z][a-z]+)+-(?:[A-Z][a-z]+)+\b", PAGE))))
 def test_every_function_that_the_page_names_is_in_the_library(word: str) -> None:
-    assert word in script._library() or word == "Restore-Thing"
+    assert word in functions() or word == "Restore-Thing"
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`([a-z_]+\.ps1)`", PAGE))))

@@ -7,7 +7,7 @@ from winboot_lab.engine.types import hns, layer
 from winboot_lab.windows.failure import Failure
 
 from tests.steps.nodes import Node
-from winboot.script import rendering as script
+from winboot.script.library import functions
 
 ROOT = r"C:\ProgramData\containerd\root"
 STORE = rf"{ROOT}\io.containerd.snapshotter.v1.windows\snapshots"
@@ -20,7 +20,7 @@ def layers(node: Node) -> list[str]:
 
 
 def test_the_lab_knows_the_declaration_by_its_text():
-    text = script._library()["Get-LayerDeclaration"].text
+    text = functions()["Get-LayerDeclaration"].text
     source = text.partition("@'\n")[2].partition("\n'@")[0]
 
     assert hns.digest(source) == layer.DECLARATION

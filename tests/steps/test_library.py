@@ -12,7 +12,7 @@ from winboot_lab.windows.machine import Machine
 
 from winboot.report.events import KNOWN_LATER
 from winboot.report.hints import HINTS
-from winboot.script import rendering as script
+from winboot.script.library import functions_for
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def session():
 
 def with_library(expression: str) -> str:
     """A script of an expression and the library functions that it names."""
-    library = script._library_text(script._closure(expression))
+    library = functions_for(expression)
     return f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{expression}\n"
 
 

@@ -8,7 +8,7 @@ from winboot_lab.windows.machine import Machine
 
 from tests.steps.bench import Bench, close_folder
 from tests.steps.builders import a_spec
-from winboot.script import rendering as script
+from winboot.script.library import functions_for
 from winboot.script.steps.log_rotation import LOG_ROTATION
 
 LOG = r"C:\var\log\containerd\containerd.log"
@@ -23,7 +23,7 @@ def machine() -> Machine:
 
 
 def run(machine: Machine, text: str) -> list[Any]:
-    library = script._library_text(script._closure(text))
+    library = functions_for(text)
     found: list[Any] = []
     session = machine.session()
     ended = run_script(

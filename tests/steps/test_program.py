@@ -12,7 +12,7 @@ from winboot_lab.windows.programs_api import Exit
 
 from tests.steps.bench import Bench
 from tests.steps.library import call
-from winboot.script.rendering import library_files
+from winboot.script.library import library_files
 
 PATH = r"C:\Windows\System32\w32tm.exe"
 WAITS = re.compile(r"\.(?:Wait|WaitForExit|WaitOne|Join)\(([^()]*)\)")

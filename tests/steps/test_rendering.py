@@ -8,8 +8,9 @@ from tests.steps.builders import ROOT, a_spec_of
 from winboot.base.errors import InvalidInput
 from winboot.config.node_spec import NodeSpec
 from winboot.powershell.check import check_script, check_template
+from winboot.script.library import templates_root
 from winboot.script.plan import make_plan
-from winboot.script.rendering import render, templates_root
+from winboot.script.rendering import render
 from winboot.script.steps import STEPS
 
 PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))

@@ -10,7 +10,7 @@ from winboot_lab.windows.acl import WRITE, Acl, Rule
 from winboot_lab.windows.primitives.access import show_acl
 
 from tests.steps.bench import Bench
-from winboot.script import rendering as script
+from winboot.script.library import functions_for
 
 STEP = "dynamic-ports"
 FOLDER = r"C:\ProgramData\winboot"
@@ -65,7 +65,7 @@ def test_a_mutex_that_an_ordinary_user_opens_to_all_is_not_believed(bench: Bench
 
 
 def test_an_ordinary_user_may_not_open_the_mutex_of_a_run(bench: Bench, user: Token):
-    library = script._library_text(script._closure("Open-RunMutex"))
+    library = functions_for("Open-RunMutex")
     running = bench.machine.session("Administrator")
     run_script(running, f"{library}\n$held = Open-RunMutex\n", {}, emit=lambda stream, value: None)
 

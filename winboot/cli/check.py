@@ -235,7 +235,7 @@ def _own_step_complaints(machines: Iterable[Machine]) -> Iterator[Complaint]:
 def silent_values(path: Path) -> tuple[Finding, ...]:
     """Where a step of the user's own takes a function without output (the library's too) for a text."""
     from winboot.powershell.check import check_script
-    from winboot.script.rendering import library_files
+    from winboot.script.library import library_files
 
     library = "\n".join(library_files().values()) + "\n"
     above = library.count("\n")

@@ -21,14 +21,16 @@ findings with a place and with what to write instead; an empty tuple means all i
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from winboot.powershell import commands, newer
 from winboot.powershell.parser import parse
-from winboot.powershell.silent import unguarded_uses
+from winboot.powershell.pieces import Pieces, split
+from winboot.powershell.silent import Callables, functions_of, unguarded_uses
 from winboot.powershell.syntax import (
     Assignment,
     Attribute,
@@ -73,14 +75,71 @@ class Finding:
 
 
 def check_script(text: str, *, origin: str) -> tuple[Finding, ...]:
-    """Check the text of a script. `origin` is how a finding names it."""
+    """Check the text of a script. `origin` is how a finding names it.
+
+    The library that rendered scripts end with is gone through once, not once a script.
+    """
+    pieces = split(text)
+    found = _check_pieces(pieces, origin) if pieces is not None else None
+    return _check_whole(text, origin) if found is None else found
+
+
+def _check_whole(text: str, origin: str) -> tuple[Finding, ...]:
     try:
         tree = parse(text)
     except ParseErrors as refused:
         return tuple(Finding(e.id, e.message, e.line, e.column, "", origin) for e in refused.errors)
     checker = _Checker(origin, _declared(tree))
     checker.run(tree)
-    return tuple(sorted(checker.findings, key=lambda finding: (finding.line, finding.column)))
+    return _in_order(checker.findings)
+
+
+def _check_pieces(pieces: Pieces, origin: str) -> tuple[Finding, ...] | None:
+    """The same findings, with what is known of the library; None where the two have to be read together."""
+    try:
+        tree = parse(pieces.node)
+        known = _library(pieces.library)
+    except ParseErrors:
+        return None
+    if functions_of(tree):
+        return None
+    checker = _Checker(origin, known.declared)
+    checker.run(tree, known.callable, known.names)
+    above = pieces.node.count("\n")
+    below = _library_findings(pieces.library, frozenset(checker.names))
+    moved = [replace(one, line=one.line + above, origin=origin) for one in below]
+    return _in_order([*checker.findings, *moved])
+
+
+def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: (finding.line, finding.column)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """What the check of a node's part has to know of the library below it."""
+
+    tree: ScriptBlock
+    declared: Mapping[str, _Declared]
+    callable: Callables
+    names: frozenset[str]
+
+
+@functools.lru_cache(maxsize=2)
+def _library(text: str) -> _Library:
+    tree = parse(text)
+    checker = _Checker("", declared := _declared(tree))
+    checker.run(tree, known := Callables.of(tree))
+    return _Library(tree, declared, known, frozenset(checker.names))
+
+
+@functools.lru_cache(maxsize=8)
+def _library_findings(text: str, names: frozenset[str]) -> tuple[Finding, ...]:
+    """The findings in the library, where `names` are the variables that the text above it sets."""
+    known = _library(text)
+    checker = _Checker("", known.declared)
+    checker.run(known.tree, names=names)
+    return tuple(checker.findings)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -175,18 +234,22 @@ class _Checker:
         self.origin = origin
         self.functions = functions
         self.findings: list[Finding] = []
+        # The variables that the script sets at its top.
+        self.names: Set[str] = frozenset()
         self._states: list[_FunctionState] = []
         self._not_read: set[Variable] = set()
 
-    def run(self, tree: ScriptBlock) -> None:
+    def run(self, tree: ScriptBlock, known: Callables | None = None, names: Iterable[str] = ()) -> None:
+        """Go through a script; `known` are functions, and `names` variables at the top, of a text beside it."""
         if tree.requirements is not None and (tree.requirements.version or (5,)) > (5, 1):
             self.add("NewerRequires", tree.extent, "the script asks for a newer PowerShell than 5.1")
-        state = _FunctionState(Scope(None))
+        state = _FunctionState(Scope(None, sets={name: [-1] for name in names}))
         self._states.append(state)
         self._visit(tree, state)
+        self.names = state.scope.sets.keys() - set(names)
         for one in self._states:
             self._finish(one)
-        for use in unguarded_uses(tree):
+        for use in unguarded_uses(tree, known):
             message = (
                 f"{use.function} can end without output, which {use.how} takes for null and never for ''"
             )

@@ -85,12 +85,12 @@ MOST_NESTING: Final = 500
 _SWITCH_FLAGS: Final = ("regex", "wildcard", "exact", "casesensitive", "parallel", "file")
 
 
-def parse(text: str) -> ScriptBlock:
-    """The tree of a script.
+def parse(text: str, source: Source | None = None) -> ScriptBlock:
+    """The tree of a script; `source` counts its lines otherwise than from 1, for a text that others stand before.
 
     Raises `ParseErrors` with every complaint when it is not Windows PowerShell 5.1.
     """
-    parser = Parser(Source(text))
+    parser = Parser(source or Source(text))
     tree: ScriptBlock | None = None
     try:
         tree = parser.script_block(None, False)

@@ -281,12 +281,29 @@ def _only_command(node: Node) -> Command | None:
 # Uses
 
 
-def unguarded_uses(tree: Node) -> Iterator[Use]:
-    """Casts, .NET arguments and targets in which "no output" arrives as null, and no look at $null comes first."""
-    functions = functions_of(tree)
-    silent = _silent(functions)
-    for root in (tree, *(one.body for one in functions.values())):
-        yield from _Uses(functions, silent, root).found()
+@dataclass(frozen=True, slots=True)
+class Callables:
+    """The functions that a text may call, by lower-case name, and those of them that can end without output."""
+
+    functions: Mapping[str, FunctionDefinition]
+    silent: frozenset[str]
+
+    @classmethod
+    def of(cls, tree: Node) -> Callables:
+        """Those that a script defines."""
+        functions = functions_of(tree)
+        return cls(functions, _silent(functions))
+
+
+def unguarded_uses(tree: Node, known: Callables | None = None) -> Iterator[Use]:
+    """Casts, .NET arguments and targets in which "no output" arrives as null, and no look at $null comes first.
+
+    `known` are the functions of another text, for a `tree` that defines none.
+    """
+    found = known or Callables.of(tree)
+    bodies = () if known is not None else (one.body for one in found.functions.values())
+    for root in (tree, *bodies):
+        yield from _Uses(found.functions, found.silent, root).found()
 
 
 class _Uses:

@@ -33,14 +33,22 @@ PLACES: Final[Mapping[KnownName, str]] = {
 STATE: Final = r"C:\ProgramData\winboot (journal, former values, this script for the tasks)"
 
 
-def opening(plan: Plan, spec: NodeSpec, steps: str, *, undo: bool = False) -> str:
-    """The comment at the head of the script of a plan; `steps` is their text, `undo` is the script of `remove`."""
+def opening(plan: Plan, spec: NodeSpec, steps: str, *, library: str, undo: bool = False) -> str:
+    """The comment at the head of the script of a plan; `steps` is their text, `undo` is the script of `remove`.
+
+    `library` is the SHA-256 of the library that the script ends with.
+    """
     order = tuple(reversed(plan.node_side)) if undo else plan.node_side
     lines = [
         f"winboot {winboot.__version__}: makes the machine {spec.machine.name} the Kubernetes node {spec.node.name}."
         if not undo
         else f"winboot {winboot.__version__}: takes back from the machine {spec.machine.name} what winboot did to it.",
         *_missing(spec),
+        "",
+        f"Settings  {plan.digest}",
+        f"Library   {library}",
+        'The settings are this machine\'s values and steps, down to "#region Library". The library behind it is the same text',
+        "for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.",
         "",
         *_steps(order, undo=undo),
         "",
@@ -57,6 +65,12 @@ def _missing(spec: NodeSpec) -> Iterator[str]:
         yield ""
         yield "This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:"
         yield from _table(("missing", one) for one in missing)
+
+
+def reason(step: Step) -> str:
+    """The comment above a step in the script: its name, and why it is there."""
+    lines = _wrapped(f"---- {step.name}: {step.why}", _WIDTH - 2)
+    return "".join(f"# {line}\n" for line in lines)
 
 
 def _steps(steps: Sequence[Step], *, undo: bool) -> Iterator[str]:

@@ -67,7 +67,7 @@ from winboot.powershell.syntax import (
     walk,
 )
 from winboot.report.hints import hint_for
-from winboot.script.rendering import library_files
+from winboot.script.library import library_files
 
 _HEAD: Final = """\
 # Problems

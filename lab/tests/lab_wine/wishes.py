@@ -14,7 +14,7 @@ from winboot_lab.windows.registry import SERVICES, Key
 from lab_wine.prefix import Data
 from tests.steps.builders import a_spec_of
 from winboot.powershell.literals import literal
-from winboot.script import rendering as script
+from winboot.script.library import functions_for
 from winboot.script.steps.services import service_table
 from winboot.script.steps.texts import text
 
@@ -80,7 +80,7 @@ def joined(words: list[str]) -> str:
 
 
 def _run(machine: Machine, expression: str, instead: str = "") -> list[str]:
-    library = script._library_text(script._closure(expression))
+    library = functions_for(expression)
     whole = (
         f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{instead}\n{expression}\n"
     )

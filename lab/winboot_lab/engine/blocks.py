@@ -13,6 +13,7 @@ from winboot_lab.engine.convert import to_bool
 from winboot_lab.engine.exceptions import MetadataException
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
+from winboot_lab.engine.session import Emit
 from winboot_lab.engine.signatures import (
     ALL_SETS,
     COMMON_NAMES,
@@ -139,6 +140,31 @@ class Code:
         )
         made.confirm_impact = to_text(settings.get("confirmimpact", "Medium"), scope)
         return made
+
+
+class PiecedCode(Code):
+    """A script of which the last part, its library, is compiled already: it is the same for many scripts.
+
+    `lines_above` is how many lines stand above the library.
+    """
+
+    def __init__(self, tree: syntax.ScriptBlock, above: Code, library: Code, lines_above: int) -> None:
+        super().__init__(tree)
+        self.lines_above = lines_above
+        self._above = above
+        self._library = library
+
+    def phase(self, kind: str) -> Run | None:
+        """The statements of both, one part after the other."""
+        first, second = self._above.phase(kind), self._library.phase(kind)
+        if first is None or second is None:
+            return first or second
+
+        def run(scope: Scope, out: Emit) -> None:
+            first(scope, out)
+            second(scope, out)
+
+        return run
 
 
 def _give_positions(specs: list[ParameterSpec]) -> None:

@@ -11,6 +11,7 @@ from winboot_lab.engine import cmdlets as _cmdlets  # declares the cmdlets
 from winboot_lab.engine import types as _types  # declares the .NET types
 from winboot_lab.engine.automatic import prepare
 from winboot_lab.engine.binder import Argument
+from winboot_lab.engine.blocks import PiecedCode
 from winboot_lab.engine.commands import Script
 from winboot_lab.engine.compiler import commands as _commands  # these four teach the compiler its nodes
 from winboot_lab.engine.compiler import expressions as _expressions
@@ -23,7 +24,7 @@ from winboot_lab.engine.flow import ExitScript, LoopJump, ReturnFromBlock, StopU
 from winboot_lab.engine.invoke import BlockStage
 from winboot_lab.engine.moments import ZONE
 from winboot_lab.engine.objects import Invocation
-from winboot_lab.engine.programs import compiled
+from winboot_lab.engine.programs import ABOVE, compiled
 from winboot_lab.engine.room import with_room
 from winboot_lab.engine.session import Cancelled, Session
 from winboot_lab.engine.stages import Line, run_stage
@@ -91,8 +92,11 @@ def run_in(
     before = PROCESS_DIRECTORY.set(session.locations.process_directory)
     zone = ZONE.set(zone_ticks(session.machine))
     runtime = RUNTIME.set(session.top)
+    above = ABOVE.set(0)
     try:
         code = compiled(text)
+        if isinstance(code, PiecedCode):
+            ABOVE.set(code.lines_above)
         stage = BlockStage(
             session.top,
             code,
@@ -119,4 +123,5 @@ def run_in(
         PROCESS_DIRECTORY.reset(before)
         ZONE.reset(zone)
         RUNTIME.reset(runtime)
+        ABOVE.reset(above)
     return Ended("completed")
