@@ -22,9 +22,10 @@ from typing import Any, Final
 import typer
 import yaml
 
-from winboot_lab.aws import REGION, AwsSite, aws_site, serving
+from winboot_lab.aws import REGION, AwsSite
 from winboot_lab.cli.staging import POLL_S, stage
 from winboot_lab.cluster.identity import ADMIN
+from winboot_lab.moto_gaps import aws_site, serving
 from winboot_lab.up import Lab, NodePlan
 
 PATIENCE_S: Final = 600.0

@@ -1,0 +1,143 @@
+"""AWS on loopback: moto's server, with what it lacks of lifecycle hooks and Windows passwords added to its own classes.
+
+Added, after the API reference of Auto Scaling and EC2: instances of a group with hooks wait in Pending:Wait and
+Terminating:Wait and a message says so; CompleteLifecycleAction and RecordLifecycleActionHeartbeat; GetPasswordData gives
+what the key pair encrypts. `tests/cloud/test_aws_site.py` holds that each addition works, so that a new moto that renames
+its insides fails there.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from moto.autoscaling.exceptions import ValidationError
+from moto.autoscaling.models import FakeAutoScalingGroup
+from moto.autoscaling.responses import AutoScalingResponse
+from moto.core.responses import EmptyResult
+from moto.ec2.models import amis
+from moto.ec2.models.windows import WindowsBackend
+from moto.moto_api._internal import moto_api_backend  # type: ignore[attr-defined]
+from moto.server import ThreadedMotoServer
+
+from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite, environment, hooks_of
+
+# moto's catalogue takes seconds to load for each test; these two of it are all that is needed.
+IMAGES: dict[bool, Any] = {
+    windows: next(one for one in amis.AMIS if (one.get("platform") == "windows") is windows)
+    for windows in (True, False)
+}
+
+
+@contextmanager
+def gaps_closed(site: AwsSite) -> Iterator[None]:
+    """moto with the additions, for as long as the test runs."""
+    plain_launch = FakeAutoScalingGroup.replace_autoscaling_group_instances
+    plain_set = FakeAutoScalingGroup.set_desired_capacity
+
+    def launch(group: Any, count: int, tags: dict[str, str]) -> None:
+        before = {state.instance.id for state in group.instance_states}
+        plain_launch(group, count, tags)
+        for state in group.instance_states:
+            if state.instance.id not in before:
+                site.launched(state.instance)
+                if site.hook(group, state.instance.id, LAUNCHING):
+                    state.lifecycle_state = "Pending:Wait"
+
+    def set_capacity(group: Any, size: int | None) -> None:
+        """A group that shrinks: the machines wait for their hooks, oldest first."""
+        leaving = [s for s in group.instance_states if s.lifecycle_state.startswith("Terminating")]
+        staying = [s for s in group.instance_states if s not in leaving]
+        if size is None or size >= len(staying) or not hooks_of(group, TERMINATING):
+            plain_set(group, size)
+            return
+        group.desired_capacity = size
+        for state in staying[: len(staying) - size]:
+            state.lifecycle_state = "Terminating:Wait"
+            site.hook(group, state.instance.id, TERMINATING)
+
+    def complete(response: Any) -> EmptyResult:
+        instance, result = response._get_param("InstanceId"), response._get_param("LifecycleActionResult")
+        group, state = state_of(response, instance)
+        if state is None or not state.lifecycle_state.endswith(":Wait"):
+            raise validation_error("No active Lifecycle Action found with instance ID " + instance)
+        site.completed.append((instance, result))
+        if state.lifecycle_state == "Pending:Wait" and result == "CONTINUE":
+            state.lifecycle_state = "InService"
+        else:
+            group.instance_states.remove(state)
+            group.autoscaling_backend.ec2_backend.terminate_instances([instance])
+        return EmptyResult()
+
+    def heartbeat(response: Any) -> EmptyResult:
+        instance = response._get_param("InstanceId")
+        _, state = state_of(response, instance)
+        if state is None or not state.lifecycle_state.endswith(":Wait"):
+            raise validation_error("No active Lifecycle Action found with instance ID " + instance)
+        site.heartbeats.append(instance)
+        return EmptyResult()
+
+    def password(backend: Any, instance_id: str) -> str:
+        if instance_id in site.booting:
+            return ""
+        sealed = site.key.public_key().encrypt(site.password.encode(), PKCS1v15())
+        return base64.b64encode(sealed).decode()
+
+    with (
+        patch.object(FakeAutoScalingGroup, "replace_autoscaling_group_instances", launch),
+        patch.object(FakeAutoScalingGroup, "set_desired_capacity", set_capacity),
+        patch.object(AutoScalingResponse, "complete_lifecycle_action", complete, create=True),
+        patch.object(AutoScalingResponse, "record_lifecycle_action_heartbeat", heartbeat, create=True),
+        patch.object(WindowsBackend, "get_password_data", password),
+    ):
+        yield
+
+
+def state_of(response: Any, instance: str) -> tuple[Any, Any]:
+    """moto's group and instance state, or None."""
+    group = response.autoscaling_backend.autoscaling_groups[response._get_param("AutoScalingGroupName")]
+    return group, next((one for one in group.instance_states if one.instance.id == instance), None)
+
+
+def validation_error(text: str) -> Exception:
+    """What Auto Scaling answers to a completion that comes too late."""
+    return ValidationError(text)
+
+
+@contextmanager
+def emptied() -> Iterator[dict[bool, str]]:
+    """moto's account without anything in it, and with two images alone: their ids, by whether they have Windows."""
+    with patch.object(amis, "AMIS", list(IMAGES.values())):
+        moto_api_backend.reset()
+        yield {windows: str(one["ami_id"]) for windows, one in IMAGES.items()}
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """moto's server on loopback; gives its address. It has one account a process, which `aws_site` empties."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    # A line for each request is no news.
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    try:
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+@contextmanager
+def aws_site(folder: Path, endpoint: str) -> Iterator[AwsSite]:
+    """An empty account at a server of this process, and the environment that leads to it; both end with the context."""
+    with patch.dict(os.environ, environment(endpoint, folder)), emptied() as images:
+        site = AwsSite(endpoint, folder, rsa.generate_private_key(65537, 2048), images=images)
+        with gaps_closed(site):
+            yield site
