@@ -29,7 +29,7 @@ from winboot_lab.cluster.cluster import ClusterPlan
 from winboot_lab.cluster.identity import ADMIN, Identity, user
 
 from tests.config.scene import CA, FILE, GOOD
-from tests.join.fakes import QUICK, FakeMachine, Found, Silent, _complete
+from tests.join.fakes import QUICK, FakeMachine, Found, Silent, completed
 from winboot.base.errors import ClusterUnreachable, Unreachable
 from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet import Options, RunContext
@@ -300,7 +300,7 @@ class BenchWork(NodeWork):
 
     def _target(self, member: Any, machine: Any) -> Target:
         found = super()._target(member, machine)
-        return replace(found, spec=_complete(found.spec))
+        return replace(found, spec=completed(found.spec))
 
 
 @contextmanager
