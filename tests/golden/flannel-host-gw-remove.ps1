@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  fe1a52156f822de54dde95d7ee8940745376fd5149c846ea2147f534e16d3621
+# Settings  916294d9b16a072dc24e57daa97007de6b985eb82bb8bdd5d5df3d547c01444b
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -56,6 +56,8 @@
 #                        restarted
 #   computer-name        logs, certificates and clones with one name are told apart by it; the kubelet is given the
 #                        node's name as well
+#   download-sources     a proxy, mirror or registry that does not answer is found out before the machine is renamed or
+#                        restarted
 #   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
 #
 # What winboot made is taken away, and what it found is put back as it was noted:
@@ -117,7 +119,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'fe1a52156f822de54dde95d7ee8940745376fd5149c846ea2147f534e16d3621'
+    Digest  = '916294d9b16a072dc24e57daa97007de6b985eb82bb8bdd5d5df3d547c01444b'
     Library = '<library>'
     Modes   = @('Undo', 'Detached', 'Rescue')
 }
@@ -144,11 +146,41 @@ Undo = {
 }
 }
 
+# ---- download-sources: a proxy, mirror or registry that does not answer is found out before the machine is renamed or
+# restarted
+@{
+Name = 'download-sources'
+Needs = @('node-preflight')
+Values = {
+    $sources = @(@{ registry = $false; title = 'the artifact source github.com'
+            addresses = @(@{ url = 'https://github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-windows-amd64.tar.gz'
+                    proxy = 'http://proxy.corp.example:3128' }) },
+        @{ registry = $false; title = 'the artifact source dl.k8s.io'
+            addresses = @(@{ url = 'https://dl.k8s.io/v1.36.4/kubernetes-node-windows-amd64.tar.gz'
+                    proxy = 'http://proxy.corp.example:3128' }) },
+        @{ registry = $false; title = 'the artifact source nssm.cc'
+            addresses = @(@{ url = 'https://nssm.cc/release/nssm-2.24.zip'; proxy = 'http://proxy.corp.example:3128' }) },
+        @{ registry = $true; title = 'the registry registry.k8s.io'
+            addresses = @(@{ url = 'https://registry.k8s.io/v2/'; proxy = 'http://proxy.corp.example:3128' }) },
+        @{ registry = $true; title = 'the registry docker.io'
+            addresses = @(@{ url = 'https://mirror.corp.example/v2/' },
+                @{ url = 'https://registry-1.docker.io/v2/'; proxy = 'http://proxy.corp.example:3128' }) })
+    # A machine that has them all downloads nothing.
+    $programs = @('C:\Program Files\containerd\bin\containerd.exe', 'C:\Program Files\containerd\bin\ctr.exe',
+        'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe', 'C:\k\kubelet.exe', 'C:\k\kube-proxy.exe',
+        'C:\k\kube-log-runner.exe', 'C:\k\kubectl.exe', 'C:\k\crictl.exe', 'C:\k\nssm.exe', 'C:\opt\cni\bin\win-bridge.exe',
+        'C:\opt\cni\bin\host-local.exe', 'C:\opt\cni\bin\flannel.exe', 'C:\k\flanneld.exe')
+}
+Undo = {
+    Restore-FormerValue
+}
+}
+
 # ---- computer-name: logs, certificates and clones with one name are told apart by it; the kubelet is given the node's
 # name as well
 @{
 Name = 'computer-name'
-Needs = @('node-preflight')
+Needs = @('node-preflight', 'download-sources')
 Values = {
     $name = 'WIN-A1'
 }
@@ -161,7 +193,7 @@ Undo = {
 # restarted
 @{
 Name = 'windows-features'
-Needs = @('node-preflight')
+Needs = @('node-preflight', 'download-sources')
 Values = {
     $features = @('Containers')
     $source = $null
@@ -175,7 +207,7 @@ Undo = {
 # are hard to find
 @{
 Name = 'system-settings'
-Needs = @('node-preflight')
+Needs = @('node-preflight', 'download-sources')
 Values = {
     $pageFile = 'system'
 }
@@ -188,7 +220,7 @@ Undo = {
 # touches NodePorts
 @{
 Name = 'dynamic-ports'
-Needs = @('node-preflight')
+Needs = @('node-preflight', 'download-sources')
 Values = {
     # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
     $ports = @{ Start = 33000; Count = 32536 }
@@ -201,7 +233,7 @@ Undo = {
 # ---- directories: a folder made in time has its access rules before the first secret is in it
 @{
 Name = 'directories'
-Needs = @('node-preflight')
+Needs = @('node-preflight', 'download-sources')
 Values = {
     $folders = @{
         # For SYSTEM and Administrators alone: what is in them are keys, tokens, and the layers of all images.
@@ -228,7 +260,7 @@ Undo = {
 # are open
 @{
 Name = 'firewall-rules'
-Needs = @('node-preflight')
+Needs = @('node-preflight', 'download-sources')
 Values = {
     $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
             why = 'logs, exec and metrics through the kubelet' },

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 from winboot_lab.cli.staging import stage
@@ -245,6 +246,10 @@ def a_site(folder: Path, solution: Solution, *, release: Any = "2022", **wishes:
         # One inventory names the node's address; in the others the machine finds it out.
         node_ip=solution.name == NAMED_ADDRESS,
     )
+    for url in {wishes.get("proxy", {}).get(scheme) for scheme in ("http", "https")} - {None}:
+        # The machine asks for it before its first change.
+        parts = urlsplit(url)
+        site.internet.proxy(parts.hostname or "", parts.port or 80)
     if solution.somebody is not None:
         _watch(site, solution.somebody)
     return site

@@ -44,7 +44,7 @@ def test_a_lab_as_it_comes_up_is_ready_for_a_join(lab, capsys) -> None:
     assert findings(rows) == []
     assert code == 0
     [node] = [row for row in rows if row["kind"] == "node"]
-    assert [step["step"] for step in node["steps"]] == ["node-preflight"]
+    assert [step["step"] for step in node["steps"]] == ["node-preflight", "download-sources"]
 
 
 BROKEN = {
@@ -69,6 +69,29 @@ def test_what_is_missing_stops_a_join_before_any_change(lab, capsys, id: str) ->
     assert id in node["failure"]["message"]
     assert {step["state"] for step in node["steps"]} <= {"ok", "would-change"}
     assert here.nodes["win-1"].machine.services.find("kubelet") is None
+
+
+def test_a_proxy_that_does_not_resolve_is_found_out_before_any_change(lab, capsys) -> None:
+    """Nothing is renamed, enabled or restarted; ping and preflight say it, too."""
+    here, _ = lab
+    wishes = {"proxy": {"http": "http://proxy.corp.example:3128", "no_proxy": ["mirror.corp.example"]}}
+    staged = stage(here, lab[1].inventory.parent, wishes=wishes)
+    machine = here.nodes["win-1"].machine
+    before = (machine.name, machine.boot_count)
+
+    code, rows = told(staged, "ping", capsys)
+    assert code == 1
+    assert [one["subject"] for one in rows[0]["findings"] if one["level"] == "error"] == ["proxy"]
+    assert told(staged, "preflight", capsys)[0] == 1
+
+    code, rows = told(staged, "join", capsys)
+    [node] = [row for row in rows if row["kind"] == "node"]
+    states = {step["step"]: step["state"] for step in node["steps"]}
+    assert code == 1
+    assert states.pop("download-sources") == "failed"
+    assert states.pop("node-preflight") == "ok"
+    assert set(states.values()) == {"blocked"}
+    assert (machine.name, machine.boot_count) == before
 
 
 FORMS = ("table", "json", "junit")

@@ -83,7 +83,7 @@ def test_a_bare_machine_lacks_every_program(site: Site):
 
     assert found[r"file C:\k\kubelet.exe: sha256"] == (
         None,
-        "as in kubernetes-node-windows-amd64.tar.gz 1.34.2",
+        "as in kubernetes-node-windows-amd64.tar.gz 1.36.4",
     )
     assert len(found) == sum(len(one.members) for one in site.spec.artifacts)
 

@@ -74,6 +74,7 @@ def serve(
     """
     file = _cloud_file(inventory, queue)
     from winboot.cli.targets import run_context
+    from winboot.node.run import Quiet
     from winboot.operations.hook import Settings, Worker
     from winboot.operations.hook.metrics import Log, MetricsServer
     from winboot.operations.hook.work import NodeWork
@@ -82,7 +83,7 @@ def serve(
     from winboot.remote.cluster.claims import Claimant
 
     pool, log = Pool.read(file), Log()
-    with run_context([], _Quiet(), in_cluster=True) as (context, _):
+    with run_context([], Quiet(), in_cluster=True) as (context, _):
         work = NodeWork(
             pool,
             _finishing(context),
@@ -142,13 +143,3 @@ def _cloud_file(inventory: Path, queue: str) -> Path:
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
     require(hooked_cloud(inventory, queue), "`winboot hook serve`")
     return inventory
-
-
-class _Quiet:
-    """A listener that says nothing: the log has a line for each message, the journal the rest."""
-
-    def event(self, node: str, event: object) -> None:
-        """Nothing."""
-
-    def say(self, node: str, text: str) -> None:
-        """Nothing."""

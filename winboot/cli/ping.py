@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
     from winboot.remote.transport.base import Certificate, Probe
     from winboot.remote.transport.logins import Logins
+    from winboot.report.results import NodeReport
 
 # Kerberos refuses more than five minutes by default; a bootstrap token or a fresh certificate fails much earlier.
 CLOCK_FAILS_S: Final = 300
@@ -82,6 +83,8 @@ def ping(
             workers=workers,
             late=_left,
         )
+    if not stop.requested:
+        results = _with_sources(specs, results, workers)
     if output is Output.json:
         for result in results:
             findings = [
@@ -95,6 +98,40 @@ def ping(
     raise typer.Exit(
         stop.exit_code if stop.requested else exits.of_nodes([result.exit_code for result in results])
     )
+
+
+def _with_sources(specs: Sequence[NodeSpec], results: Sequence[Pinged], workers: int) -> list[Pinged]:
+    """What each machine that can be worked on says of proxy, artifact source and registries, which it asks itself."""
+    from winboot.cli.targets import run_context
+    from winboot.node.run import Quiet
+    from winboot.operations.join import Options, ask_sources
+
+    well = {result.node for result in results if not result.exit_code}
+    asked = [spec for spec in specs if spec.node.name in well]
+    if not asked:
+        return list(results)
+    with run_context(asked, Quiet()) as (context, tuned):
+        report = ask_sources(asked, context, tuned(Options(workers=workers)))
+    found = {node.node: _source_finding(node) for node in report.nodes}
+    return [_added(result, found.get(result.node)) for result in results]
+
+
+def _added(result: Pinged, finding: Finding | None) -> Pinged:
+    if finding is None:
+        return result
+    code = result.exit_code or int(finding.level == "error")
+    return replace(result, findings=(*result.findings, finding), exit_code=code)
+
+
+def _source_finding(node: NodeReport) -> Finding | None:
+    step = next((one for one in node.steps if one.name == "download-sources"), None)
+    if step is None or step.state == "blocked":
+        return None
+    if step.problem is None:
+        return Finding(
+            "ok", "downloads", "proxy, artifact source and registries answer, or all programs are here"
+        )
+    return Finding("error", step.problem.id, step.problem.message, step.problem.hint)
 
 
 def _host_keys(specs: Sequence[NodeSpec]) -> int:

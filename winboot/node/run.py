@@ -97,6 +97,16 @@ class Listener(Protocol):
         """The controller does something for the node: connecting, waiting, restarting."""
 
 
+class Quiet:
+    """A listener that says nothing: a log or the journal has it all."""
+
+    def event(self, node: str, event: Event) -> None:
+        """Nothing."""
+
+    def say(self, node: str, text: str) -> None:
+        """Nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long the controller waits for a node, in seconds of its own clock."""

@@ -59,6 +59,15 @@ HINTS: Final[Mapping[str, str]] = {
         "or, after a change of version, run `winboot init --renew`."
     ),
     "HashMissing": "Run `winboot init`, or give it under artifacts.sha256 in the profile.",
+    "artifact-source": (
+        "From this machine, open the address in the message: check DNS, routes, firewall and `proxy`, or give a mirror in "
+        "artifacts.source."
+    ),
+    "proxy": "Check `proxy` in the profile: its name must resolve and its port answer from this machine, without a login.",
+    "registry": (
+        "Check DNS, routes, firewall and `proxy` for this registry from this machine, or give a mirror in "
+        "runtime.registries."
+    ),
     "HnsHangs": "Restart the machine: HNS answers again then. See the event log Microsoft-Windows-Host-Network-Service-Admin.",
     "HnsRefused": "See the event log Microsoft-Windows-Host-Network-Service-Admin.",
     "ImagePull": (

@@ -49,6 +49,11 @@ class Outside:
     host_processes: dict[str, HostProcess] = field(default_factory=dict)
     clusters: dict[tuple[str, int], LabCluster] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """The registries answer by HTTP, too: 401 to whoever has no token, as the distribution specification wants."""
+        for host in self.images.hosts:
+            self.world.serve(host, 443, lambda request: Response(401))
+
     def attach(self, cluster: LabCluster) -> None:
         """Put a cluster at the address that its plan says machines use."""
         parts = urlsplit(cluster.plan.server)

@@ -110,11 +110,7 @@ function Receive-Rest {
     # nothing. An error is reported only at the Last attempt: until then the next one goes on from here.
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
     if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
-    # Where .NET names protocols itself it may leave out TLS 1.2. 0 lets Windows choose, TLS 1.3 included.
-    $protocol = [Net.ServicePointManager]::SecurityProtocol
-    if ([int]$protocol -ne 0) { [Net.ServicePointManager]::SecurityProtocol = $protocol -bor [Net.SecurityProtocolType]::Tls12 }
-    $request = [Net.WebRequest]::Create($Url)
-    if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
+    $request = New-WebRequest -Url $Url -Proxy $Proxy
     if ([IO.File]::Exists($Path)) { $request.AddRange([IO.FileInfo]::new($Path).Length) }
     try {
         $response = Wait-Task -Task $request.GetResponseAsync() -Seconds 60
@@ -134,6 +130,17 @@ function Receive-Rest {
         if ($Last) { Stop-Step -Id 'DownloadFailed' -Message "${Url}: $($_.Exception.GetBaseException().Message)" }
         Start-Sleep -Seconds 2
     }
+}
+
+function New-WebRequest {
+    # A request that is not sent yet, by TLS 1.2 or later, through the Proxy where there is one.
+    param([string]$Url, [string]$Proxy)
+    # Where .NET names protocols itself it may leave out TLS 1.2. 0 lets Windows choose, TLS 1.3 included.
+    $protocol = [Net.ServicePointManager]::SecurityProtocol
+    if ([int]$protocol -ne 0) { [Net.ServicePointManager]::SecurityProtocol = $protocol -bor [Net.SecurityProtocolType]::Tls12 }
+    $request = [Net.WebRequest]::Create($Url)
+    if ($Proxy) { $request.Proxy = [Net.WebProxy]::new($Proxy) }
+    $request
 }
 
 function Save-Body {

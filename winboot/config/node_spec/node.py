@@ -148,6 +148,8 @@ class RuntimeSpec:
     config_toml: str
     pause_image: str
     registries: tuple[RegistrySpec, ...]
+    # Host of each registry that is named here or that the pause image is from -> where containerd asks it, in order.
+    registry_urls: Mapping[str, tuple[str, ...]]
     log: Log
     handlers: tuple[HandlerSpec, ...]
 

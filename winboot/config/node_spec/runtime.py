@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from winboot.config import compat
@@ -35,6 +35,7 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
         config_toml="\n".join(lines) + "\n",
         pause_image=image,
         registries=tuple(_registry(host, one) for host, one in section.registries.items() if one is not None),
+        registry_urls=_registry_urls(section.registries, image),
         log=section.log,
         handlers=handlers,
     )
@@ -123,6 +124,21 @@ def _registry(host: str, registry: sections.Registry) -> RegistrySpec:
         credential=registry.password,
         user=registry.user,
     )
+
+
+def _registry_urls(
+    registries: Mapping[str, sections.Registry | None], image: str
+) -> Mapping[str, tuple[str, ...]]:
+    """Where containerd asks each registry: its mirrors (or those of _default), then the registry itself."""
+    named = {host: one for host, one in registries.items() if one is not None}
+    first, slash, _ = image.partition("/")
+    of_image = first if slash and ("." in first or ":" in first or first == "localhost") else "docker.io"
+    default = named.pop("_default", None)
+    urls = {}
+    for host in dict.fromkeys((of_image, *named)):
+        mirrors = (named.get(host) or default or sections.Registry()).mirrors
+        urls[host] = (*mirrors, _SERVERS.get(host, f"https://{host}"))
+    return urls
 
 
 def _folder(host: str) -> str:

@@ -5,6 +5,15 @@ nodes), `winboot.node.run` (the script on one of them).
 """
 
 from winboot.node.fleet import Options, PreparedNode, RunContext, prepare
-from winboot.operations.join.story import check_both_sides, join, survey
+from winboot.operations.join.story import ask_sources, check_both_sides, join, survey
 
-__all__ = ["Options", "PreparedNode", "RunContext", "check_both_sides", "join", "prepare", "survey"]
+__all__ = [
+    "Options",
+    "PreparedNode",
+    "RunContext",
+    "ask_sources",
+    "check_both_sides",
+    "join",
+    "prepare",
+    "survey",
+]

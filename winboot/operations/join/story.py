@@ -55,10 +55,20 @@ def join(
 def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
     """Preflight alone: the cluster's side, and the machine's own step of that name."""
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    only = replace(options, only=("node-preflight",))
+    only = replace(options, only=("node-preflight", "download-sources"))
     return run_nodes(
         "preflight", partial(survey_node, preflight=preflight), specs, context, only, preflight.so_far
     )
+
+
+def ask_sources(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
+    """Let each machine ask for what it would have to download; the cluster is asked nothing."""
+    only = replace(options, only=("download-sources",))
+    return run_nodes("ping", _look, specs, context, only)
+
+
+def _look(run: NodeRun) -> None:
+    run.look(None)
 
 
 def refuse_unresolved(specs: Sequence[NodeSpec]) -> None:

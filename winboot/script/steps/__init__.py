@@ -14,6 +14,7 @@ from winboot.script.steps.containerd import CONTAINERD
 from winboot.script.steps.containerd_config import CONTAINERD_CONFIG
 from winboot.script.steps.defender_exclusions import DEFENDER_EXCLUSIONS
 from winboot.script.steps.directories import DIRECTORIES
+from winboot.script.steps.download_sources import DOWNLOAD_SOURCES
 from winboot.script.steps.dynamic_ports import DYNAMIC_PORTS
 from winboot.script.steps.firewall_rules import FIREWALL_RULES
 from winboot.script.steps.flanneld import FLANNELD
@@ -42,6 +43,7 @@ from winboot.script.steps.windows_features import WINDOWS_FEATURES
 
 STEPS: Final[tuple[Step, ...]] = (
     NODE_PREFLIGHT,
+    DOWNLOAD_SOURCES,
     COMPUTER_NAME,
     WINDOWS_FEATURES,
     SYSTEM_SETTINGS,

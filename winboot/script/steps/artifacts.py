@@ -12,7 +12,7 @@ from winboot.script.steps.step import Step
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     users = _users(spec)
-    proxies = {_proxy(spec, artifact.url) for artifact in spec.artifacts}
+    proxies = {proxy_for(spec, artifact.url) for artifact in spec.artifacts}
     # The usual case: one proxy, or none, for all of them; then it is said once.
     common = next(iter(proxies)) if len(proxies) == 1 else None
     return {
@@ -23,7 +23,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
                 version=artifact.version,
                 url=artifact.url,
                 sha256=artifact.sha256,
-                proxy=None if common else _proxy(spec, artifact.url),
+                proxy=None if common else proxy_for(spec, artifact.url),
                 members=[
                     _present(
                         path=member.path,
@@ -58,7 +58,7 @@ def _users(spec: NodeSpec) -> dict[str, list[str]]:
     return users
 
 
-def _proxy(spec: NodeSpec, url: str) -> str | None:
+def proxy_for(spec: NodeSpec, url: str) -> str | None:
     """The proxy for a download, by the same rules that Go's programs follow."""
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -23,6 +23,6 @@ COMPUTER_NAME = Step(
     leaves=lambda spec: {
         "computer name": [f"{spec.machine.computer_name} (unless the machine is in a domain)"]
     },
-    needs=("node-preflight",),
+    needs=("node-preflight", "download-sources"),
     wanted=_wanted,
 )

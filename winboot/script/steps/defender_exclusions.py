@@ -38,6 +38,6 @@ DEFENDER_EXCLUSIONS = Step(
     why="a scan that holds files open makes image layers fail to unpack; opting in is a choice of the profile",
     inputs=_inputs,
     leaves=_leaves,
-    needs=("node-preflight",),
+    needs=("node-preflight", "download-sources"),
     wanted=_wanted,
 )

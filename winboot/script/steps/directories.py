@@ -64,5 +64,5 @@ DIRECTORIES = Step(
     leaves=lambda spec: {
         "folders": [path for paths in _inputs(spec).values() if isinstance(paths, list) for path in paths]
     },
-    needs=("node-preflight",),
+    needs=("node-preflight", "download-sources"),
 )

@@ -44,6 +44,6 @@ DYNAMIC_PORTS = Step(
     why="each load-balanced service takes blocks of client ports; the default range is soon empty and touches NodePorts",
     inputs=_inputs,
     leaves=_leaves,
-    needs=("node-preflight",),
+    needs=("node-preflight", "download-sources"),
     wanted=_wanted,
 )

@@ -43,6 +43,6 @@ FIREWALL_RULES = Step(
     why="the control plane reaches kubelet, and the other nodes reach the pods, only through ports that are open",
     inputs=_inputs,
     leaves=_leaves,
-    needs=("node-preflight",),
+    needs=("node-preflight", "download-sources"),
     wanted=_wanted,
 )

@@ -107,5 +107,5 @@ SYSTEM_SETTINGS = Step(
     why="a page file, the right time and updates at a chosen hour keep a node from failing in ways that are hard to find",
     inputs=_inputs,
     leaves=_leaves,
-    needs=("node-preflight",),
+    needs=("node-preflight", "download-sources"),
 )

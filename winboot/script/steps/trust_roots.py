@@ -49,6 +49,6 @@ TRUST_ROOTS = Step(
     why="downloads and image pulls through a company's own proxy or mirror fail until its CA is trusted",
     inputs=_inputs,
     leaves=_leaves,
-    needs=("node-preflight",),
+    needs=("node-preflight", "download-sources"),
     wanted=_wanted,
 )

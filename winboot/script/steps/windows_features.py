@@ -28,6 +28,6 @@ WINDOWS_FEATURES = Step(
     why="containerd cannot start a container until the Containers feature is on and the machine has restarted",
     inputs=_inputs,
     leaves=lambda spec: {"Windows features": spec.windows.features},
-    needs=("node-preflight",),
+    needs=("node-preflight", "download-sources"),
     wanted=_wanted,
 )

@@ -1,0 +1,64 @@
+# Whether this machine reaches what it has to download: asked before the first change, and by nothing that is in order.
+
+function Test-Source {
+    # Faults of sources that do not answer at any of their addresses. A machine that has all Programs is asked nothing: a
+    # mirror that is down must not fail a node that is right.
+    param([hashtable[]]$Sources, [string[]]$Programs)
+    if (-not ($Programs | Where-Object { -not [IO.File]::Exists($_) })) { return }
+    $proxies = @{}
+    foreach ($source in $Sources) {
+        $answered = $false
+        $faults = @()
+        foreach ($address in $source.addresses) {
+            $proxy = $address['proxy']
+            # A proxy that does not answer is reported once, for all that is behind it.
+            if ($proxy -and $proxies.ContainsKey($proxy)) { $answered = $true; break }
+            $fault = Get-SourceFault -Source $source -Url $address.url -Proxy $proxy
+            if (-not $fault) { $answered = $true; break }
+            if ($fault.id -eq 'proxy') { $proxies[$proxy] = $true }
+            $faults += $fault
+        }
+        if (-not $answered) { $faults }
+    }
+}
+
+function Get-SourceFault {
+    # Why an address gives nothing, as one fault; nothing where it answers. A registry may answer anything (401 before a
+    # login), and a certificate that is not trusted is an answer, too: the trust roots of the profile come later.
+    param([hashtable]$Source, [string]$Url, [string]$Proxy)
+    $what = $Source.title
+    if ($Url -notmatch '^https?://') {
+        if (-not [IO.File]::Exists($Url)) { New-Fault -Id 'artifact-source' -Message "${what}: $Url is not there" }
+        return
+    }
+    $through = if ($Proxy) { " through the proxy $Proxy" }
+    try {
+        $request = New-WebRequest -Url $Url -Proxy $Proxy
+        try { (Wait-Task -Task $request.GetResponseAsync() -Seconds 20).Close() } finally { $request.Abort() }
+    }
+    catch {
+        $status = Get-WebStatus -Exception $_.Exception
+        if ($status.untrusted -or ($status.code -and $status.code -ne 407 -and $Source.registry)) { return }
+        $said = $_.Exception.GetBaseException().Message
+        if ($Proxy -and $status.proxy) { New-Fault -Id 'proxy' -Message "the proxy ${Proxy}: $said" }
+        elseif ($Source.registry) { New-Fault -Id 'registry' -Message "$what does not answer at $Url${through}: $said" }
+        else { New-Fault -Id 'artifact-source' -Message "$what does not give $Url${through}: $said" }
+    }
+}
+
+function Get-WebStatus {
+    # What the error of a web request says: code (the HTTP status, 0 without one), proxy (its proxy is at fault where it
+    # has one) and untrusted (the server's certificate). GetBaseException would pass over the WebException to the socket's
+    # error below it.
+    param([Exception]$Exception)
+    while ($Exception -and $Exception -isnot [Net.WebException]) { $Exception = $Exception.InnerException }
+    if (-not $Exception) { return @{ code = 0; proxy = $false; untrusted = $false } }
+    $code = if ($Exception.Response) { [int]$Exception.Response.StatusCode } else { 0 }
+    $status = "$($Exception.Status)"
+    @{
+        code      = $code
+        # Through a proxy nothing else is connected to; 407 is its wish for a login.
+        proxy     = $code -eq 407 -or $status -in 'ProxyNameResolutionFailure', 'ConnectFailure', 'RequestProhibitedByProxy'
+        untrusted = $status -in 'TrustFailure', 'SecureChannelFailure'
+    }
+}
