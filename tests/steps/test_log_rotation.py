@@ -170,3 +170,18 @@ def test_tasks_of_others_stay(bench: Bench):
     bench.undo(STEP)
 
     assert {task.path + task.name for task in bench.machine.tasks.all()} == before
+
+
+def test_a_task_of_that_name_that_another_user_made_is_not_right(bench: Bench):
+    """Same command, priority and description; but it runs as him, when he likes."""
+    bench.run(STEP)
+    task = bench.machine.tasks.find("logs", "\\winboot\\")
+    bench.machine.accounts.add("alice", administrator=False)
+    task.user, task.highest, task.triggers = "alice", False, []
+
+    told = bench.look(STEP).differences(STEP)
+
+    assert set(told) == {r"task \winboot\logs: account", r"task \winboot\logs: triggers"}
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    assert bench.machine.tasks.find("logs", "\\winboot\\").user == "SYSTEM"

@@ -1,15 +1,21 @@
 """Who may change a machine: mutex, fence and journal in the state folder."""
 
+import contextlib
 import json
 import re
+from typing import Any
 
 import pytest
 from winboot_lab.engine.run import run_script
 from winboot_lab.windows.accounts import Token
 from winboot_lab.windows.acl import WRITE, Acl, Rule
+from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.primitives.access import show_acl
+from winboot_lab.windows.session import Session
 
 from tests.steps.bench import Bench
+from tests.steps.library import call
+from tests.steps.test_trust import callers
 from winboot.script.library import functions_for
 
 STEP = "dynamic-ports"
@@ -212,3 +218,84 @@ def test_the_state_folder_belongs_to_administrators(bench: Bench):
     bench.run(STEP)
 
     assert bench.machine.files.need(FOLDER)[1].acl.owner == "S-1-5-32-544"
+
+
+def test_an_event_of_the_mutex_name_costs_no_run(bench: Bench):
+    """All kinds of objects share one space of names, and any user may be the first."""
+    bench.machine.mutexes.squat(r"Global\winboot")
+
+    assert bench.run(STEP).ended == "complete"
+    assert bench.run(STEP).ended == "complete"
+    assert bench.undo(STEP).ended == "complete"
+
+
+def test_whoever_cannot_have_the_mutex_at_all_is_told_and_goes_on(bench: Bench):
+    broken = "function Open-RunMutex { throw 'no such object' }\nWait-MutexAnyhow -Seconds 1"
+
+    found = call(bench, f"$script:Run += @{{ Mode = 'Look'; Id = 'r'; Sequence = 0 }}\n{broken}")
+
+    assert (found.objects, found.id) == ([], "")
+    assert {"Invoke-Detached", "Start-FallenService"} <= callers("Wait-MutexAnyhow")
+
+
+def planted(bench: Bench, user: Token, name: str) -> None:
+    """An ordinary user is quicker: the folder has ProgramData's rules, and he writes a file."""
+    bench.machine.files.make_directory(FOLDER)
+    bench.machine.files.write(rf"{FOLDER}\{name}", b"theirs", user)
+
+
+@pytest.mark.parametrize("name", ["logs.ps1", "fence.json", "mutex.txt"])
+def test_a_file_that_came_while_the_folder_was_open_ends_the_run_before_its_first_step(
+    bench: Bench, user: Token, name: str
+):
+    planted(bench, user, name)
+
+    for told in (bench.look("log-rotation"), bench.run("log-rotation")):
+        assert told.ended == "failed"
+        assert rf"{FOLDER}\{name} belongs to {user.sid}" in told.events[-1]["problem"]["message"]
+    assert bench.machine.tasks.find("logs", "\\winboot\\") is None
+
+
+@pytest.mark.parametrize("kind", ["HardLink", "Junction"])
+def test_a_link_in_the_state_folder_ends_the_run(bench: Bench, user: Token, kind: str):
+    files = bench.machine.files
+    files.make_directory(FOLDER)
+    files.make_directory(r"C:\elsewhere")
+    files.write(r"C:\elsewhere\x", b"x")
+    files.link(
+        rf"{FOLDER}\journal.jsonl", r"C:\elsewhere\x" if kind == "HardLink" else r"C:\elsewhere", kind, user
+    )
+
+    assert bench.run(STEP).ended == "failed"
+    assert files.read(r"C:\elsewhere\x") == b"x"
+
+
+def test_the_state_folder_never_has_the_rules_of_the_folder_above(bench: Bench, user: Token, monkeypatch):
+    """A race at every operation: whatever winboot asks of the machine, he tries to put his script there first."""
+    invoke = Session.invoke
+    got_in: list[str] = []
+
+    def raced(self: Session, command: str, parameters: dict[str, Any], input: Any = ()) -> Any:
+        done = invoke(self, command, parameters, input)
+        with contextlib.suppress(Failure):
+            bench.machine.files.write(rf"{FOLDER}\logs.ps1", b"theirs", user)
+            got_in.append(command)
+        return done
+
+    monkeypatch.setattr(Session, "invoke", raced)
+    told = bench.run("log-rotation")
+
+    assert got_in == []
+    assert told.states == {"log-rotation": "changed"}
+
+
+def test_the_scripts_of_tasks_have_their_own_rules(bench: Bench):
+    """They are moved into place: File.Replace would keep the rules of what was there."""
+    bench.run("log-rotation", "postboot-task")
+
+    scripts = [entry.name for entry in bench.machine.files.list(FOLDER) if entry.name.endswith(".ps1")]
+    assert len(scripts) == 2
+    for name in scripts:
+        acl = bench.machine.files.need(rf"{FOLDER}\{name}")[1].acl
+        assert (acl.protected, acl.owner) == (True, "S-1-5-32-544")
+        assert {rule.sid for rule in acl.rules} == {"S-1-5-18", "S-1-5-32-544"}

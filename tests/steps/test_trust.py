@@ -25,7 +25,7 @@ from winboot.powershell.syntax import (
     Variable,
     walk,
 )
-from winboot.script.rendering import library_files
+from winboot.script.library import library_files
 
 # -- there is no other way: the library's syntax trees
 

@@ -37,6 +37,8 @@ class Mutexes:
         self._known: dict[str, Mutex] = {}
         self._handles: dict[str, Mutex] = {}
         self._numbers = 0
+        # Events, semaphores and so on: all kinds share one space of names.
+        self.others: set[str] = set()
 
     def create(
         self, name: str, owned: bool, session: Session, security: Acl | None = None
@@ -46,6 +48,16 @@ class Mutexes:
         `security` counts for a new one only.
         """
         plain = _plain(name)
+        if plain in self.others:
+            # CreateMutex: ERROR_INVALID_HANDLE when another object has the name
+            # (learn.microsoft.com/windows/win32/api/synchapi/nf-synchapi-createmutexw); .NET makes this of it
+            # (referencesource: system/threading/mutex.cs).
+            raise failure(
+                "System.Threading.WaitHandleCannotBeOpenedException",
+                f"A WaitHandle with system-wide name '{name}' cannot be created. A WaitHandle of a different type might "
+                "have the same name.",
+                hresult=0x8013152C,
+            )
         found = self._known.get(plain) if plain else None
         if found is not None:
             self._may_open(found, session.token)
@@ -143,6 +155,11 @@ class Mutexes:
         """A reboot."""
         self._known.clear()
         self._handles.clear()
+        self.others.clear()
+
+    def squat(self, name: str) -> None:
+        """Somebody makes an event, or anything else that is no mutex, of that name."""
+        self.others.add(_plain(name))
 
     def holder(self, name: str) -> int | None:
         """The process that owns the mutex, for tests and faults."""

@@ -43,11 +43,24 @@ function Set-PrivateAccess {
 }
 
 function Set-PrivateFolder {
-    # Makes the folder, for SYSTEM and Administrators alone.
+    # Makes the folder, for SYSTEM and Administrators alone. One that an ordinary user made, or could open with the right to
+    # change its rules, is refused: Windows asks for rights when something is opened, and what he has open stays open
+    # (devblogs.microsoft.com/oldnewthing/20200320-00/?p=103579).
     param([string]$Path)
     Assert-NoLink -Path $Path
-    [void][IO.Directory]::CreateDirectory($Path)
-    if ((Get-Stranger -Path $Path) -or (Get-StrangeOwner -Path $Path)) { Set-PrivateAccess -Path $Path }
+    New-ClosedFolder -Path $Path
+    $who = Get-StrangeHolder -Path $Path
+    if ($who) { throw "$Path belongs to $who, who is no administrator: see whose it is, and delete it" }
+    if (Get-Stranger -Path $Path) { Set-PrivateAccess -Path $Path }
+}
+
+function New-ClosedFolder {
+    # Makes a folder with its owner and rules in one call, so that there is no moment with those of the folder above. One that
+    # is there stays as it is: whoever calls this looks at it afterwards.
+    param([string]$Path, [switch]$Readable)
+    $security = [Security.AccessControl.DirectorySecurity]::new()
+    $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
+    [void][IO.Directory]::CreateDirectory($Path, $security)
 }
 
 function Test-Trusted {
@@ -93,6 +106,13 @@ function Get-StrangeWriter {
     )
     $strange = @($found | Where-Object { -not (Test-Trusted -Sid $_) } | Sort-Object -Unique)
     if ($strange) { $strange -join ', ' } else { $null }
+}
+
+function Get-StrangeHolder {
+    # Who, besides administrators, owns a file or folder or may delete or rename it or change its rules or owner (10000, 40000,
+    # 80000, 10000000): he may have it open with that right, and keeps it whatever the rules become. SIDs, or null.
+    param([string]$Path)
+    Get-StrangeWriter -Path $Path -Rights 0x100d0000 -Itself
 }
 
 function Test-Link {

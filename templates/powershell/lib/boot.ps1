@@ -24,7 +24,7 @@ function Set-BootTask {
     # What the task works from comes before the task.
     Save-FormerValue -Kind 'BootTask' -Key 'boot' -Value @{ name = 'boot' }
     Update-NetworkRecord
-    Write-FileText -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
+    Write-FileText -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text) -Private
     Set-Task -Name 'boot' -Task (New-BootTask)
     Remove-BootScript -But (Get-BootScriptPath)
 }
@@ -97,7 +97,7 @@ function Start-FallenService {
     Save-LateStart -Awaited $awaited
     if ($awaited.Count -eq 0) { return }
     # Whoever works on this machine starts services itself, in its own order and with a guard.
-    $lock = Wait-Mutex -Seconds 0
+    $lock = Wait-MutexAnyhow -Seconds 0
     if (-not $lock) { return }
     try {
         foreach ($name in $awaited) {

@@ -10,7 +10,7 @@ function Start-DetachedRun {
     $id = "$($run.Step)-$([Guid]::NewGuid().ToString('N').Substring(0, 8))"
     $whole = $Seconds + 720
     $path = Get-StatePath -Name "detached\$id.ps1"
-    Write-FileText -Path $path -Text (ConvertTo-ScriptFile -Text $run.Text)
+    Write-FileText -Path $path -Text (ConvertTo-ScriptFile -Text $run.Text) -Private
     Write-StateJson -Name "detached\$id.json" -Value @{
         id = $id; step = $run.Step; state = 'running'; run = $run.Id; fence = $run.Fence; purpose = $run.Mode; guard = $Guard
         boot_id = (Get-MachineIdentity).BootId; timeout_s = $whole; message = ''; told = $false; ended = 0; hint = 'DetachedFailed'
@@ -88,7 +88,7 @@ function Invoke-Detached {
     $id = $script:Run.Facts.Detached
     $status = Read-StateJson -Name "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
-    $lock = Wait-Mutex -Seconds 120
+    $lock = Wait-MutexAnyhow -Seconds 120
     try {
         try {
             if ($Rescue) { $ended = Invoke-Rescue -Status $status }

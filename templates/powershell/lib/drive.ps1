@@ -47,7 +47,11 @@ function Invoke-Block {
 function Invoke-Look {
     # What is fine goes out in one batch at the end: the fewest messages.
     $quiet = [Collections.Generic.List[string]]::new()
-    try { $script:Run.Fence = Get-Fence } catch { New-FailedEnd -Caught $_; return }
+    try {
+        Assert-StateFolder
+        $script:Run.Fence = Get-Fence
+    }
+    catch { New-FailedEnd -Caught $_; return }
     New-RunEvent
     foreach ($step in Get-ChosenStep) {
         $watch = [Diagnostics.Stopwatch]::StartNew()

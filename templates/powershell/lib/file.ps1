@@ -84,17 +84,28 @@ function Read-FileText {
 
 function Open-FlushedFile {
     # A stream to write a file with that keeps nothing back: what is on the disk survives a power cut. The enums are cast:
-    # as texts they fit another constructor as well.
-    param([string]$Path, [string]$Mode)
+    # as texts they fit another constructor as well. A Private one has its rules from its first moment on.
+    param([string]$Path, [string]$Mode, [switch]$Private)
+    if ($Private) {
+        $security = [Security.AccessControl.FileSecurity]::new()
+        $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess), 'Owner, Group, Access')
+        return [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [Security.AccessControl.FileSystemRights]::Write, [IO.FileShare]::Read, 65536,
+            [IO.FileOptions]::WriteThrough, $security)
+    }
     [IO.FileStream]::new($Path, [IO.FileMode]$Mode, [IO.FileAccess]::Write, [IO.FileShare]::Read, 65536, [IO.FileOptions]::WriteThrough)
 }
 
 function Write-FileByte {
-    # Writes a file whole (Mode Create) or adds to its end (Append). It is on the disk when this returns: what is changed
-    # next must not survive a power cut that this does not.
-    param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9)
+    # Writes a file whole (Mode Create), adds to its end (Append), or writes a new one in the place of what is there
+    # (CreateNew), which may have other rules, or be open. It is on the disk when this returns: what is changed next must not
+    # survive a power cut that this does not.
+    param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9, [switch]$Private)
     Invoke-Patient -File $Path -Tries $Tries -Work {
-        $stream = Open-FlushedFile -Path $Path -Mode $Mode
+        if ($Mode -eq 'CreateNew' -and [IO.File]::Exists($Path)) {
+            Clear-ReadOnly -Path $Path
+            [IO.File]::Delete($Path)
+        }
+        $stream = Open-FlushedFile -Path $Path -Mode $Mode -Private:$Private
         try {
             $stream.Write($Bytes, 0, $Bytes.Length)
             $stream.Flush($true)
@@ -111,7 +122,8 @@ function Copy-WholeFile {
     Invoke-Patient -File $From -Work {
         $source = Open-SharedFile -Path $From
         try {
-            $target = Open-FlushedFile -Path $part -Mode 'Create'
+            if ([IO.File]::Exists($part)) { [IO.File]::Delete($part) }
+            $target = Open-FlushedFile -Path $part -Mode 'CreateNew'
             try {
                 $source.CopyTo($target)
                 $target.Flush($true)
@@ -157,13 +169,9 @@ function Write-FileText {
     param([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9)
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
-    if ($Private) {
-        Write-FileByte -Path $beside -Bytes ([byte[]]@()) -Tries $Tries
-        Set-PrivateAccess -Path $beside
-    }
-    Write-FileByte -Path $beside -Bytes (ConvertTo-FileByte -Text $Text) -Tries $Tries
+    Write-FileByte -Path $beside -Bytes (ConvertTo-FileByte -Text $Text) -Mode 'CreateNew' -Private:$Private -Tries $Tries
     # Replace is one step, but keeps the access rules of the old file.
-    if ($Private -or -not [IO.File]::Exists($Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
+    if ($Private -or -not [IO.File]::Exists($Path) -or (Get-PathDoubt -Path $Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
     else {
         Invoke-Patient -File $Path -Tries $Tries -Work {
             # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
@@ -300,7 +308,7 @@ function Restore-File {
     param([object]$Former)
     if ($null -ne $Former.bytes) {
         $beside = $Former.path + '.winboot-new'
-        Write-FileByte -Path $beside -Bytes ([Convert]::FromBase64String($Former.bytes))
+        Write-FileByte -Path $beside -Bytes ([Convert]::FromBase64String($Former.bytes)) -Mode 'CreateNew'
         Move-FileOver -From $beside -To $Former.path
     }
     elseif ($null -eq $Former.kept) { Remove-File -Path $Former.path }

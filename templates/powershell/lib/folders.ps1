@@ -89,9 +89,7 @@ function Add-Folder {
     # Makes a folder that has its access rules from the first moment on.
     param([string]$Path, [switch]$Readable, [switch]$Ours)
     Save-FormerValue -Kind 'Folder' -Key $Path -Value @{ path = $Path; ours = [bool]$Ours; existed = $false }
-    $security = [Security.AccessControl.DirectorySecurity]::new()
-    $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
-    [void][IO.Directory]::CreateDirectory($Path, $security)
+    New-ClosedFolder -Path $Path -Readable:$Readable
 }
 
 function Protect-Path {

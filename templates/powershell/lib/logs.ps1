@@ -75,7 +75,7 @@ function Set-LogTask {
     # Writes the script and registers the task.
     param([string]$Text)
     Save-FormerValue -Kind 'LogTask' -Key 'logs' -Value @{ name = 'logs' }
-    Write-FileText -Path (Get-StatePath -Name 'logs.ps1') -Text (ConvertTo-ScriptFile -Text $Text)
+    Write-FileText -Path (Get-StatePath -Name 'logs.ps1') -Text (ConvertTo-ScriptFile -Text $Text) -Private
     Set-Task -Name 'logs' -Task (New-LogTask -Text $Text)
 }
 

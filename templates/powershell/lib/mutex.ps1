@@ -1,8 +1,8 @@
 # The mutex that lets one run at a time change this machine.
 
 function Open-RunMutex {
-    # The mutex, opened or made. Any user can be the first to make one of a known name; then it is not used, and one takes its
-    # place whose name only administrators can read. The fence ends a run that still holds the other.
+    # The mutex, opened or made. Any user can be the first to make one of a known name, or an event or a semaphore; then it is
+    # not used, and one takes its place whose name only administrators can read. The fence ends a run that still holds the other.
     try {
         $lock = New-PrivateMutex -Name 'Global\winboot'
         # Who may not see its owner is not meant to have it.
@@ -10,7 +10,8 @@ function Open-RunMutex {
         catch [UnauthorizedAccessException] { $lock.Dispose() }
         $lock.Dispose()
     }
-    catch [UnauthorizedAccessException] { $lock = $null }
+    # Another account's, or no mutex at all: .NET names ERROR_INVALID_HANDLE so (referencesource: system/threading/mutex.cs).
+    catch [UnauthorizedAccessException], [Threading.WaitHandleCannotBeOpenedException] { $lock = $null }
     New-PrivateMutex -Name "Global\winboot-$(Get-MutexSuffix)"
 }
 

@@ -5,8 +5,9 @@ function Read-OtherNode {
     # The other nodes of the cluster: name, pod networks and addresses. Nothing where there is none.
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
-    # Its cache of API groups would stay in the user's profile.
+    # Its cache of API groups would stay in the user's profile. In a folder of its own, since others may write where SYSTEM's is.
     $cache = [IO.Path]::Combine([IO.Path]::GetTempPath(), "winboot-kubectl-$([Guid]::NewGuid().ToString('N'))")
+    New-ClosedFolder -Path $cache
     try {
         $ended = Invoke-Kubectl -Seconds 60 -Arguments @('--request-timeout=30s', "--cache-dir=$cache", 'get', 'nodes',
             "--output=jsonpath=$columns")

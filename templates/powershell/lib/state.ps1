@@ -7,24 +7,44 @@ function Get-StatePath {
 function Initialize-StateFolder {
     # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
     # whoever made this one before would stay its owner, and could have put former values there.
+    Assert-StateFolder
+    foreach ($name in @('', 'former', 'detached')) {
+        $folder = (Get-StatePath -Name $name).TrimEnd('\')
+        Set-PrivateFolder -Path $folder
+        # Once more, now that nobody can add anything: until this moment somebody could.
+        Assert-OwnFolder -Path $folder
+    }
+    $script:Run.Cache = @{}
+}
+
+function Assert-StateFolder {
+    # Throws when the state folder, as far as it is there, is not ours with all that is in it. A look asks this, too: a change
+    # would begin with it.
     $path = (Get-StatePath).TrimEnd('\')
     if (Test-Link -Path $path) { throw "$path is a link to another place: see who made it, and delete it" }
     foreach ($name in @('', 'former', 'detached')) {
         $folder = (Get-StatePath -Name $name).TrimEnd('\')
         if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder -Path $folder }
-        Set-PrivateFolder -Path $folder
     }
 }
 
 function Assert-OwnFolder {
-    # Throws when the folder, or something in it, is a link or belongs to somebody who is no administrator.
+    # Throws when the folder, or something in it, is a link, or belongs to somebody who is no administrator, or can be
+    # written by him whatever the rules of the folder are.
     param([string]$Path)
     foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
-        # Something may have gone since it was listed.
-        $owner = $null
-        try { $owner = Get-StrangeOwner -Path $one } catch [IO.FileNotFoundException] { continue }
-        if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
         if (Test-Link -Path $one) { throw "$one is a link to another place: see who made it, and delete it" }
+        # Something may have gone since it was listed.
+        try {
+            $owner = Get-StrangeOwner -Path $one
+            $holder = Get-StrangeHolder -Path $one
+        }
+        catch [IO.FileNotFoundException] { continue }
+        if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
+        if ($holder) { throw "$one can be changed by $holder, who is no administrator: see whose it is, and delete it" }
+        if ([IO.File]::Exists($one) -and (Test-HardLink -Path $one)) {
+            throw "$one is a second name of another file: see who made it, and delete it"
+        }
     }
 }
 
@@ -67,10 +87,11 @@ function Save-Journal {
     if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
     try {
         # Whoever made the folder could lead these lines into another file.
-        if ((Test-Link -Path (Get-StatePath).TrimEnd('\')) -or (Get-StrangeOwner -Path (Get-StatePath))) { return }
+        if (Get-FolderDoubt -Path (Get-StatePath).TrimEnd('\') -Adding) { return }
+        $path = Get-StatePath -Name 'journal.jsonl'
+        if ((Test-Link -Path $path) -or (Test-HardLink -Path $path)) { return }
         Limit-Journal
         $text = ($Waiting -join "`n") + "`n"
-        $path = Get-StatePath -Name 'journal.jsonl'
         Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
         $Waiting.Clear()
     }
@@ -162,6 +183,16 @@ function Wait-Mutex {
         # Another account's, while it is held.
         catch [UnauthorizedAccessException] { Start-Sleep -Milliseconds 1000 }
     } while ([DateTime]::UtcNow -lt $until)
+}
+
+function Wait-MutexAnyhow {
+    # The mutex, or nothing where it is held or cannot even be asked for: what puts a machine right goes on without.
+    param([int]$Seconds)
+    try { Wait-Mutex -Seconds $Seconds }
+    catch {
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'RunFailed'
+        [void](New-EventLine -Fields @{ event = 'no-mutex'; problem = $problem })
+    }
 }
 
 function Exit-Run {

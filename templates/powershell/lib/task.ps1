@@ -64,13 +64,16 @@ function New-ScriptLoader {
 }
 
 function Get-TaskDifference {
-    # How the registered task differs from the wanted one: command, priority, description, or that it is disabled.
+    # How the registered task differs from the wanted one: command, account, triggers, priority, description, or that it is
+    # disabled. Whose the script is that it runs was asked when that was compared (see Get-PathDoubt).
     param([string]$Name, [object]$Task)
     $what = "task \winboot\${Name}:"
-    $is = @{ Command = $null; Priority = $null; Description = $null }
+    $is = @{ Command = $null; Account = $null; Triggers = $null; Priority = $null; Description = $null }
     foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
         $is = @{
             Command     = Get-TaskCommand -Task $found
+            Account     = Get-TaskAccount -Task $found
+            Triggers    = Get-TaskTrigger -Task $found
             Priority    = $found.Settings.Priority
             Description = $found.Description
         }
@@ -81,6 +84,8 @@ function Get-TaskDifference {
     Compare-Wanted -Key "task:${Name}:command" -What "$what command" -Is $is.Command -Want (Get-TaskCommand -Task $Task)
     # A missing task is one difference.
     if ($null -eq $is.Command) { return }
+    Compare-Wanted -Key "task:${Name}:account" -What "$what account" -Is $is.Account -Want (Get-TaskAccount -Task $Task)
+    Compare-Wanted -Key "task:${Name}:triggers" -What "$what triggers" -Is $is.Triggers -Want (Get-TaskTrigger -Task $Task)
     Compare-Wanted -Key "task:${Name}:priority" -What "$what priority" -Is $is.Priority -Want $Task.Settings.Priority
     Compare-Wanted -Key "task:${Name}:description" -What "$what description" -Is $is.Description -Want $Task.Description
 }
@@ -94,9 +99,37 @@ function Get-TaskCommand {
     "$(Read-Member -Object $action -Names 'Execute') $arguments"
 }
 
+function Get-TaskAccount {
+    # Whom a task runs as, by SID, since names have other words in other languages, and with which of his rights.
+    param([object]$Task)
+    $account = "$(Read-Member -Object $Task -Names 'Principal', 'UserId')"
+    if ($account -and $account -notlike 'S-1-*') {
+        try { $account = [Security.Principal.NTAccount]::new($account).Translate([Security.Principal.SecurityIdentifier]).Value }
+        # An account that is gone keeps its name.
+        catch [Security.Principal.IdentityNotMappedException] { $account = "$account (unknown)" }
+    }
+    "$account $(Read-Member -Object $Task -Names 'Principal', 'RunLevel')"
+}
+
+function Get-TaskTrigger {
+    # When a task starts: the kind of each trigger, how often it repeats, and whether it is off.
+    param([object]$Task)
+    $found = foreach ($trigger in (Read-Member -Object $Task -Names 'Triggers')) {
+        if ($null -eq $trigger) { continue }
+        $every = Read-Member -Object $trigger -Names 'Repetition', 'Interval'
+        $kind = @($trigger.PSObject.TypeNames)[0] -replace '^.*MSFT_Task'
+        "$kind$(if ($every) { " every $every" })$(if (-not $trigger.Enabled) { ' off' })"
+    }
+    @($found | Sort-Object) -join ', '
+}
+
 function Set-Task {
-    # Registers the task, in the place of one of that name.
+    # Registers the task, in the place of one of that name. One that runs as somebody else goes first: it may have rules by
+    # which he changes it.
     param([string]$Name, [object]$Task)
+    foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        if ((Get-TaskAccount -Task $found) -ne (Get-TaskAccount -Task $Task)) { Remove-Task -Name $Name }
+    }
     [void](Register-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -InputObject $Task -Force)
 }
 
