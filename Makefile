@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
+# On all processors; the tests of a file stay together.
+SUITE := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test check lint golden conformance real genuine fuzz matrix mutate bench bench-peer lock clean docs
 help: ## this list
@@ -18,11 +20,11 @@ $(STAMP): requirements.lock pyproject.toml lab/pyproject.toml
 demo: $(STAMP) ## lab up, three nodes joined over WinRM, second run without a change, report written
 	$(BIN)/winboot lab demo --report demo-report
 
-test: $(STAMP) ## the test suite, on all processors; CHANGED=1: the tests of what differs from main (CHANGED=REF: from there)
+test: $(STAMP) ## the test suite: minutes; CHANGED=1: the tests of what differs from main (CHANGED=REF: from there)
 ifdef CHANGED
 	$(BIN)/python -m tests.changed $(CHANGED)
 else
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	$(SUITE) -m "not nightly and not matrix and not check"
 endif
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
@@ -37,7 +39,8 @@ golden: $(STAMP) ## renew what is made from the code: golden scripts, schemas an
 	$(BIN)/python -m winboot.script.problems > docs/.problems.md && mv docs/.problems.md docs/problems.md
 	WINBOOT_GOLDEN=write $(BIN)/python -m pytest tests/golden
 
-check: lint test ## all that CI runs
+check: lint ## all that CI runs: lint, the suite, samples of the matrices, what needs a real program
+	$(SUITE)
 
 CASES ?= lab/conformance
 conformance: $(STAMP) ## the lab's answers against recordings of the real PowerShell (CASES=folder for others)

@@ -157,7 +157,7 @@ def main(words: Sequence[str]) -> int:
     files = changed_files(words[0] if words and words[0] != "1" else "")
     tests = chosen_for(files)
     print(f"{len(files)} files changed: {len(tests)} files and folders of tests", flush=True)
-    return int(pytest.main(["-q", *tests]))
+    return int(pytest.main(["-q", "-m", "not nightly and not matrix and not check", *tests]))
 
 
 if __name__ == "__main__":

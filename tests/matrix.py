@@ -3,6 +3,9 @@
 A case is a combination of properties (a solution, a release, a manager). The everyday choice has every value of each
 property (`strength` 1), or every two values of two properties that meet anywhere in the table (`strength` 2, pairwise).
 All other cases are marked `matrix`: `make matrix` runs them.
+
+`make test` is for the hand, `make check` for every day: of an everyday choice `make test` runs the first cases, as many as
+the matrix says (`core`); the others are marked `check`.
 """
 
 from __future__ import annotations
@@ -24,13 +27,14 @@ SAMPLE = "sample"
 @dataclass
 class Matrix(Generic[T]):
     """A table of cases. `properties` gives a case's values by name; `turns`, where given, is what takes turns as far as
-    several cases add the same, so that the choice is spread over it."""
+    several cases add the same, so that the choice is spread over it. `core` cases of the choice run in `make test`."""
 
     name: str
     cases: Iterable[T]
     properties: Callable[[T], Mapping[str, object]]
     strength: int = 2
     turns: Callable[[T], object] = field(default=lambda case: None)
+    core: int = 1_000
 
     def __post_init__(self) -> None:
         self.cases = tuple(self.cases)
@@ -57,8 +61,11 @@ class Matrix(Generic[T]):
 
     def _param(self, case: T, id: str) -> Any:
         arguments = case if isinstance(case, tuple) else (case,)
+        if case not in self.everyday:
+            return pytest.param(*arguments, id=id, marks=pytest.mark.matrix)
         chosen = pytest.mark.sample(self.name, len(tuple(self.cases)))
-        return pytest.param(*arguments, id=id, marks=chosen if case in self.everyday else pytest.mark.matrix)
+        later = () if case in self.everyday[: self.core] else (pytest.mark.check,)
+        return pytest.param(*arguments, id=id, marks=(chosen, *later))
 
     def _chosen(self) -> Iterator[T]:
         every = list(self.cases)
@@ -76,6 +83,19 @@ class Matrix(Generic[T]):
                 case for case in candidates if case != best and (turn is None or self.turns(case) != turn)
             ]
             candidates = rest or every
+
+
+def first(keep: int, values: Iterable[object], id: Callable[[Any], str] = str) -> list[Any]:
+    """For `pytest.mark.parametrize`: like cases, of which `make test` runs the first `keep`, and `make check` all. A value
+    that is a tuple gives several arguments."""
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)),
+            id=id(value) if not isinstance(value, tuple) else "-".join(map(str, value)),
+            marks=() if at < keep else (pytest.mark.check,),
+        )
+        for at, value in enumerate(values)
+    ]
 
 
 def note_sample(item: pytest.Item) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.matrix import Matrix, note_sample, summary
+from tests.matrix import Matrix, first, note_sample, summary
 
 TABLE = list(itertools.product(("a", "b", "c", "d"), ("sc", "nssm"), ("2019", "2022", "2025")))
 
@@ -49,6 +49,23 @@ def test_what_is_not_chosen_waits_for_make_matrix() -> None:
         "-".join(case) for case in a_matrix(2).everyday
     }
     assert set(marks.values()) == {"sample", "matrix"}
+
+
+def test_make_test_runs_the_first_cases_of_the_choice_and_make_check_all() -> None:
+    matrix = Matrix("tests", TABLE, properties, 2, core=3)
+    later = {param.id for param in matrix.params("-".join) if any(one.name == "check" for one in param.marks)}
+
+    assert later == {"-".join(case) for case in matrix.everyday[3:]}
+
+
+def test_of_like_cases_make_test_runs_the_first_few() -> None:
+    params = first(1, ["a", "b", ("c", 1)])
+
+    assert [(one.values, one.id, [mark.name for mark in one.marks]) for one in params] == [
+        (("a",), "a", []),
+        (("b",), "b", ["check"]),
+        (("c", 1), "c-1", ["check"]),
+    ]
 
 
 def test_the_end_of_a_run_names_the_cases_that_ran() -> None:

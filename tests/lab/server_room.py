@@ -126,4 +126,5 @@ ROOMS: Final = Matrix(
         "release": room.release,
     },
     turns=lambda room: room.solution,
+    core=2,
 )

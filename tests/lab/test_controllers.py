@@ -66,6 +66,7 @@ def settled(site: Site) -> bool:
     return not site.refusals
 
 
+@pytest.mark.check
 def test_who_comes_second_is_told_who_works_there_and_gives_up_in_time(scenes: Scenes) -> None:
     site = scenes.bare("plain")
     other = Other(site, patience=Patience(poll=5.0, held=0.0))
@@ -114,6 +115,7 @@ def test_who_takes_over_ends_the_older_run_at_its_next_step(scenes: Scenes) -> N
     assert settled(site)
 
 
+@pytest.mark.check
 def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over(scenes: Scenes) -> None:
     """Its shell died with its connection: the node has no holder, and the next one need not wait."""
     site = scenes.bare("plain")

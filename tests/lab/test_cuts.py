@@ -12,6 +12,7 @@ import pytest
 
 from tests.lab.branches import CAN_SPLIT
 from tests.lab.cuts import ACTS, STRIKES
+from tests.matrix import first
 
 pytestmark = pytest.mark.skipif(not CAN_SPLIT, reason="this system cannot copy a process")
 
@@ -36,14 +37,14 @@ def cuts(act: str, strike: str, solution: str, *, every: int, first: int) -> dic
 
 
 @pytest.mark.parametrize(
-    ("act", "solution", "every", "first"),
-    [("join", "flannel-host-gw", 170, 145), ("undo", "flannel-vxlan", 70, 25)],
+    ("act", "solution", "every", "begin"),
+    first(1, [("undo", "flannel-vxlan", 70, 25), ("join", "flannel-host-gw", 170, 145)]),
 )
 def test_a_node_outlives_a_cut_and_an_undo_leaves_what_was_there(
-    act: str, solution: str, every: int, first: int
+    act: str, solution: str, every: int, begin: int
 ) -> None:
     """A sample; `make matrix` cuts before every operation."""
-    results = cuts(act, "power", solution, every=every, first=first)
+    results = cuts(act, "power", solution, every=every, first=begin)
 
     print(f"{act} of {solution}: {len(results)} cuts")
     assert len(results) >= 2

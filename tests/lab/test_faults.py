@@ -13,6 +13,7 @@ from winboot_lab.up import MIRROR_HOST
 
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only, problems
+from tests.matrix import first
 from winboot.node.run import Patience
 
 API: Final = ("10.0.0.10", 6443)
@@ -28,6 +29,13 @@ class Fault:
     mend: Callable[[Site], object]
     told: str
     at: str = ""
+
+
+EVERY_TIME: Final = (
+    "the mirror gives another file than it should",
+    "the disk is full",
+    "HNS refuses the network once",
+)
 
 
 def artifact(site: Site, name: str) -> str:
@@ -136,7 +144,10 @@ FAULTS: Final = (
 )
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.name)
+# One that is told before anything is there, one in the middle, one that is nobody's fault: `make check` has all.
+@pytest.mark.parametrize(
+    "fault", first(3, sorted(FAULTS, key=lambda one: one.name not in EVERY_TIME), lambda one: one.name)
+)
 def test_a_fault_is_told_by_its_name_and_mended_the_join_goes_on(fault: Fault, scenes: Scenes) -> None:
     site = scenes.bare("plain")
     left = [fault] if fault.at else []

@@ -26,7 +26,7 @@ from winboot_lab.windows.sockets import Listener
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
 from tests.lab.undoing import undo
-from tests.matrix import Matrix
+from tests.matrix import Matrix, first
 from winboot.base.errors import InvalidInput
 from winboot.report.results import Report
 from winboot.script.plan import make_plan
@@ -277,6 +277,9 @@ def run_pod(site: Site, name: str) -> Any:
     return site.admin("GET", f"{pods}/{name}")["status"]
 
 
+# Of like tests the first few cases run in `make test`: of different families.
+SPREAD: Final = (*SOLUTIONS[::4], *(one for one in SOLUTIONS if one not in SOLUTIONS[::4]))
+
 JOINS: Final = Matrix(
     "joins of solutions",
     [
@@ -286,6 +289,7 @@ JOINS: Final = Matrix(
         for manager in MANAGERS
     ],
     lambda case: {"solution": case[0].name, "manager": case[1], "release": case[2]},
+    core=6,
 )
 
 
@@ -309,7 +313,7 @@ def test_a_bare_machine_becomes_a_ready_node_and_a_second_run_changes_nothing(
     assert not site.refusals
 
 
-@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("solution", first(5, SPREAD, lambda one: one.name))
 def test_the_plan_of_a_bare_machine_is_complete_and_changes_nothing(
     solution: Solution, tmp_path: Path
 ) -> None:
@@ -369,7 +373,7 @@ def _restarted(site: Site) -> None:
     assert (only(plan).ready, pod["phase"]) == (True, "Running")
 
 
-@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("solution", first(4, SPREAD, lambda one: one.name))
 def test_a_node_survives_a_restart_is_repaired_by_the_same_command_and_removed(
     solution: Solution, tmp_path: Path
 ) -> None:
@@ -690,6 +694,7 @@ LIES: Final = Matrix(
     reversed(MUTATIONS),
     lambda one: {"solution": one.solution, "lie": one.name},
     strength=1,
+    core=6,
 )
 
 
@@ -740,7 +745,7 @@ def move_to_another_pod_network(site: Site) -> None:
     site.admin("POST", "/api/v1/nodes", {"metadata": {"name": "thief"}, "spec": spec})
 
 
-@pytest.mark.parametrize("name", ["flannel-host-gw", "flannel-vxlan", "win-bridge", "win-overlay"])
+@pytest.mark.parametrize("name", first(1, ["flannel-host-gw", "flannel-vxlan", "win-bridge", "win-overlay"]))
 def test_another_pod_network_is_followed_by_everything_that_is_made_of_it(name: str, tmp_path: Path) -> None:
     site = joined(tmp_path, BY_NAME[name])
     network_name = site.specs()[0].network.network_name
@@ -812,7 +817,7 @@ def _uplink(site: Site) -> Adapter:
     return found
 
 
-@pytest.mark.parametrize("name", ["flannel-host-gw", "win-bridge", "azure"])
+@pytest.mark.parametrize("name", first(1, ["flannel-host-gw", "win-bridge", "azure"]))
 def test_ipv6_addresses_and_routes_of_the_machine_outlive_the_switch(name: str, tmp_path: Path) -> None:
     site = a_site(tmp_path, BY_NAME[name])
     network = site.machine.network

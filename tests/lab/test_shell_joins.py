@@ -32,6 +32,7 @@ def joined(inventory: Path, report: Path, *more: str) -> dict[str, dict[str, obj
     return {row["node"]: row for row in rows if "node" in row}
 
 
+@pytest.mark.check
 def test_three_nodes_join_over_ssh_and_the_second_run_changes_nothing(state: Path) -> None:
     with Lab(nodes=3, ssh=True) as lab:
         staged = stage(lab, state)
@@ -47,6 +48,7 @@ def test_three_nodes_join_over_ssh_and_the_second_run_changes_nothing(state: Pat
     assert [row["outcome"] for row in second.values()] == ["ok"] * 3
 
 
+@pytest.mark.check
 def test_three_machines_join_by_the_local_transport_each_on_its_own(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

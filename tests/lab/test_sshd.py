@@ -26,7 +26,7 @@ from winboot.config.profile import Reference
 from winboot.config.profile.reference import LoginReference
 from winboot.remote.transport.connect import connect, show_host_key
 
-pytestmark = needs_sshd
+pytestmark = [needs_sshd, pytest.mark.check]
 
 
 @pytest.fixture

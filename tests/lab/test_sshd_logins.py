@@ -22,7 +22,7 @@ from winboot import cli
 from winboot.base.errors import HostKeyNotTrusted, LoginRefused
 from winboot.config.profile import Reference
 
-pytestmark = needs_sshd
+pytestmark = [needs_sshd, pytest.mark.check]
 __all__ = ["console", "lab", "sshd"]  # fixtures
 AGENT = shutil.which("ssh-agent")
 ADD = shutil.which("ssh-add")

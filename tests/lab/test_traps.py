@@ -18,6 +18,7 @@ from winboot_lab.cluster import ClusterPlan
 from tests.lab import hands
 from tests.lab.scenes import PROFILES, SCENES
 from tests.lab.site import NodePlan, Site, only, problems
+from tests.matrix import first
 from winboot.node.run import Patience
 from winboot.report.results import Report
 
@@ -246,7 +247,10 @@ TRAPS: Final = (
 )
 # Whoever loses a machine for good here has to know it within real seconds; the lab's own time does not count for that.
 IMPATIENT: Final = Patience(poll=5.0, reconnect=0.3)
-NUMBERED: Final = [pytest.param(trap, id=f"{n}. {trap.sentence}") for n, trap in enumerate(TRAPS, 1)]
+NUMBERED: Final = [
+    pytest.param(trap, id=f"{n}. {trap.sentence}", marks=() if n % 4 == 3 else (pytest.mark.check,))
+    for n, trap in enumerate(TRAPS, 1)
+]
 
 
 def said(site: Site, report: Report) -> str:
@@ -291,7 +295,7 @@ def test_an_address_that_a_session_took_along_comes_back_by_the_startup_task(tmp
     assert problems(site.join()) == []
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+@pytest.mark.parametrize("place", first(1, PLACES, lambda place: place.name))
 def test_who_keeps_out_of_them_has_a_ready_node(place: Place, tmp_path: Path) -> None:
     """In the same places, and nobody says or shows what is told above: that comes from the traps alone."""
     site = place.site(tmp_path)

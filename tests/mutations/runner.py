@@ -23,6 +23,8 @@ from tests.mutations.table import DECISIONS
 SURVIVORS: Final = Path(__file__).with_name("survivors.txt")
 # Seconds: a wrong decision may also make its tests wait for ever.
 LONGEST: Final = 900
+# What `make test` runs: a decision is held by what is run by hand, too.
+QUICK: Final = "not nightly and not matrix and not check"
 # How pytest ends: all tests passed, or some failed. Anything else (no test was found, wrong use) is no answer.
 PASSED, FAILED = 0, 1
 
@@ -103,6 +105,8 @@ def _pytest(copy: Path, tests: Sequence[str]) -> int:
         "pytest",
         "-x",
         "-q",
+        "-m",
+        QUICK,
         "-p",
         "no:cacheprovider",
         *(f"tests/{one}" for one in tests),

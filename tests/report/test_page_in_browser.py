@@ -16,6 +16,8 @@ from winboot.report.events import Difference, Problem
 from winboot.report.page import html
 from winboot.report.results import NodeReport, Report, StepReport
 
+pytestmark = pytest.mark.check
+
 Chromium = Callable[..., str]
 QUIET = [
     "--headless",

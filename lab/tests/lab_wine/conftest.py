@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from lab_wine.prefix import Wine, find_nssm, find_wine
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A prefix takes longer to make than most tests of the lab take together: `make check` asks Wine."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.check)
 
 
 @pytest.fixture(scope="session")
