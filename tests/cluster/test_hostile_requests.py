@@ -98,6 +98,12 @@ CASES: dict[str, Case] = {
     "a mail address": Case(
         lambda: pem(sans=(*SANS, x509.RFC822Name("a@example.com"))), "RFC822Name are not for"
     ),
+    "more names than a machine has, each its own": Case(
+        lambda: pem(sans=(x509.DNSName("win-1"),) * 65), "65 names and addresses, more than 64"
+    ),
+    "as many names as fit": Case(
+        lambda: pem(sans=(x509.DNSName("win-1"),) * 20_000), "characters, more than 65536"
+    ),
     "an URI": Case(
         lambda: pem(sans=(*SANS, x509.UniformResourceIdentifier("spiffe://a/b"))),
         "UniformResourceIdentifier are not",

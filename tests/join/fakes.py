@@ -95,6 +95,7 @@ class FakeCluster:
     lacks: tuple[str, ...] = ()
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     expected: list[ExpectedNode] = field(default_factory=list)
+    wishes: list[NodeWish] = field(default_factory=list)
     # How long each token that was minted is to live.
     lifetimes: list[timedelta] = field(default_factory=list)
 
@@ -147,6 +148,7 @@ class FakeCluster:
 
     def change_node(self, name: str, wish: NodeWish) -> tuple[Difference, ...]:
         self._call("change_node", name)
+        self.wishes.append(wish)
         return (Difference("node label pool", None, "windows"),)
 
     def lift_taint(self, name: str, key: str) -> bool:
@@ -231,7 +233,12 @@ class FakeMachine:
         during: Callable[[], None] = lambda: None,
         smbios_uuid: str = UUID,
         node_ip: str = "10.0.1.11",
+        says: Mapping[str, Any] | None = None,
+        then: Mapping[str, Any] | None = None,
     ) -> None:
+        # What it says of itself instead of the truth: always, and from the change on.
+        self.says = says or {}
+        self.then = then or {}
         self.steps = list(steps)
         self.found = list(found)
         self.needs_drain = needs_drain
@@ -253,6 +260,7 @@ class FakeMachine:
             base
             | {"event": "run", "seq": 1, "boot_id": "b1", "smbios_uuid": self.smbios_uuid, "build": "20348.1"}
             | {"computer_name": "WIN-1", "fence": 1, "node_ip": self.node_ip}
+            | {**self.says, **(self.then if mode == "Change" else {})}
         )
         if mode == "Change":
             self.during()

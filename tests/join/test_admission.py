@@ -1,4 +1,4 @@
-"""Labels and taints, Ready, and last the startup taint; and whose names a certificate may have."""
+"""Labels and taints, Ready, and last the startup taint."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from tests.config.scene import a_spec
 from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
 from winboot.base.errors import ClusterRefused
 from winboot.config.node_spec import Taint
-from winboot.node.admission import Admission, expected_node
+from winboot.node.admission import Admission
 from winboot.remote.cluster.base import NodeFacts, NodeWish
 from winboot.remote.cluster.labels import CORDON, OWNED, all_of, differences
-from winboot.report.events import RunStarted
-
-SAID = RunStarted("r", "b", "u", "20348.1", "WIN-OLDNAME", 1, node_ip="10.0.1.99")
 
 
 def test_labels_that_failed_keep_the_node_closed(tmp_path: Path) -> None:
@@ -96,35 +93,6 @@ def _keys(folder: Path, node: NodeFacts | None) -> list[str]:
     admission = Admission(cluster, spec, ("startup-taint",), 1, lambda seconds: False, str, str)  # type: ignore[arg-type]
     (done,) = admission.look(node)
     return [one.key for one in done.differences]
-
-
-def test_a_certificate_may_have_the_address_of_the_inventory_and_no_other(tmp_path: Path) -> None:
-    """Where the inventory names it, what the machine says does not count."""
-    spec = a_spec(tmp_path, host="{address: win-1.example.com, node_ip: 10.0.1.11}")
-
-    assert expected_node(spec, SAID, None).addresses == {"10.0.1.11"}
-
-
-def test_else_it_may_have_the_address_that_the_machine_says(tmp_path: Path) -> None:
-    """What winboot connects to is a name, or belongs to a NAT: it is in no certificate."""
-    for address in ("win-1.example.com", "192.168.7.7"):
-        spec = a_spec(tmp_path, host=f"{{address: {address}}}")
-
-        assert expected_node(spec, SAID, None).addresses == {"10.0.1.99"}
-        assert expected_node(spec, None, None).addresses == frozenset()
-
-
-def test_its_names_are_the_nodes_the_wanted_and_the_present_computer_name(tmp_path: Path) -> None:
-    spec = a_spec(
-        tmp_path,
-        host="{address: 10.0.1.11, computer_name: WIN-NEW, certificate_names: [a.internal, 3.4.5.6]}",
-    )
-
-    node = expected_node(spec, SAID, "system:bootstrap:abcdef")
-
-    assert node.names == {"win-1", "win-new", "win-oldname", "a.internal", "3.4.5.6"}
-    assert node.addresses == {"10.0.1.99", "a.internal", "3.4.5.6"}
-    assert node.requestors == {"system:bootstrap:abcdef"}
 
 
 def test_a_user_that_may_not_list_secrets_gets_a_note_and_the_node_is_opened(tmp_path: Path) -> None:

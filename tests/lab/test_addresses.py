@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from winboot_lab.windows.snapshot import diff
 
 from tests.lab.site import Site, only, problems
 
-# Each is what the inventory knows of the machine; its own address, 10.0.1.11, is in none of them.
+# Each is where the inventory reaches the machine; its own address, 10.0.1.11, stands under certificate_names.
 KNOWN_AS = {
     "a name (users of Kerberos have nothing else)": "localhost",
     "NAT, or a management adapter": "127.0.0.1",
@@ -29,3 +30,21 @@ def test_the_nodes_own_address_comes_from_the_node(address: str, tmp_path: Path)
     assert only(first).ready
     assert not only(first).notes
     assert (only(second).ready, second.changed) == (True, 0)
+
+
+def test_an_address_that_nobody_but_the_machine_says_stops_it_before_the_first_change(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    inventory = site.files.inventory
+    lines = inventory.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if "certificate_names" not in line and line.strip() != "- 10.0.1.11"]
+    assert len(kept) == len(lines) - 2
+    inventory.write_text("".join(kept))
+    before = site.machine.snapshot()
+
+    failure = only(site.join()).failure
+
+    assert failure is not None
+    assert failure.name == "ClaimRefused"
+    assert "10.0.1.11, which is not where the inventory reaches it (127.0.0.1)" in failure.message
+    assert "`node_ip: ADDRESS`" in failure.hint
+    assert diff(before, site.machine.snapshot()) == []

@@ -162,7 +162,7 @@ _ADMISSION = _held_by(
     ),
     (
         "address-as-dialled",
-        'own = machine.node_ip or (started.node_ip if started is not None else "")',
+        "own = machine.node_ip or address",
         "own = machine.node_ip or machine.address",
     ),
     (

@@ -30,6 +30,7 @@
         QuietNode                    exit 1    the script has said nothing for too long
         IncompleteRun                exit 1    the script did not tell the outcome of every step once
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
+        ClaimRefused                 exit 1    the machine says of itself what the inventory does not lead one to expect
       NotDone                        exit 2    something that was wanted was left alone, though nothing failed
         NoNodeYet                    exit 2    repair: the cluster has no Node of this name
         Declined                     exit 2    somebody was asked and said no, or nobody could be asked
@@ -215,6 +216,10 @@ class PreflightFailed(NodeFailed):
 
 class WrongMachine(NodeFailed):
     """SMBIOS UUID, inventory and the Node's systemUUID do not agree; nothing was changed."""
+
+
+class ClaimRefused(NodeFailed):
+    """The machine says of itself what is somebody else's, what the inventory gives no reason to expect, or two things."""
 
 
 class ScriptFailed(NodeFailed):

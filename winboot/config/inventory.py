@@ -20,6 +20,7 @@ from pydantic import Field
 from winboot.base.errors import InvalidInput
 from winboot.base.extras import ExtraName, how_to_install, lacking
 from winboot.config import compat
+from winboot.config.belonging import foreign_name, server_host, wrong_names
 from winboot.config.compat.platform import BUILDS
 from winboot.config.model import LocalPath, Model, OneOrMany, build, expanded, is_file
 from winboot.config.profile import Profile, Reference, facts_of, profile_from
@@ -518,6 +519,33 @@ class _Reader:
         self._check_fixes(machine, merged)
         self._check_names(machine, merged)
         self._check_addresses(machine, merged)
+        self._check_certificate(machine, merged, host_place)
+
+    def _check_certificate(self, machine: Machine, merged: Table, host_place: Place) -> None:
+        """Its serving certificate has these names; kubelets and pods trust its CA for the API server, too."""
+        try:
+            wrongs = list(wrong_names(machine.certificate_names, machine.profile))
+        except ValueError:
+            return  # there is no such network, which the profile's own check has said
+        for wrong in wrongs:
+            place = locate(merged, ("certificate_names",))
+            self._complain(
+                place, f"hosts.{machine.name}.certificate_names", wrong, "names of this machine alone"
+            )
+        whose = foreign_name(machine.name, machine.profile)
+        if whose:
+            self._complain(
+                host_place, f"hosts.{machine.name}", f"{machine.name} {whose}", "a name of its own"
+            )
+        whose = foreign_name(machine.computer_name, machine.profile)
+        if whose:
+            place = locate(merged, ("computer_name",))
+            wrong = f"{machine.computer_name} {whose}"
+            self._complain(place, f"hosts.{machine.name}.computer_name", wrong, "a name of its own")
+        if machine.node_ip is not None and machine.node_ip == server_host(machine.profile):
+            place = locate(merged, ("node_ip",))
+            wrong = f"{machine.node_ip} is the API server's"
+            self._complain(place, f"hosts.{machine.name}.node_ip", wrong, "an address of this machine")
 
     def _check_fixes(self, machine: Machine, merged: Table) -> None:
         fixes = facts_of(machine.profile).section("fixes")
@@ -687,6 +715,24 @@ class _Reader:
                     expected = f"a different {key} for each machine"
                     self._complain(places[machine.name], f"hosts.{machine.name}.{key}", wrong, expected)
                 seen.setdefault(value, machine.name)
+        self._refuse_shared_names(machines, places)
+
+    def _refuse_shared_names(self, machines: tuple[Machine, ...], places: dict[str, Place]) -> None:
+        """No name of one machine in the certificate of another."""
+        owners: dict[str, str] = {}
+        for machine in machines:
+            own = {machine.name, machine.computer_name.lower(), machine.node_ip or ""}
+            if not machine.connection.loopback:
+                own.add(machine.address.lower())
+            for name in own - {""}:
+                owners.setdefault(name, machine.name)
+        for machine in machines:
+            for name in machine.certificate_names:
+                owner = owners.setdefault(name, machine.name)
+                if owner != machine.name:
+                    path = f"hosts.{machine.name}.certificate_names"
+                    wrong = f"{name} is a name of {owner}"
+                    self._complain(places[machine.name], path, wrong, "names of this machine alone")
 
     # Small tools.
 

@@ -1,4 +1,4 @@
-"""Let a machine be a node: which certificates it may have, its labels and taints, Ready, and last the startup taint.
+"""Let a machine be a node: its labels and taints, Ready, and last the startup taint.
 
 The startup taint keeps pods away from the registration until everything is in order; it goes only from a node that is
 Ready and has its labels and taints.
@@ -12,33 +12,13 @@ from dataclasses import dataclass
 
 from winboot.base.errors import ClusterError, NodeFailed
 from winboot.config.node_spec import NodeSpec
-from winboot.remote.cluster.base import Cluster, ExpectedNode, NodeFacts, NodeWish, Wait
+from winboot.remote.cluster.base import Cluster, NodeFacts, NodeWish, Wait
 from winboot.remote.cluster.labels import all_of, cordoned_by_us, identity
 from winboot.remote.cluster.labels import differences as label_differences
-from winboot.report.events import Difference, Problem, RunStarted, StepDone
+from winboot.report.events import Difference, Problem, StepDone
 
 LABELS = "node-labels"
 STARTUP_TAINT = "startup-taint"
-
-
-def expected_node(spec: NodeSpec, started: RunStarted | None, requestor: str | None) -> ExpectedNode:
-    """What a certificate of this node may say: what inventory and machine gave, not what the Node claims.
-
-    `started` is what the machine said of itself, over the session that its administrator opened; `requestor` is the
-    user that a bootstrap token speaks as.
-    """
-    machine = spec.machine
-    names = {spec.node.name, machine.computer_name.lower()}
-    if started is not None:
-        names.add(started.computer_name.lower())
-    # What winboot connects to may be a name, a NAT or a management adapter: the machine knows its own address.
-    own = machine.node_ip or (started.node_ip if started is not None else "")
-    return ExpectedNode(
-        name=spec.node.name,
-        names=frozenset({*names, *machine.certificate_names}),
-        addresses=frozenset({own, *machine.certificate_names} - {""}),
-        requestors=frozenset({requestor} if requestor else ()),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from winboot.config.inventory import Connection
 from winboot.config.node_spec import NodeSpec
-from winboot.node.admission import expected_node
+from winboot.node.names import expected_node
 from winboot.remote.cluster.base import ExpectedNode
 from winboot.remote.cluster.requests import Request, concerns, problems
 
@@ -50,7 +50,7 @@ class Roster:
 
 
 def _expected(spec: NodeSpec, *, alone: bool) -> ExpectedNode:
-    node = expected_node(spec, None, None)
+    node = expected_node(spec, "", None)
     machine = spec.machine
     if machine.node_ip is not None or not alone or _forwarded(machine.connection):
         return node

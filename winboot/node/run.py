@@ -30,6 +30,7 @@ from winboot.base.errors import (
 )
 from winboot.base.retry import again
 from winboot.base.secret import Secret
+from winboot.node.names import refuse_second_claim
 from winboot.remote.transport.base import Transport
 from winboot.report.events import Detached, Event, RebootWanted, RunEnded, RunStarted, StepDone, parse
 from winboot.report.journal import Journal
@@ -180,6 +181,8 @@ class ScriptRunner:
     ) -> None:
         self.node = node
         self.record = RunRecord()
+        # Told who the machine is at the beginning of each pass; what it raises ends the run.
+        self.on_started: Callable[[RunStarted], None] = lambda started: None
         self._script = script
         # The names of the plan's steps, in the order in which the script tells them.
         self._steps = tuple(steps)
@@ -323,7 +326,9 @@ class ScriptRunner:
         self._listener.event(self.node, event)
         match event:
             case RunStarted():
-                # At once: whoever approves certificates meanwhile asks for the machine's name and address.
+                if self.record.started is not None:
+                    refuse_second_claim(self.node, self.record.started, event)
+                self.on_started(event)
                 heard.started = self.record.started = event
             case StepDone():
                 heard.steps.append(event)

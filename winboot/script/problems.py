@@ -17,6 +17,7 @@ from winboot.base.errors import (
     BadEvent,
     Busy,
     CertificateNotTrusted,
+    ClaimRefused,
     CloudError,
     CloudRefused,
     CloudUnreachable,
@@ -120,6 +121,8 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     IncompleteRun: "Run the same command again; if it stays so, report it with the node's journal.",
     PreflightFailed: "Do what its finding says, or name it with `--skip-preflight`; docs/preflight.md lists them all.",
     WrongMachine: "Correct address or name in the inventory, or delete the Node if its machine is gone.",
+    ClaimRefused: "If it is right, write what the machine says into the inventory (`node_ip`, `certificate_names`); "
+    "else find out what the machine is.",
     ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
     NotDone: "Read why; when that is out of the way, run the same command again.",
     NoNodeYet: "`winboot join` makes the machine a node.",

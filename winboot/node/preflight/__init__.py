@@ -15,9 +15,10 @@ from dataclasses import replace
 from winboot.base.errors import PreflightFailed, UsageError
 from winboot.config.node_spec import NodeSpec
 from winboot.config.source import nearest
+from winboot.node.names import Others
 from winboot.node.preflight.checks import CHECKS, Check, wrong_ids
 from winboot.node.preflight.view import ClusterView
-from winboot.remote.cluster.base import Cluster
+from winboot.remote.cluster.base import Cluster, NodeFacts
 from winboot.report.finding import Finding
 
 
@@ -41,6 +42,7 @@ class Preflight:
         self._lock = threading.Lock()
         self._asked: dict[int, tuple[Finding, ...]] = {}
         self._found: tuple[Finding, ...] = ()
+        self._nodes: dict[int, tuple[NodeFacts, ...]] = {}
 
     def findings(self, spec: NodeSpec) -> tuple[Finding, ...]:
         """What concerns this node: its own findings and those of all its cluster. Raises ClusterError."""
@@ -54,6 +56,20 @@ class Preflight:
                 self._found = (*self._found, *self._asked[id(cluster)])
             found = self._asked[id(cluster)]
         return tuple(one for one in found if not one.nodes or spec.node.name in one.nodes)
+
+    def others(self, spec: NodeSpec) -> Others:
+        """The other machines of this run, and the Nodes of this node's cluster, which are asked for when they matter."""
+
+        def nodes() -> tuple[NodeFacts, ...]:
+            cluster = self._cluster(spec)
+            if cluster is None:
+                return ()
+            with self._lock:
+                if id(cluster) not in self._nodes:
+                    self._nodes[id(cluster)] = cluster.nodes()
+                return self._nodes[id(cluster)]
+
+        return Others([one.machine for one in self._specs], nodes)
 
     def so_far(self) -> tuple[Finding, ...]:
         """Everything that was found in this run so far, for its report. Waits for no cluster that is being asked."""

@@ -13,9 +13,10 @@ from functools import partial
 
 from winboot.base.errors import InvalidInput, NoNodeYet, WrongMachine
 from winboot.config.node_spec import NodeSpec, unresolved
-from winboot.node.admission import STARTUP_TAINT, Admission, expected_node
+from winboot.node.admission import STARTUP_TAINT, Admission
 from winboot.node.drain import drain, held_back, needs_drain
 from winboot.node.fleet import NodeRun, Options, RunContext, run_nodes
+from winboot.node.names import Claim, expected_node
 from winboot.node.preflight import Preflight
 from winboot.node.run import Pass
 from winboot.operations.join.secrets import change_secrets
@@ -24,6 +25,9 @@ from winboot.remote.cluster.base import NodeFacts
 from winboot.remote.cluster.identity import same_machine
 from winboot.report.events import StepDone
 from winboot.report.results import Report, collect
+
+# The step that waits for the serving certificate.
+REGISTRATION = "registration"
 
 
 def survey(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
@@ -126,7 +130,7 @@ def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Prefligh
     refuse_another_machine(run.name, node, look)
     if look.to_change:
         preflight.stop_on_error(run.spec)
-        _change(run, node, look)
+        _change(run, node, look, _claim(run, look, preflight))
     _admit(run)
 
 
@@ -142,7 +146,18 @@ def refuse_another_machine(name: str, node: NodeFacts | None, look: Pass) -> Non
     )
 
 
-def _change(run: NodeRun, node: NodeFacts | None, look: Pass) -> None:
+def _claim(run: NodeRun, look: Pass, preflight: Preflight) -> Claim:
+    """What a certificate may have because the machine says it. Raises ClaimRefused where that is to come and may not:
+    before anything is changed, and before a secret is made."""
+    serving = run.spec.kubelet.config.get("serverTLSBootstrap") is True and run.cluster is not None
+    differs = any(step.step == REGISTRATION for step in look.to_change)
+    claim = Claim(run.spec, preflight.others(run.spec), needed=serving and differs)
+    claim.hear(look.started)
+    run.runner.on_started = claim.hear
+    return claim
+
+
+def _change(run: NodeRun, node: NodeFacts | None, look: Pass, claim: Claim) -> None:
     """The change pipeline, with the node drained first where that is wanted and needed."""
     drained = _drained(run, node, look.to_change)
     with change_secrets(
@@ -156,7 +171,7 @@ def _change(run: NodeRun, node: NodeFacts | None, look: Pass) -> None:
         approver = Approver(
             run.cluster,
             run.name,
-            lambda: expected_node(run.spec, run.record.started, secrets.requestor),
+            lambda: expected_node(run.spec, claim.address, secrets.requestor),
             poll=run.options.patience.poll,
         )
         try:

@@ -20,6 +20,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtensionOID, NameOID
 
+from winboot.base.limits import LARGEST_REQUEST, MOST_NAMES
 from winboot.remote.cluster.base import ExpectedNode
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -91,6 +92,8 @@ def concerns(request: Request, node: ExpectedNode) -> bool:
 
 def problems(request: Request, node: ExpectedNode) -> tuple[str, ...]:
     """Why the request must not be approved; empty when all is in order."""
+    if len(request.pem) > LARGEST_REQUEST:
+        return (f"the request has {len(request.pem)} characters, more than {LARGEST_REQUEST}",)
     parsed = _parse(request)
     if parsed is None:
         return ("the request is not a readable PKCS#10 request with a valid signature",)
@@ -103,6 +106,8 @@ def _parse(request: Request) -> x509.CertificateSigningRequest | None:
     Two readers that find different blocks in one text must not judge and sign different requests, so nothing may stand
     beside the block.
     """
+    if len(request.pem) > LARGEST_REQUEST:
+        return None
     try:
         pem = base64.b64decode(request.pem, validate=True)
         parsed = x509.load_pem_x509_csr(pem) if _PEM.fullmatch(pem) else None
@@ -231,6 +236,10 @@ def _name_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode) -
     if names is None or not list(names):
         yield "a serving certificate needs at least one name or address"
         return
+    if len(list(names)) > MOST_NAMES:
+        # Nor is each of them named here: a sentence for each would be as long.
+        yield f"it has {len(list(names))} names and addresses, more than {MOST_NAMES}"
+        return
     known_names = {node.name.lower(), *(n.lower() for n in node.names)}
     known_addresses = set(_addresses(node.addresses))
     for name in names:
@@ -242,7 +251,7 @@ def _name_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode) -
             case x509.DNSName(value=value):
                 yield (
                     f"the name {value} is not one of this machine's ({', '.join(sorted(known_names))}); "
-                    "certificate_names in the inventory allows another"
+                    "computer_name or certificate_names in the inventory allow another"
                 )
             case x509.IPAddress(value=address):
                 known = ", ".join(sorted(map(str, known_addresses))) or "none known"

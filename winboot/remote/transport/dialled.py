@@ -20,8 +20,13 @@ def dialled_addresses(connection: Connection) -> tuple[str, ...]:
         pass
     if connection.transport != "winrm" or connection.tunnel is not None:
         return ()
+    return resolved(connection.host, connection.port_number)
+
+
+def resolved(host: str, port: int) -> tuple[str, ...]:
+    """The addresses of a host, as text, as this host's resolver tells them; none where it knows none."""
     try:
-        found = socket.getaddrinfo(connection.host, connection.port_number, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         return ()
     return tuple(sorted({str(address[0]) for *_, address in found}))
