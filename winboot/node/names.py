@@ -105,7 +105,7 @@ def refuse_second_claim(node: str, first: RunStarted, now: RunStarted) -> None:
 def _two(node: str, what: str, first: str, now: str) -> None:
     raise ClaimRefused(
         f"{node}: the machine gave two answers in one run: its {what} was {first} and is now {now}",
-        hint="Does its address in the inventory lead to one machine? Then run the same command again: it asks the machine once more.",
+        hint="Does its address in the inventory lead to one machine? Then run the same command again.",
         node=node,
     )
 
