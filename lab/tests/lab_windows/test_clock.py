@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from winboot_lab.windows.clock import LONGEST_PATIENCE, PATIENCE, Patience
+import pytest
+from winboot_lab.windows.clock import LONGEST_PATIENCE, PATIENCE, SLOWEST, LabTime, Patience
 
 
 class Scene:
@@ -45,3 +46,58 @@ def test_every_time_an_actor_is_busy_it_is_waited_for_again() -> None:
     for _ in range(20):
         assert scene.passes(PATIENCE - 0.2)
         assert not scene.passes(0.1, busy=False)
+
+
+class Computer:
+    """Real time, and how much of it this process computes, as the test says them."""
+
+    def __init__(self) -> None:
+        self.now = self.computed = 0.0
+        self.time = LabTime(clock=lambda: self.now, computed=lambda: self.computed)
+
+    def passes(self, seconds: float, *, share: float) -> float:
+        """The lab seconds that pass in so many real ones, of which this share is computed; it is looked often."""
+        before = self.time.seconds
+        for _ in range(round(seconds * 10)):
+            self.now += 0.1
+            self.computed += 0.1 * share
+            _ = self.time.seconds
+        return self.time.seconds - before
+
+
+@pytest.mark.parametrize(
+    ("actors", "share", "passed"),
+    [
+        (0, 0.0, 100.0),
+        (1, 1.0, 100.0),
+        # A controller in the same process computes, too: an actor is never given more than real time.
+        (1, 1.7, 100.0),
+        (40, 1.0, 2.5),
+        # Load 7: this process gets a third of a processor, and forty machines share it.
+        (40, 0.33, 100.0 * SLOWEST),
+        (4, 0.4, 10.0),
+        # Whoever is busy waits for something outside of the lab.
+        (1, 0.0, 100.0 * SLOWEST),
+    ],
+)
+def test_while_machines_compute_lab_time_runs_as_fast_as_each_of_them(
+    actors: int, share: float, passed: float
+) -> None:
+    """A limit of a script means what it would on a machine of its own."""
+    computer = Computer()
+    for place in range(actors):
+        computer.time.hand_over(place)
+
+    assert computer.passes(100, share=share) == pytest.approx(passed)
+    assert computer.time.stretch == pytest.approx(100 / passed)
+
+
+def test_lab_time_runs_with_real_time_again_when_nobody_computes() -> None:
+    computer = Computer()
+    computer.time.hand_over("win-1")
+    assert computer.passes(10, share=0.1) == pytest.approx(1)
+
+    with computer.time.taken_over("win-1"):
+        pass
+
+    assert computer.passes(10, share=0.1) == pytest.approx(10)

@@ -1,6 +1,8 @@
 """The lab's time: shared by all machines of one lab, faster than real time where everybody waits.
 
-Lab time runs with real time, and jumps ahead while actors wait: waiting a lab second costs `scale` real seconds.
+Lab time runs with real time, and jumps ahead while actors wait: waiting a lab second costs `scale` real seconds. While
+actors compute it runs as fast as each of them does: forty machines on two processors, or a computer that is busy with
+something else, must not use up the minute that a script gives a program.
 A script that computes is not overtaken by another that polls on the same machine (time waits for it), and
 hardly by what happens on others (time slows down), so a poll loop with a limit means what it says.
 """
@@ -29,7 +31,14 @@ LONGEST_PATIENCE = 60.0
 # The share of a processor above which somebody computes; a waiter that only looks takes less.
 COMPUTES = 0.05
 
-# Real seconds that a lab second costs at least while somebody computes on another machine.
+# How fast lab time runs at least while somebody is busy: whoever is may wait for something outside the lab.
+SLOWEST = 0.02
+
+# Real seconds over which it is averaged how long an actor takes.
+AVERAGED = 0.5
+
+# Seconds of its own that an actor on another machine computes in a lab second at least: real seconds, as often as it takes
+# longer than alone. A waiter that paid real seconds ran the time of forty machines away from each of them.
 SLOW = 0.05
 
 
@@ -79,13 +88,31 @@ class Patience:
 
 
 class LabTime:
-    """Seconds since the lab began. `scale` 0 makes waiting free; `real` False stops time between waits."""
+    """Seconds since the lab began. `scale` 0 makes waiting free; `real` False stops time between waits.
 
-    def __init__(self, *, scale: float = 0.01, real: bool = True, start: datetime = START) -> None:
+    `clock` gives real seconds, `computed` the seconds that this process has computed.
+    """
+
+    def __init__(
+        self,
+        *,
+        scale: float = 0.01,
+        real: bool = True,
+        start: datetime = START,
+        clock: Callable[[], float] = time.monotonic,
+        computed: Callable[[], float] = time.process_time,
+    ) -> None:
         self.scale = scale
         self.start = start
         self._real = real
-        self._began = time.monotonic()
+        self._clock, self._computed = clock, computed
+        # What has run of itself so far, and until when that is counted.
+        self._run = 0.0
+        self._counted, self._computed_until = clock(), computed()
+        self._counting = threading.Lock()
+        # Real seconds of late in which somebody was busy, and what one actor computed in them.
+        self._lately = (0.0, 0.0)
+        self._stretch = 1.0
         self._ahead = 0.0
         self._lock = threading.Lock()
         self._busy: Counter[object] = Counter()
@@ -95,8 +122,34 @@ class LabTime:
     @property
     def seconds(self) -> float:
         """Lab seconds since the lab began; never goes back."""
-        passed = time.monotonic() - self._began if self._real else 0.0
-        return passed + self._ahead
+        if self._real:
+            self._count()
+        return self._run + self._ahead
+
+    @property
+    def stretch(self) -> float:
+        """How many times as long as alone an actor takes to compute at present: 1 to 1 / SLOWEST."""
+        self._count()
+        return self._stretch
+
+    def _count(self) -> None:
+        """Note what has passed since the last time: whenever somebody asks, and before an actor comes or goes."""
+        with self._counting:
+            now, computed = self._clock(), self._computed()
+            passed, share = now - self._counted, computed - self._computed_until
+            self._counted, self._computed_until = now, computed
+            actors = sum(self._busy.values())
+            own = min(passed, max(share / actors, passed * SLOWEST)) if actors > 0 else passed
+            if self._real:
+                self._run += own
+            if actors > 0:
+                self._average(passed, own)
+
+    def _average(self, passed: float, own: float) -> None:
+        self._lately = (self._lately[0] + passed, self._lately[1] + own)
+        if self._lately[0] >= AVERAGED:
+            self._stretch = max(self._lately[0] / max(self._lately[1], self._lately[0] * SLOWEST), 1.0)
+            self._lately = (self._lately[0] / 2, self._lately[1] / 2)
 
     def datetime(self) -> datetime:
         """The true lab time (a machine's own clock may be skewed)."""
@@ -158,6 +211,7 @@ class LabTime:
     def waiting(self, target: float) -> Iterator[None]:
         """Within this block this thread waits for `target`, and is not busy."""
         waiter = Waiter(target, self._place())
+        self._count()
         with self._lock:
             self._waiters.append(waiter)
             if waiter.place is not None:
@@ -176,6 +230,7 @@ class LabTime:
             self._busy[waiter.place] += 1
 
     def _change(self, place: object, by: int) -> None:
+        self._count()
         with self._lock:
             self._busy[place] += by
 

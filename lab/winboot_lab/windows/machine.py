@@ -260,7 +260,7 @@ class Machine:
         step = min(target, self.time.next_wake(target))
         if due is not None:
             step = min(step, max(due, now))
-        cost = max(self.time.scale, pace, SLOW if self.time.busy else 0.0)
+        cost = max(self.time.scale, pace, SLOW * self.time.stretch if self.time.busy else 0.0)
         if cost > 0:
             step = min(step, now + 0.02 / cost)
             self.lock.wait(max(step - now, 0) * cost)
