@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  916294d9b16a072dc24e57daa97007de6b985eb82bb8bdd5d5df3d547c01444b
+# Settings  a29c9a30cbcd894f9621bb7cc8086f172aee338ec78c58f70a0fe3a89124123d
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -119,7 +119,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '916294d9b16a072dc24e57daa97007de6b985eb82bb8bdd5d5df3d547c01444b'
+    Digest  = 'a29c9a30cbcd894f9621bb7cc8086f172aee338ec78c58f70a0fe3a89124123d'
     Library = '<library>'
     Modes   = @('Undo', 'Detached', 'Rescue')
 }
@@ -314,21 +314,23 @@ Needs = @('directories')
 Values = {
     $artifacts = @(@{ name = 'containerd'; version = '2.3.4'
             url = 'https://github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-windows-amd64.tar.gz'
-            members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'
+            members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'; asks = @('--version')
                     services = @('containerd') },
                 @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
                 @{ path = 'bin/containerd-shim-runhcs-v1.exe'
                     to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
         @{ name = 'kubernetes'; version = '1.36.4'; url = 'https://dl.k8s.io/v1.36.4/kubernetes-node-windows-amd64.tar.gz'
-            members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; services = @('kubelet') },
-                @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; services = @('kube-proxy') },
+            members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; asks = @('--version')
+                    services = @('kubelet') },
+                @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; asks = @('--version')
+                    services = @('kube-proxy') },
                 @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
                     services = @('kubelet', 'kube-proxy') }) },
         @{ name = 'kubectl'; version = '1.36.4'; url = 'https://dl.k8s.io/v1.36.4/bin/windows/amd64/kubectl.exe'
-            members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe' }) },
+            members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe'; asks = @('version', '--client') }) },
         @{ name = 'crictl'; version = '1.36.0'
             url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl-v1.36.0-windows-amd64.tar.gz'
-            members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe' }) },
+            members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe'; asks = @('--version') }) },
         @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
             sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
             members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') }) },
@@ -341,7 +343,7 @@ Values = {
             members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' }) },
         @{ name = 'flannel'; version = '0.27.4'
             url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-            members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; services = @('flanneld') }) })
+            members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; asks = @('--version'); services = @('flanneld') }) })
     foreach ($artifact in $artifacts) {
         $artifact.file = [IO.Path]::GetFileName($artifact.url)
         $artifact.proxy = 'http://proxy.corp.example:3128'

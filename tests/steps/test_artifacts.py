@@ -83,7 +83,7 @@ def test_a_bare_machine_lacks_every_program(site: Site):
 
     assert found[r"file C:\k\kubelet.exe: sha256"] == (
         None,
-        "as in kubernetes-node-windows-amd64.tar.gz 1.36.4",
+        f"as in kubernetes-node-windows-amd64.tar.gz {site.spec.kubernetes.version}",
     )
     assert len(found) == sum(len(one.members) for one in site.spec.artifacts)
 
@@ -256,3 +256,23 @@ def test_where_windows_chooses_the_protocol_of_tls_it_goes_on_choosing(site: Sit
 
     assert (answer.id, answer.objects[-1:]) == ("", [after])
     assert site.file(r"C:\k\a.part")
+
+
+def test_a_pin_of_another_version_under_the_key_of_the_wanted_one_is_found_by_what_the_program_says(
+    site: Site,
+):
+    """`sed 's/1.36.4/1.36.9/'` over the whole profile renames the pins, too: the hash fits, the program is the old one."""
+    site.run("directories", STEP)
+    kept = {one.name: one for one in site.spec.artifacts}
+    renamed = replace(kept["kubectl"], version="1.36.9")
+    site.spec = replace(
+        site.spec, artifacts=tuple(renamed if one.name == "kubectl" else one for one in site.spec.artifacts)
+    )
+
+    found = site.look(STEP).differences(STEP)
+    told = site.run(STEP)
+
+    (what,) = found
+    assert found[what] == (f"v{kept['kubectl'].version}", "1.36.9")
+    assert told.problem(STEP).id == "WrongVersion"
+    assert f"says v{kept['kubectl'].version}, and 1.36.9 is wanted" in told.problem(STEP).message

@@ -72,6 +72,31 @@ def test_each_part_of_its_definition_is_compared_and_put_right(node: Node, part:
     assert node.differs == []
 
 
+@pytest.mark.parametrize(
+    ("part", "is_", "hand"),
+    [
+        ("start type", "2 (as String, not DWord)", regedit(KEY, "Start", "String", "2")),
+        ("recovery", "01 (no Binary)", regedit(KEY, "FailureActions", "String", "01")),
+        (
+            "recovery after a stop with an error",
+            "no (as String, not DWord)",
+            regedit(KEY, "FailureActionsOnNonCrashFailures", "String", "no"),
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named_with_its_service_and_put_right(
+    node: Node, part: str, is_: str, hand: Hand
+):
+    """The control manager does not read it."""
+    node.after(hand)
+
+    assert {what: found[0] for what, found in node.look(STEP).differences(STEP).items()} == {
+        f"service kubelet: {part}": is_
+    }
+    assert node.change(STEP, *ABOVE).states[STEP] == "changed"
+    assert node.change(STEP, *ABOVE).states[STEP] == "ok"
+
+
 def test_a_stopped_kubelet_is_started(node: Node):
     node.after(stop("kubelet"))
 

@@ -13,7 +13,9 @@ from winboot_lab.windows.session import Session
 from tests.lab.hands import append, patch_node
 from tests.lab.state import changes, state
 from tests.steps.bench import Bench
+from tests.steps.library import call
 from tests.steps.nodes import Node
+from tests.steps.test_artifacts import Site
 from winboot.script.steps import STEPS
 
 # The stored script is that of the whole plan, which these tests do not render.
@@ -103,3 +105,37 @@ def test_dism_is_asked_again_once_servicing_waits_for_a_restart(node: Node, monk
     told = node.look("windows-features")
 
     assert told.differences("windows-features") == {"feature Containers": ("DisablePending", "Enabled")}
+
+
+@pytest.fixture
+def site() -> Site:
+    """A machine that downloads its programs."""
+    return Site()
+
+
+def test_no_remembered_hash_outlives_a_boot(site: Site):
+    """A power cut may empty a file and keep its length and both times (NTFS, data that was never flushed)."""
+    path = r"C:\k\kubectl.exe"
+    assert site.run("artifacts").states == {"artifacts": "changed"}
+    _, node = site.machine.files.need(path)
+    node.content = bytes(len(node.content))
+    assert not site.look("artifacts").differences("artifacts"), "in the same boot nothing is read again"
+
+    site.reboot()
+
+    assert set(site.look("artifacts").differences("artifacts")) == {f"file {path}: sha256"}
+
+
+def test_the_start_of_the_machine_reads_what_was_remembered_again(site: Site):
+    """So that the looks of a boot in which nothing is changed stay cheap, and find what the start found."""
+    site.run("artifacts")
+    before = {one["path"]: one for one in site.state("hashes.json")["files"]}
+    site.reboot()
+
+    assert call(site, "$script:Run.Mode = 'Boot'; Update-HashMemory").id == ""
+
+    after = {one["path"]: one for one in site.state("hashes.json")["files"]}
+    assert {path: (one["sha256"], one["says"]) for path, one in after.items()} == {
+        path: (one["sha256"], one["says"]) for path, one in before.items()
+    }
+    assert all(after[path]["mark"] != before[path]["mark"] for path in before)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from winboot_lab.engine.exceptions import Win32Exception
+from winboot_lab.engine.types import process
 from winboot_lab.windows.programs_api import Exit
 
 from tests.steps.bench import Bench
@@ -100,3 +102,34 @@ def test_no_call_into_dotnet_waits_for_longer_than_a_stop_may_take():
 
     assert {name for name, _ in found} >= {"program.ps1", "artifacts.ps1", "state.ps1"}
     assert {one for one in found - UNCUT if not one[1].isdigit() or int(one[1]) > 1000} == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "times", "id_", "tries"),
+    [
+        pytest.param(32, 3, "", 4, id="held by a scanner for a moment"),
+        pytest.param(32, 100, "ProgramNotStarted", 9, id="held for good"),
+        pytest.param(193, 100, "ProgramNotStarted", 1, id="no program of this machine"),
+    ],
+)
+def test_a_program_that_does_not_start_is_named_and_a_held_one_is_waited_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, code: int, times: int, id_: str, tries: int
+):
+    """On Windows PowerShell 5.1 the text of the exception does not name the program."""
+    bench.machine.programs.add("w32tm", Canned(Exit(0, b"ok")))
+    tried: list[str] = []
+
+    def is_program(runtime: Any, name: str) -> bool:
+        tried.append(name)
+        if len(tried) <= times:
+            raise Win32Exception("as Windows says it", code)
+        return True
+
+    monkeypatch.setattr(process, "_is_program", is_program)
+
+    answer = call(bench, f"Invoke-Program '{PATH}'")
+
+    assert answer.id == (f"winboot.{id_}" if id_ else "")
+    if id_:
+        assert f"{PATH} cannot be started: as Windows says it (Windows error {code})" in answer.message
+    assert len(tried) == tries

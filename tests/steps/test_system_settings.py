@@ -178,3 +178,22 @@ def test_crash_dumps_and_the_suffix_list_are_set_with_one_restart_and_undone():
     )
     bench.undo(STEP)
     assert len(bench.look(STEP).differences(STEP)) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [("String", "1"), ("QWord", 1), ("MultiString", ["1"]), ("ExpandString", "1")],
+)
+def test_a_value_of_the_wrong_kind_is_a_difference_and_gets_the_right_one(kind: str, data: Any):
+    """`reg add` writes a text when it is told nothing else, and Windows reads no DWord there."""
+    bench = a_bench(long_paths="true")
+    key = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\FileSystem"
+    bench.machine.registry.set(key, "LongPathsEnabled", kind, data)
+
+    (found,) = bench.look(STEP).differences(STEP).values()
+
+    assert found == (f"1 (as {kind}, not DWord)", "1")
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    bench.undo(STEP)
+    assert bench.registry(r"SYSTEM\CurrentControlSet\Control\FileSystem", "LongPathsEnabled") == data

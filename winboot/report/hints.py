@@ -114,6 +114,7 @@ HINTS: Final[Mapping[str, str]] = {
         "A node may read only itself unless the cluster lets it: `winboot manifests rbac` prints the role and its binding."
     ),
     "Not64Bit": "Use the 64-bit endpoint Microsoft.PowerShell.",
+    "ProgramNotStarted": "Is it there, whole, and allowed to run (AppLocker, a scanner)? Then run the same command again.",
     "StoreFull": "Remove pods of this node, or give it a larger pod network, then run the same command again.",
     "NoBootId": "Repair WMI (`winmgmt /verifyrepository`), then run the same command again.",
     "NotOurs": (
@@ -151,6 +152,9 @@ HINTS: Final[Mapping[str, str]] = {
         "Everything is as before. Remove HNS networks that others left (Get-HnsNetwork), then run the same command again."
     ),
     "WrongBuild": "Set `os` of this host in the inventory to what the machine is.",
+    "WrongVersion": (
+        "Look at what artifacts.source serves for this version, then renew the hashes: `winboot init --renew -i INVENTORY`."
+    ),
 }
 
 

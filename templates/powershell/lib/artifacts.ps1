@@ -8,12 +8,35 @@ function Get-ArtifactDifference {
             $want = $member['sha256']
             if (-not $want) { $want = $noted[$member.to] }
             $is = Get-KnownHash -Path $member.to
-            if ($want -and $is -eq $want) { continue }
+            if ($want -and $is -eq $want) {
+                Get-VersionDifference -Artifact $artifact -Member $member
+                continue
+            }
             if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
             New-Difference -Key "file:$($member.to)" -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
         }
     }
     Save-HashMemory
+}
+
+function Get-VersionDifference {
+    # A difference where a program with the right hash says that it is of another version: the hash was pinned for the
+    # wrong one. A vendor's build of a version has a suffix, v1.34.2-eks-1; an early one is another version.
+    param([hashtable]$Artifact, [hashtable]$Member)
+    # One that others could have put there is not asked; the step of its service says so.
+    if (-not $Member['asks'] -or (Get-PathDoubt -Path $Member.to -Program)) { return }
+    $says = Get-KnownVersion -Path $Member.to -Arguments $Member.asks
+    if ($says -match "^v?$([regex]::Escape($Artifact.version))($|\+|-(?!alpha|beta|rc))") { return }
+    New-Difference -Key "version:$($Member.to)" -What "file $($Member.to): version" -Is $says -Want $Artifact.version -Disturbs
+}
+
+function Assert-ArtifactVersion {
+    # Stops the step where a program with the right hash is of another version: no download can mend that.
+    param([object[]]$Differences)
+    $wrong = @($Differences | Where-Object { $_.key -like 'version:*' })
+    if (-not $wrong) { return }
+    $said = @($wrong | ForEach-Object { "$($_.key.Substring(8)) says $($_.is), and $($_.want) is wanted" }) -join '; '
+    Stop-Step -Id 'WrongVersion' -Message "the pinned hash is that of another version: $said"
 }
 
 function Read-PlacedHash {
@@ -32,7 +55,12 @@ function Install-Artifact {
     # Installs each artifact of which a file is missing or differs. Returns nothing.
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
-        if (Get-ArtifactDifference -Artifacts $artifact) { Install-OneArtifact -Artifact $artifact }
+        $found = @(Get-ArtifactDifference -Artifacts $artifact)
+        if ($found | Where-Object { $_.key -notlike 'version:*' }) {
+            Install-OneArtifact -Artifact $artifact
+            $found = @(Get-ArtifactDifference -Artifacts $artifact)
+        }
+        Assert-ArtifactVersion -Differences $found
     }
 }
 
@@ -85,6 +113,7 @@ function Install-Member {
         foreach ($service in $Member['services']) { Save-RestartNeed -Name $service }
         Save-FormerFile -Path $Member.to
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
+        Save-FileToDisk -Path $from
         Move-FileOver -From $from -To $Member.to
     }
     @{ destination = $Member.to; sha256 = $hash }

@@ -59,6 +59,8 @@ function Invoke-Boot {
     foreach ($step in $script:Run.Steps) { Invoke-BootWork -Name $step.Name -Work { Invoke-Block -Step $step -Block 'Boot' } }
     Invoke-BootWork -Name '' -Work { Watch-OwnService -Seconds 600 }
     Invoke-BootWork -Name '' -Work { Remove-StrayTask }
+    # Last: it reads some hundred megabytes, and nothing waits for it.
+    Invoke-BootWork -Name '' -Work { Update-HashMemory }
 }
 
 function Invoke-BootWork {

@@ -114,6 +114,16 @@ function Write-FileByte {
     }
 }
 
+function Save-FileToDisk {
+    # Has Windows write what it still keeps in memory of a file that another program made: a rename is on the disk before the
+    # content is, and a power cut would leave the new name with nothing in it. Returns nothing.
+    param([string]$Path)
+    Invoke-Patient -File $Path -Work {
+        $stream = [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::ReadWrite, [IO.FileShare]::ReadWrite)
+        try { $stream.Flush($true) } finally { $stream.Dispose() }
+    }
+}
+
 function Copy-WholeFile {
     # Copies a file; the copy is on the disk when this returns, under its name only when it is complete.
     param([string]$From, [string]$To)

@@ -48,6 +48,7 @@ function Invoke-Program {
 
 function Start-Program {
     # Starts a program whose owner is known, and does not wait: the process. Redirected: what it writes is read by the caller.
+    # One that another program holds open is tried again for 13 seconds, as in Invoke-Patient.
     param([string]$Path, [string[]]$Arguments = @(), [string[]]$Reads = @(), [switch]$Redirected)
     Assert-OwnProgram -Path $Path -Reads $Reads
     $start = [Diagnostics.ProcessStartInfo]@{
@@ -58,7 +59,26 @@ function Start-Program {
         $start.RedirectStandardInput = $start.RedirectStandardOutput = $start.RedirectStandardError = $true
         $start.StandardOutputEncoding = $start.StandardErrorEncoding = Get-ProgramEncoding -Path $Path
     }
-    [Diagnostics.Process]::Start($start)
+    $process = [Diagnostics.Process]::new()
+    $process.StartInfo = $start
+    $started = $false
+    for ($try = 1; -not $started; $try++) {
+        try {
+            [void]$process.Start()
+            $started = $true
+        }
+        catch [ComponentModel.Win32Exception] {
+            # Its text names neither the program nor who holds it. 32, 33: another program has the file open; scanners do
+            # so for a moment with each one that is new.
+            $code = $_.Exception.GetBaseException().NativeErrorCode
+            if (@(32, 33) -notcontains $code -or $try -ge 9) {
+                $said = $_.Exception.GetBaseException().Message
+                Stop-Step -Id 'ProgramNotStarted' -Message "$Path cannot be started: $said (Windows error $code)"
+            }
+            Start-Sleep -Milliseconds (50 * [Math]::Pow(2, $try - 1))
+        }
+    }
+    $process
 }
 
 function Get-ProgramEncoding {

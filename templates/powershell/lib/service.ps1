@@ -70,15 +70,26 @@ function Read-Service {
     }
     if (-not (Test-RegistryKey -Path $path)) { return $is }
     $is.command_line = Read-Registry -Path $path -Name 'ImagePath'
-    $start = [int](Read-Registry -Path $path -Name 'Start')
-    $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start]
-    if ($start -eq 2 -and 1 -eq (Read-Registry -Path $path -Name 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
+    $start = Read-ServiceNumber -Path $path -Name 'Start'
+    $is.start = $start
+    if ($start -is [int]) { $is.start = @{ 0 = 'boot'; 1 = 'system'; 2 = 'auto'; 3 = 'demand'; 4 = 'disabled' }[$start] }
+    if ($start -eq 2 -and 1 -eq (Read-ServiceNumber -Path $path -Name 'DelayedAutoStart')) { $is.start = 'delayed-auto' }
     $is.depends = @((Read-Registry -Path $path -Name 'DependOnService') | Where-Object { $_ })
     $is.account = Read-Registry -Path $path -Name 'ObjectName'
     $is.environment = @((Read-Registry -Path $path -Name 'Environment') | Where-Object { $_ })
     $is.recovery = ConvertFrom-FailureAction -Bytes (Read-Registry -Path $path -Name 'FailureActions')
-    $is.failure_flag = [int](Read-Registry -Path $path -Name 'FailureActionsOnNonCrashFailures')
+    $is.failure_flag = Read-ServiceNumber -Path $path -Name 'FailureActionsOnNonCrashFailures'
     $is
+}
+
+function Read-ServiceNumber {
+    # A number of a service's key, 0 where it is missing. Of a value of another kind, which the control manager does not
+    # read, what it is: a text that is never as wanted.
+    param([string]$Path, [string]$Name)
+    $value = Read-Registry -Path $Path -Name $Name
+    if ($null -eq $value) { return 0 }
+    if ($value -is [int]) { return [int]$value }
+    "$(ConvertTo-Shown -Value $value) (as $(Read-RegistryKind -Path $Path -Name $Name), not DWord)"
 }
 
 function ConvertFrom-FailureAction {
@@ -86,6 +97,7 @@ function ConvertFrom-FailureAction {
     # SERVICE_FAILURE_ACTIONS structure of winsvc.h.
     # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
     param([object]$Bytes)
+    if ($null -ne $Bytes -and $Bytes -isnot [byte[]]) { return "$(ConvertTo-Shown -Value $Bytes) (no Binary)" }
     $raw = [byte[]]@($Bytes)
     if ($raw.Length -lt 20) { return '' }
     # No more than there are bytes for, whatever the count says.

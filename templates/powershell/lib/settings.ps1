@@ -4,12 +4,22 @@ function Get-SettingDifference {
     # member: reported, never changed.
     param([hashtable[]]$Settings)
     foreach ($setting in $Settings) {
-        $is = Read-Registry -Path $setting.path -Name $setting.name
+        $is = Read-SettingValue -Setting $setting
         $want = Get-WantedValue -Setting $setting
         if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value $want)) { continue }
         New-Difference -Key "registry:$($setting.path)\$($setting.name)" -What "registry HKLM\$($setting.path): $($setting.name)" -Is $is -Want $want `
             -Reboot:$setting.reboot -Policy:(Test-PolicyOwned -Path $setting.path)
     }
+}
+
+function Read-SettingValue {
+    # The value of a setting as it is, with its kind where that is not the wanted one: who reads a DWord takes no text for
+    # it, and `reg add` writes a text when it is told nothing else.
+    param([hashtable]$Setting)
+    $is = Read-Registry -Path $Setting.path -Name $Setting.name
+    $kind = Read-RegistryKind -Path $Setting.path -Name $Setting.name
+    if ($null -eq $is -or $kind -eq $Setting.kind) { return $is }
+    "$(ConvertTo-Shown -Value $is) (as $kind, not $($Setting.kind))"
 }
 
 function Get-WantedValue {
@@ -29,7 +39,7 @@ function Set-Setting {
     param([hashtable[]]$Settings)
     $reboot = $false
     foreach ($setting in $Settings) {
-        $is = Read-Registry -Path $setting.path -Name $setting.name
+        $is = Read-SettingValue -Setting $setting
         if ((ConvertTo-Shown -Value $is) -ceq (ConvertTo-Shown -Value (Get-WantedValue -Setting $setting)) -or (Test-PolicyOwned -Path $setting.path)) {
             continue
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -13,6 +13,20 @@ from winboot.config.node_spec.node import Artifact, Member, Paths
 from winboot.config.profile import Profile
 
 NSSM: Final = "2.24"
+# How a program is asked for its version; those that are not here are known by their hash alone.
+#   kubelet, kube-proxy   "Kubernetes v1.34.2": k8s.io/component-base/version/verflag, PrintAndExitIfRequested
+#   kubectl               "Client Version: v1.34.2": k8s.io/kubectl/pkg/cmd/version
+#   containerd            name, package, version, revision: cmd/containerd/command/main.go, cli.VersionPrinter
+#   crictl                "crictl version v1.34.0": App.Version of cmd/crictl/main.go, by urfave/cli's own printer
+#   flanneld              its version alone, to the error output: opts.version in main.go
+ASKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "kubelet": ("--version",),
+    "kube-proxy": ("--version",),
+    "kubectl": ("version", "--client"),
+    "containerd": ("--version",),
+    "crictl": ("--version",),
+    "flanneld": ("--version",),
+}
 
 
 def artifacts(
@@ -84,7 +98,12 @@ def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs
         artifact,
         sha256=whole,
         members=tuple(
-            Member(path, programs[program], hashes.get(artifact.member_key(path)) or _own_hash(entry, whole))
+            Member(
+                path,
+                programs[program],
+                hashes.get(artifact.member_key(path)) or _own_hash(entry, whole),
+                ASKS.get(program, ()),
+            )
             for program, path in members.items()
         ),
     )

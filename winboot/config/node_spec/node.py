@@ -275,11 +275,13 @@ class RegistryFix:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One file inside an archive, where it goes, and its hash where the profile knows it."""
+    """One file inside an archive, where it goes, and its hash where the profile knows it; `asks` are the arguments with
+    which it says its version."""
 
     path: str
     destination: str
     sha256: str | None
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

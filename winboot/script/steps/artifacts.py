@@ -29,6 +29,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
                         path=member.path,
                         to=member.destination,
                         sha256=member.sha256,
+                        asks=list(member.asks),
                         services=users.get(member.destination.lower()),
                     )
                     for member in artifact.members
