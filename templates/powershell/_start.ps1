@@ -3,7 +3,7 @@
 $text = if ($PSCommandPath) { [IO.File]::ReadAllText($PSCommandPath) } else { [string]$MyInvocation.MyCommand.ScriptBlock }
 if ($Detached -ne '') { $Facts.Detached = $Detached }
 if ($plan.Modes -cnotcontains $Mode) { throw "this script has no mode $Mode" }
-$script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $text
+$script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $text -Plan $plan
 
 switch ($Mode) {
     'Look' { Invoke-Look }

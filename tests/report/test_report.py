@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,10 +12,11 @@ from rich.console import Console
 
 from winboot.base.errors import Interrupted, LoginRefused, NoNodeYet, ScriptFailed, Superseded, Unreachable
 from winboot.report.data import json_lines, junit
+from winboot.report.differences import difference_text
 from winboot.report.events import Difference, Problem, StepDone, StepState
 from winboot.report.page import html
 from winboot.report.results import Failure, NodeReport, Report, StepReport, collect
-from winboot.report.table import difference_line, print_report
+from winboot.report.table import print_report
 
 
 def a_step(state: StepState = "ok", name: str = "kubelet", *differences: Difference) -> StepDone:
@@ -96,7 +98,60 @@ def test_a_step_that_was_right_all_along_is_ok() -> None:
 )
 def test_a_difference_reads_like_a_terraform_plan(difference: Difference, line: str) -> None:
     """Plus, minus and tilde, with what the change would cost."""
-    assert difference_line(difference) == line
+    assert difference_text(difference) == line
+
+
+LONG = "C:\\k\\kubelet.exe " + " ".join(f"--flag-{number}=value" for number in range(12))
+
+
+def test_a_long_value_is_shown_in_full_one_side_below_the_other() -> None:
+    """Two command lines that were cut at the same place looked alike."""
+    text = difference_text(Difference("service kubelet: command line", LONG, f"{LONG} --v=2", disturbs=True))
+
+    assert text.splitlines() == [
+        "~ service kubelet: command line:  (disturbs pods)",
+        f"    - {LONG}",
+        f"    + {LONG} --v=2",
+    ]
+
+
+def test_a_file_is_shown_as_a_diff() -> None:
+    was, will = ("\n".join(["a: 1", "b: 2", *rest, "c: 3", "d: 4", "e: 5"]) for rest in ([], ["maxPods: 60"]))
+
+    text = difference_text(Difference("file x: content", "5 lines", "6 lines", was=was, will=will))
+
+    assert text.splitlines() == [
+        "~ file x: content: 5 lines -> 6 lines",
+        *("    …", "     a: 1", "     b: 2", "    +maxPods: 60", "     c: 3", "     d: 4"),
+    ]
+
+
+def test_a_plan_ends_with_what_a_join_costs_on_each_node_and_in_all() -> None:
+    steps = (
+        StepReport("windows-features", "would-change", 1, (Difference("f", None, "on", reboot=True),)),
+        StepReport("names", "would-change", 1, (Difference("n", "a", "b", reboot=True),)),
+        StepReport("pod-network", "would-change", 1, (Difference("p", None, "x", disrupts=True),)),
+        StepReport(
+            "kubelet", "would-change", 1, (Difference("k", "a", "b", disturbs=True, key="service:start"),)
+        ),
+        StepReport("held", "would-change", 1, (Difference("h", "a", "b", reboot=True, policy=True),)),
+    )
+    first = replace(a_node(), steps=steps, live=True, needs=(("--drain", "pods run on it"),))
+    report = a_report(first, replace(a_node(node="win-2"), steps=steps[2:3], live=False))
+    out = io.StringIO()
+
+    print_report(report, Console(file=out, width=80, soft_wrap=True), differences=True)
+
+    said = out.getvalue()
+    assert (
+        "win-1: 4 steps to change, 1 restart of the machine, 1 network blip, 1 service restarted, "
+        "1 node whose pods are disturbed\nwin-1: join refuses without --drain: pods run on it\n"
+    ) in said
+    assert (
+        "all 2 nodes: 5 steps to change, 1 restart of the machine, 2 network blips, 1 service restarted"
+        in said
+    )
+    assert "A join refuses without <code>--drain</code>: pods run on it" in html(report)
 
 
 def _full() -> Report:

@@ -11,6 +11,8 @@ from winboot.script.library import templates_root
 
 # Who the machine is and what it has stored are other files' business here.
 STUBS = """
+function Get-DoubtNotice { }
+function Get-TextHash { param($Text) "hash of '$Text'" }
 function Get-MachineIdentity { @{ BootId = 'b'; Uuid = 'u'; Build = '20348.1'; Name = 'WIN-1' } }
 function Get-NodeIp { '10.0.1.11' }
 function Get-Fence { if ($script:World.superseded) { 8 } else { 7 } }
@@ -58,7 +60,8 @@ def drive(
             STUBS,
             f"$script:World = @{{ superseded = $false; {world} }}",
             "$steps = @(\n" + "\n".join(steps) + "\n)",
-            f"$script:Run = New-Run -Mode Look -Id r1 -Steps $steps -Secrets @{{{secrets}}} -Facts @{{{facts}}} -Text ''",
+            f"$script:Run = New-Run -Mode Look -Id r1 -Steps $steps -Secrets @{{{secrets}}} -Facts @{{{facts}}} -Text '' "
+            "-Plan @{ Winboot = '0.1.0'; Digest = 'd'; Library = 'l' }",
             how,
         ]
     )

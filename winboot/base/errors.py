@@ -33,7 +33,9 @@
         ClaimRefused                 exit 1    the machine says of itself what the inventory does not lead one to expect
       NotDone                        exit 2    something that was wanted was left alone, though nothing failed
         NoNodeYet                    exit 2    repair: the cluster has no Node of this name
+        RestartForbidden             exit 2    a restart of the machine is due, and --no-restart was given
         Declined                     exit 2    somebody was asked and said no, or nobody could be asked
+        OtherThanPlanned             exit 2    settings, script or look are not those of the plan that was approved
       Superseded                     exit 75   another run has taken over
       ReportNotWritten               exit 74   the work is done, and its report could not be written
       Interrupted                    exit 130
@@ -253,6 +255,14 @@ class NoNodeYet(NotDone):
 
 class Declined(NotDone):
     """Somebody was asked and said no, or there was nobody to ask; nothing was changed."""
+
+
+class RestartForbidden(NotDone):
+    """A change takes effect only after a restart of the machine, and `--no-restart` was given."""
+
+
+class OtherThanPlanned(NotDone):
+    """The node is not as the approved plan shows it: its settings, its script, or what a look finds."""
 
 
 class Superseded(WinbootError):

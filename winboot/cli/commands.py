@@ -36,6 +36,7 @@ COMMANDS: Final = (
     Command("ping", "ping", "Try to reach and log in to every machine, and say what is in the way."),
     Command("preflight", "preflight", "Look at cluster and machines before a join; change nothing."),
     Command("plan", "plan", "Look at every node and show the differences; change nothing."),
+    Command("show", "show", "Show a plan that `plan --out` has written."),
     Command("join", "join", "Change what differs until every node is Ready."),
     Command("repair", "join", "The same as join, for nodes that have joined before."),
     Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,27 +12,32 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from winboot.base import exits
-from winboot.base.errors import Declined, WinbootError
+from winboot.base.errors import Declined, UsageError, WinbootError
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Adopt,
     Drain,
     InventoryFile,
     Limit,
+    NoRestart,
     Only,
     Output,
     OutputForm,
+    PlanPath,
     ReportFile,
     Skip,
     SkipPreflight,
     TakeOver,
     Workers,
+    Yes,
     words,
 )
 
 if TYPE_CHECKING:
+    from winboot.cli.output import Reporting
     from winboot.config.node_spec import NodeSpec
     from winboot.operations.join import Options, RunContext
+    from winboot.report.results import NodeReport
 
 
 class Depth(StrEnum):
@@ -54,6 +60,9 @@ def join(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
+    plan: PlanPath = None,
+    yes: Yes = False,
+    no_restart: NoRestart = False,
 ) -> None:
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
     from winboot.operations.join import Options
@@ -66,8 +75,9 @@ def join(
         adopt=adopt,
         skip_preflight=words(skip_preflight),
         workers=workers,
+        restart=not no_restart,
     )
-    _run("join", inventory, words(limit), options, output, report)
+    _run("join", inventory, words(limit), options, output, report, plan=plan, yes=yes)
 
 
 def repair(
@@ -82,11 +92,14 @@ def repair(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
+    plan: PlanPath = None,
+    no_restart: NoRestart = False,
     by: Annotated[
         Depth, typer.Option("--by", help="in-place; or ask the cloud: a fresh disk, or another machine.")
     ] = Depth.in_place,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before the cloud reimages or replaces machines.")
+        bool,
+        typer.Option("--yes", help="Do not ask, nor before the cloud reimages or replaces machines."),
     ] = False,
 ) -> None:
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
@@ -100,13 +113,16 @@ def repair(
         adopt=adopt,
         skip_preflight=words(skip_preflight),
         workers=workers,
+        restart=not no_restart,
     )
     if by is Depth.in_place:
-        _run("repair", inventory, words(limit), options, output, report)
+        _run("repair", inventory, words(limit), options, output, report, plan=plan, yes=yes)
         return
+    if plan is not None:
+        raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
     _recover(inventory, words(limit), by, yes=yes, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
-        _run("join", inventory, words(limit), options, output, report)
+        _run("join", inventory, words(limit), options, output, report, yes=True)
 
 
 def _run(
@@ -116,20 +132,36 @@ def _run(
     options: Options,
     output: Output,
     report: Path | None,
+    *,
+    plan: Path | None = None,
+    yes: bool = False,
 ) -> None:
+    from winboot.cli.approval import at_terminal, gone, load_plan, with_plan
     from winboot.cli.failure import explain_error
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.join import join as join_nodes
 
+    left: tuple[NodeReport, ...] = ()
+    approved = None if plan is None else load_plan(plan)
+    if approved is not None:
+        options = with_plan(options, approved)
     reporting = Reporting(report, output)
     specs = load_targets(inventory, limit, pinned=True)
+    if approved is not None:
+        left = gone(approved, load_targets(inventory, ())) if not limit else ()
+        specs = [spec for spec in specs if spec.node.name in approved.nodes]
+    elif at_terminal() and not yes:
+        options, left = _asked(command, specs, options, output, reporting)
+        kept = {node.node for node in left}
+        specs = [spec for spec in specs if spec.node.name not in kept]
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
         run_context(specs, listener, keep) as (context, tuned),
     ):
         result = join_nodes(specs, context, tuned(options), command=command)
+        result = replace(result, nodes=(*result.nodes, *left))
         unrouted = _forward(inventory, specs, context, {one.node for one in result.nodes if one.ready})
     code = reporting.end(result, context.stop)
     if result.exit_code:
@@ -138,6 +170,33 @@ def _run(
         explain_error(unrouted)
         code = exits.foremost((code, unrouted.exit_code))
     raise typer.Exit(code)
+
+
+def _asked(
+    command: str, specs: Sequence[NodeSpec], options: Options, output: Output, reporting: Reporting
+) -> tuple[Options, tuple[NodeReport, ...]]:
+    """Look at all nodes, show what would be done and ask. What was shown becomes what is approved; nodes that the look did
+    not reach come with it, as they are reported.
+
+    Ends the command where nothing differs, or nothing could be looked at. Raises Declined where the answer is no.
+    """
+    from winboot.cli.approval import ask, selection_of
+    from winboot.cli.output import progress
+    from winboot.cli.targets import run_context
+    from winboot.operations.join import survey
+    from winboot.report.plan_file import plan_of
+
+    with (
+        progress(output, [spec.node.name for spec in specs]) as listener,
+        run_context(specs, listener) as (context, tuned),
+    ):
+        found = survey(specs, context, tuned(options), command=command)
+    lost = tuple(node for node in found.nodes if node.failure is not None)
+    nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
+    if context.stop.requested or nothing:
+        raise typer.Exit(reporting.end(found, context.stop))
+    ask(found, output, command)
+    return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost
 
 
 def _forward(

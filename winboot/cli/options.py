@@ -49,6 +49,19 @@ Drain = Annotated[
     bool,
     typer.Option("--drain", help="Cordon and evict live nodes before changes that would disturb them."),
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask at the terminal.")]
+NoRestart = Annotated[
+    bool,
+    typer.Option("--no-restart", help="Leave steps that need a restart of the machine, and name them."),
+]
+PlanPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="Run exactly this plan of `winboot plan --out`; a node that differs is left alone.",
+    ),
+]
 TakeOver = Annotated[
     bool,
     typer.Option(

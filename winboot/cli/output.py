@@ -36,9 +36,9 @@ class _Output(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> Console:
     """Standard output; rich turns colours off by itself where they do not belong (pipes, NO_COLOR)."""
-    return _Output(soft_wrap=True, highlight=False)
+    return _Output(soft_wrap=True, highlight=False, stderr=stderr)
 
 
 @contextmanager

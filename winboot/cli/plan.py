@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Adopt,
+    Drain,
     InventoryFile,
     Limit,
     Only,
@@ -30,11 +34,20 @@ def plan(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
+    drain: Drain = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Also write the plan here, for `winboot join --plan FILE`."
+        ),
+    ] = None,
 ) -> None:
     """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
+    from winboot.cli.approval import save_plan, selection_of
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.join import Options, survey
+    from winboot.report.plan_file import plan_of
 
     reporting = Reporting(report, output)
     specs = load_targets(inventory, words(limit), pinned=True)
@@ -44,6 +57,7 @@ def plan(
         skip_preflight=words(skip_preflight),
         adopt=adopt,
         workers=workers,
+        drain=drain,
     )
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
@@ -51,4 +65,6 @@ def plan(
         run_context(specs, listener, keep) as (context, tuned),
     ):
         result = survey(specs, context, tuned(options))
+    if out is not None and not context.stop.requested:
+        save_plan(plan_of(result, selection_of(options), context.holder), out)
     raise typer.Exit(reporting.end(result, context.stop, differences=True))

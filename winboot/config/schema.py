@@ -18,6 +18,7 @@ from winboot.config.inventory import SECTIONS, Connection, HostKeys
 from winboot.config.model import Model, model_at
 from winboot.config.profile import Profile
 from winboot.config.profile import Reference as SecretReference
+from winboot.report.plan_file import plan_schema
 
 Json = dict[str, Any]
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -130,6 +131,7 @@ def published() -> dict[str, str]:
     return {
         "schemas/profile.json": _json(profile_schema()),
         "schemas/inventory.json": _json(inventory_schema()),
+        "schemas/plan.json": _json(plan_schema()),
         "profile.md": profile_page(),
         "inventory.md": inventory_page(),
     }

@@ -23,6 +23,7 @@ from winboot.base.errors import (
     NodeFailed,
     ProtocolError,
     QuietNode,
+    RestartForbidden,
     Superseded,
     TransportError,
     Unreachable,
@@ -177,6 +178,7 @@ class ScriptRunner:
         listener: Listener,
         journal: Journal,
         patience: Patience,
+        restarts: bool = True,
         stop: Stop,
     ) -> None:
         self.node = node
@@ -192,6 +194,7 @@ class ScriptRunner:
         self._listener = listener
         self._journal = journal
         self._patience = patience
+        self._restarts = restarts
         self._stop = stop
         self._transport: Transport | None = None
 
@@ -406,8 +409,14 @@ class ScriptRunner:
         A request that the machine refused is sent again once the old boot id has answered; it is guarded by that id, so
         that a machine which has restarted meanwhile does not do so twice.
         """
-        self.record.reboots += 1
         names = ", ".join(done.reboot.steps) if done.reboot else "a pending change"
+        if not self._restarts:
+            raise RestartForbidden(
+                f"{self.node}: it needs a restart for {names}, and --no-restart was given",
+                hint="Run again without --no-restart when the machine may restart.",
+                node=self.node,
+            )
+        self.record.reboots += 1
         self._listener.say(self.node, f"restarting for {names}")
         before = done.started.boot_id
         if not before:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -19,8 +20,23 @@ def difference_data(difference: Difference) -> dict[str, Any]:
         "is": difference.is_,
         "want": difference.want,
     }
+    texts = {name: text for name in ("was", "will") if (text := getattr(difference, name)) is not None}
     flags = ("unknown", "reboot", "disrupts", "disturbs", "policy")
-    return data | {flag: True for flag in flags if getattr(difference, flag)}
+    return data | texts | {flag: True for flag in flags if getattr(difference, flag)}
+
+
+def difference_of(data: Mapping[str, Any]) -> Difference:
+    """The difference that `difference_data` gave."""
+    flags = {flag: bool(data.get(flag)) for flag in ("unknown", "reboot", "disrupts", "disturbs", "policy")}
+    return Difference(
+        data["what"],
+        data["is"],
+        data["want"],
+        key=data["key"],
+        was=data.get("was"),
+        will=data.get("will"),
+        **flags,
+    )
 
 
 def _problem_data(problem: Problem | None) -> dict[str, str] | None:
@@ -58,6 +74,13 @@ def node_data(node: NodeReport) -> dict[str, Any]:
         "pipelines": node.pipelines,
         "seconds": round(node.seconds, 3),
         "notes": list(node.notes),
+        "digests": {
+            "settings": node.digests.settings,
+            "script": node.digests.script,
+            "library": node.digests.library,
+        },
+        "live": node.live,
+        "needs": [{"flag": flag, "why": why} for flag, why in node.needs],
     }
 
 
@@ -109,6 +132,9 @@ def run_line(report: Report) -> str:
         "seconds": round(report.seconds, 3),
         "changed": report.changed,
         "exit_code": report.exit_code,
+        "winboot": report.winboot,
+        "by": report.by,
+        "plan": report.plan or None,
     }
     return json.dumps(data) + "\n"
 

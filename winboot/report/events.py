@@ -41,6 +41,9 @@ class Difference:
     policy: bool = False
     unknown: bool = False
     key: str = ""
+    # The whole texts of a file that differs, for a diff; None where they are long, or may hold a secret.
+    was: str | None = None
+    will: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,11 @@ class _Fields:
         value = self._data.get(name)
         return None if value is None else clean(self._typed(name, value, str))
 
+    def lines_or_none(self, name: str) -> str | None:
+        """A text of several lines, each of them clean, or None."""
+        value = self._data.get(name)
+        return None if value is None else "\n".join(map(clean, self._typed(name, value, str).split("\n")))
+
     def number(self, name: str) -> int:
         """A whole number."""
         return self._typed(name, self._data.get(name), int)
@@ -249,6 +257,8 @@ def _difference(data: _Fields) -> Difference:
         policy=data.flag("policy"),
         unknown=data.flag("unknown"),
         key=data.text("key", ""),
+        was=data.lines_or_none("was"),
+        will=data.lines_or_none("will"),
     )
 
 

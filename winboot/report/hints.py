@@ -80,6 +80,7 @@ HINTS: Final[Mapping[str, str]] = {
         "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
     ),
     "MachineHeld": "When that run has ended, run the same command again: it makes what is missing.",
+    "NeedsRestart": "Run again without --no-restart when the machine may restart.",
     "NeedsDrain": (
         "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
     ),

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+import winboot
 from winboot.base import exits
 from winboot.base.errors import WinbootError
 from winboot.report.events import Difference, Problem, StepDone, StepState
@@ -48,6 +49,18 @@ class StepReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Digests:
+    """What ran, or would run, on a node: the SHA-256 of its merged settings, of its script, and of the library in it.
+
+    Empty where the node was not begun.
+    """
+
+    settings: str = ""
+    script: str = ""
+    library: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeReport:
     """One node of a run. `seconds` is wall time here; `notes` are sentences worth knowing that changed nothing."""
 
@@ -63,6 +76,11 @@ class NodeReport:
     seconds: float = 0.0
     ready: bool | None = None
     notes: tuple[str, ...] = ()
+    digests: Digests = Digests()
+    # Flags of `join` without which it would refuse, each with what it is for.
+    needs: tuple[tuple[str, str], ...] = ()
+    # Whether pods may run there: a Node without winboot's startup taint. None where nobody looked.
+    live: bool | None = None
 
     @property
     def counts(self) -> Counter[str]:
@@ -99,7 +117,8 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run of one command over its nodes. `started` is an ISO 8601 time in UTC."""
+    """One run of one command over its nodes. `started` is an ISO 8601 time in UTC, `by` who ran it, `plan` the SHA-256 of the
+    plan that it ran, if there was one."""
 
     command: str
     run: str
@@ -107,6 +126,9 @@ class Report:
     nodes: tuple[NodeReport, ...] = field(default=())
     seconds: float = 0.0
     preflight: tuple[Finding, ...] = ()
+    winboot: str = winboot.__version__
+    by: str = ""
+    plan: str = ""
 
     @property
     def changed(self) -> int:

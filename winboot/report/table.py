@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from winboot.report.events import Difference
+from winboot.report.data import difference_of
+from winboot.report.differences import difference_text
 from winboot.report.finding import Finding
+from winboot.report.plan_file import PlanFile
 from winboot.report.results import NodeReport, Report, StepReport
+from winboot.report.totals import in_all, totals_of
 
 _COLOURS = {
     "ok": "green",
@@ -21,12 +26,6 @@ _COLOURS = {
     "failed": "red",
     "interrupted": "red",
 }
-_FLAGS = (
-    ("reboot", "reboots"),
-    ("disrupts", "network blip"),
-    ("disturbs", "disturbs pods"),
-    ("policy", "held by policy or another owner"),
-)
 
 
 def print_report(report: Report, console: Console, *, differences: bool = False) -> None:
@@ -37,7 +36,36 @@ def print_report(report: Report, console: Console, *, differences: bool = False)
         for block in _details(node, differences=differences):
             console.print(block)
     console.print(_table(report))
+    if differences:
+        for line in _costs(report):
+            console.print(Text(line))
     console.print(summary(report))
+
+
+def _costs(report: Report) -> Iterator[str]:
+    """What a join would cost on each node and in all, and what it would refuse."""
+    for node in report.nodes:
+        if (total := totals_of(node)).steps:
+            yield f"{node.node}: {total}"
+        for flag, why in node.needs:
+            yield f"{node.node}: join refuses without {flag}: {why}"
+    if len(report.nodes) > 1:
+        yield f"all {len(report.nodes)} nodes: {in_all(report)}"
+
+
+def planned_lines(plan: PlanFile) -> Iterator[str]:
+    """A plan that was written to a file, a node below the other."""
+    for name, node in plan.nodes.items():
+        yield ""
+        yield f"{name}: {len(node.steps)} steps to change" if node.steps else f"{name}: nothing to change"
+        if node.failure:
+            yield f"  no look: {node.failure}"
+        for kind, digest in asdict(node.digests).items():
+            yield f"  {kind:8} {digest}"
+        for step, found in node.steps.items():
+            yield f"  {step}" + (f": {found['problem']}" if found["problem"] else "")
+            for one in found["differences"]:
+                yield textwrap.indent(difference_text(difference_of(one)), "    ")
 
 
 def summary(report: Report) -> str:
@@ -105,7 +133,7 @@ def _details(node: NodeReport, *, differences: bool) -> list[RenderableType]:
 def _step(node: str, step: StepReport) -> RenderableType:
     head = Text.assemble(f"{node}: {step.name} ", (step.state, _COLOURS[step.state]))
     lines: list[Text] = [head]
-    lines.extend(Text(f"  {difference_line(difference)}") for difference in step.differences)
+    lines.extend(Text(textwrap.indent(difference_text(one), "  ")) for one in step.differences)
     if step.problem is not None:
         lines.append(Text(f"  {step.problem.id}: {step.problem.message}", style="red"))
         if step.problem.hint:
@@ -113,19 +141,3 @@ def _step(node: str, step: StepReport) -> RenderableType:
         if step.problem.position:
             lines.append(Text(f"  at: {step.problem.position}", style="dim"))
     return Group(*lines)
-
-
-def difference_line(difference: Difference) -> str:
-    """A difference in one line, in the manner of a Terraform plan: `~ what: is -> want (flags)`."""
-    flags = ", ".join(text for name, text in _FLAGS if getattr(difference, name))
-    suffix = f"  ({flags})" if flags else ""
-    if difference.is_ is None:
-        return f"+ {difference.what}: {_short(difference.want)}{suffix}"
-    if difference.want is None:
-        return f"- {difference.what}: {_short(difference.is_)}{suffix}"
-    return f"~ {difference.what}: {_short(difference.is_)} -> {_short(difference.want)}{suffix}"
-
-
-def _short(text: str | None, limit: int = 120) -> str:
-    flat = " ".join((text or "").split()) or "(none)"
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -2,16 +2,20 @@ function New-Difference {
     # One thing that is not as wanted, as an object for Read-Difference. Key names it for code and is unique within a step
     # (`service:state`); What, Is and Want are for people and never decide anything. Unknown: what is wanted cannot be
     # known before the join. Reboot, Disrupts (the network for a moment), Disturbs (running pods) say what correcting it
-    # costs; Policy: somebody else holds it, so it is reported and not changed.
+    # costs; Policy: somebody else holds it, so it is reported and not changed. Texts: a file before (Was) and after (Will).
     param(
         [string]$What, [string]$Key = $What, [object]$Is, [object]$Want,
-        [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy
+        [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy, [hashtable]$Texts = @{}
     )
     if ($Unknown -and $null -eq $Want) { $Want = Get-UnknownText }
-    [pscustomobject]@{
+    $difference = [pscustomobject]@{
         kind = 'difference'; key = $Key; what = $What; is = ConvertTo-Shown -Value $Is; want = ConvertTo-Shown -Value $Want
         unknown = [bool]$Unknown; reboot = [bool]$Reboot; disrupts = [bool]$Disrupts; disturbs = [bool]$Disturbs; policy = [bool]$Policy
     }
+    foreach ($name in @('was', 'will')) {
+        if ($Texts.ContainsKey($name)) { $difference | Add-Member -NotePropertyName $name -NotePropertyValue $Texts[$name] }
+    }
+    $difference
 }
 
 function Get-UnknownText {

@@ -1,14 +1,14 @@
 function New-Run {
     # What this run is and knows, as the table that all functions share as $script:Run. Facts is what the controller
     # found out; what it did not send is as in the table below.
-    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [string]$Text)
+    param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [string]$Text, [hashtable]$Plan)
     $known = @{
         NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false
-        Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @()
+        Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''
     }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
-        Mode = $Mode; Id = $Id; Steps = $Steps; Secrets = $Secrets; Facts = $known
+        Mode = $Mode; Id = $Id; Plan = $Plan; Steps = $Steps; Secrets = $Secrets; Facts = $known
         # A signed copy is the same text with a comment behind it.
         Text = ($Text -csplit "`r`n# SIG # Begin signature block`r`n")[0]
         # Steps not to build upon, with the id of the reason.
@@ -144,7 +144,7 @@ function Set-Failure {
     param([hashtable]$Step, [hashtable]$Result, [Management.Automation.ErrorRecord]$Caught, [string]$OtherwiseId)
     $Result.Problem = ConvertTo-Problem -Caught $Caught -OtherwiseId $OtherwiseId
     $Result.State = 'failed'
-    if (@('NeedsStep', 'NeedsDrain', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
+    if (@('NeedsStep', 'NeedsDrain', 'NeedsRestart', 'PendingReboot') -contains $Result.Problem.id) { $Result.State = 'blocked' }
     $script:Run.Unmet[$Step.Name] = $Result.Problem.id
 }
 
@@ -276,6 +276,10 @@ function Assert-Allowed {
     if ($facts.NodeIsLive -and -not $facts.Drained -and $rough.Count -gt 0) {
         Stop-Step -Id 'NeedsDrain' -Message "this would disturb a live node: $($rough.what -join '; ')"
     }
+    $restarting = @($Differences | Where-Object { $_.reboot -and -not $_.policy })
+    if ($facts.NoRestart -and $restarting.Count -gt 0) {
+        Stop-Step -Id 'NeedsRestart' -Message "this needs a restart of the machine, which --no-restart forbids: $($restarting.what -join '; ')"
+    }
     $missing = @($Step['Secrets'] | Where-Object { $_ -and -not $script:Run.Secrets.ContainsKey($_) })
     if ($missing) {
         Stop-Step -Id 'SecretMissing' -Message "the change needs a secret that was not sent: $($missing -join ', ')"
@@ -283,11 +287,13 @@ function Assert-Allowed {
 }
 
 function New-RunEvent {
-    # The line of the first event: which machine this is, and which boot of it.
+    # The line of the first event: which machine this is and which boot of it; what runs, and for whom.
     $identity = Get-MachineIdentity
     New-EventLine -Fields @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
         computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
+        winboot = $script:Run.Plan.Winboot; digest = $script:Run.Plan.Digest; library = $script:Run.Plan.Library
+        script = Get-TextHash -Text $script:Run.Text; by = $script:Run.Facts.Holder; plan = $script:Run.Facts.Plan
     }
 }
 

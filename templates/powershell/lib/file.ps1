@@ -157,7 +157,19 @@ function Get-FileDifference {
     $is = Read-FileText -Path $Path
     if ($null -ne $is -and $null -ne $Text -and $is.Equals($Text)) { return }
     New-Difference -Key "file:$Path" -What "file ${Path}: content" -Is (ConvertTo-TextSummary -Text $is) -Want (ConvertTo-TextSummary -Text $Text) `
-        -Unknown:($null -eq $Text) -Disrupts:$Disrupts
+        -Unknown:($null -eq $Text) -Disrupts:$Disrupts -Texts (Get-ShownText -Was $is -Will $Text)
+}
+
+function Get-ShownText {
+    # Both texts of a file, for a reader of the plan, as a table; an empty one where they are long, or where what is there may
+    # hold a secret: a file under this name may be another tool's.
+    param([object]$Was, [object]$Will)
+    if ($null -eq $Will -or "$Was".Length + $Will.Length -gt 40000) { return @{} }
+    # A name and a value, a PEM key, an address with a password.
+    $names = '-data|password|passwd|pwd|secret|token|auth|(api|access|private|client|account|shared)[-_ ]?key|credential|bearer'
+    $secret = "($names)" + '"?\s*[:=]\s*\S|PRIVATE KEY|://[^/\s:]+:[^@\s]+@'
+    if ("$Was" -match $secret -or $Will -match $secret) { return @{} }
+    @{ Was = $Was; Will = $Will }
 }
 
 function ConvertTo-TextSummary {

@@ -41,7 +41,8 @@ def run_nodes(
         NodeRun(spec, make_plan(spec, STEPS, only=options.only, skip=options.skip), context, options, small)
         for spec in specs
     ]
-    so_far = SoFar(command, context.run, nodes, findings)
+    plan = options.approved.sha256 if options.approved is not None else ""
+    so_far = SoFar(command, context.run, nodes, findings, by=context.holder, plan=plan)
     context.keep(so_far.report)
 
     def ended(node: NodeRun) -> NodeReport:
@@ -69,8 +70,13 @@ class SoFar:
         run: str,
         nodes: Sequence[NodeRun],
         findings: Callable[[], tuple[Finding, ...]],
+        *,
+        by: str,
+        plan: str,
     ) -> None:
         self._command = command
+        self._by = by
+        self._plan = plan
         self._run = run
         self._nodes = nodes
         self._findings = findings
@@ -96,6 +102,8 @@ class SoFar:
             nodes=tuple(nodes),
             seconds=time.monotonic() - self._clock,
             preflight=self._findings(),
+            by=self._by,
+            plan=self._plan,
         )
 
 

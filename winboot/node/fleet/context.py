@@ -11,6 +11,7 @@ from winboot.config.node_spec import NodeSpec
 from winboot.node.run import Listener, Patience, Stop
 from winboot.remote.cluster.base import Cluster
 from winboot.remote.transport.base import Transport
+from winboot.report.plan_file import PlanFile
 from winboot.report.results import NodeReport, Report
 from winboot.script.plan import Plan, make_plan
 from winboot.script.rendering import Script, render
@@ -31,6 +32,10 @@ class Options:
     ready: float = 300.0
     drain_timeout: float = 600.0
     patience: Patience = field(default_factory=Patience)
+    # What was approved: nothing else is done. Without it, whatever differs is changed.
+    approved: PlanFile | None = None
+    # False: a step that needs a restart of the machine stays blocked.
+    restart: bool = True
 
 
 class Keep(Protocol):

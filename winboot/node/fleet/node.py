@@ -5,21 +5,31 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
+import winboot
 from winboot.base.clean import clean
-from winboot.base.errors import ClusterError, InternalError, Interrupted, NotDone, WinbootError
+from winboot.base.errors import (
+    ClusterError,
+    InternalError,
+    Interrupted,
+    NotDone,
+    OtherThanPlanned,
+    WinbootError,
+)
 from winboot.config.node_spec import NodeSpec
+from winboot.config.node_spec.digest import settings_digest
 from winboot.node.fleet.context import Options, RunContext
 from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner
 from winboot.remote.cluster.base import Cluster, NodeFacts, Token
 from winboot.remote.transport.dialled import dialled_addresses
 from winboot.report.events import StepDone
 from winboot.report.journal import Journal
-from winboot.report.results import Failure, NodeReport, collect
+from winboot.report.plan_file import changed_since, differing_digests, found_in
+from winboot.report.results import Digests, Failure, NodeReport, StepReport, collect
 from winboot.script.plan import Plan
 from winboot.script.rendering import Helpers, render
 
@@ -44,6 +54,9 @@ class NodeRun:
         # The bootstrap token that was made for this node, as long as it exists.
         self.token: Token | None = None
         self.notes: list[str] = []
+        self.needs: list[tuple[str, str]] = []
+        self.digests = Digests()
+        self.live: bool | None = None
         self._helpers = helpers
         self._own_steps: list[StepDone] = []
         self._journal: Journal | None = None
@@ -131,6 +144,7 @@ class NodeRun:
             return None
         node = self.cluster.node(self.name)
         self.ready = node is not None and node.ready
+        self.live = self.is_live(node)
         return node
 
     def look(self, node: NodeFacts | None) -> Pass:
@@ -151,6 +165,8 @@ class NodeRun:
             "Holder": self.context.holder,
             "Steps": self.plan.selection,
             "Addresses": list(self._addresses()),
+            "NoRestart": not self.options.restart,
+            "Plan": self.options.approved.sha256 if self.options.approved is not None else "",
         }
 
     def _addresses(self) -> tuple[str, ...]:
@@ -167,6 +183,33 @@ class NodeRun:
         """Record a step that the controller did."""
         self._own_steps.append(done)
         self.context.listener.event(self.name, done)
+
+    def refuse_other_script(self) -> None:
+        """Before any contact: OtherThanPlanned where the approved plan is not about this script of this node."""
+        if self.options.approved is None:
+            return
+        planned = self.options.approved.nodes.get(self.name)
+        if planned is None:
+            raise self._unplanned("the plan does not have it")
+        if planned.failure:
+            raise self._unplanned(f"the plan has no look of it ({planned.failure})")
+        if differing := differing_digests(planned.digests, self.digests):
+            raise self._unplanned(f"since the plan {' and '.join(differing)} changed")
+
+    def refuse_other_look(self, steps: Iterable[StepReport]) -> None:
+        """OtherThanPlanned where the look found something else than the approved plan shows."""
+        if self.options.approved is None:
+            return
+        planned = self.options.approved.nodes[self.name]
+        if changed := changed_since(planned.steps, found_in(steps)):
+            raise self._unplanned(f"since the plan the machine or its Node changed: {'; '.join(changed)}")
+
+    def _unplanned(self, why: str) -> OtherThanPlanned:
+        return OtherThanPlanned(
+            f"{self.name}: left alone: {why}",
+            hint="`winboot plan --out FILE` makes a new plan; look at it, and run that.",
+            node=self.name,
+        )
 
     def report(self, failure: Failure | None = None) -> NodeReport:
         """What has happened so far, as this node's part of the report."""
@@ -186,19 +229,35 @@ class NodeRun:
             ready=self.ready,
             # Some quote certificate requests.
             notes=tuple(map(clean, (*self.notes, *lost))),
+            digests=self.digests,
+            needs=tuple(self.needs),
+            live=self.live,
         )
 
     def _open(self) -> None:
         self._journal = Journal(self.context.journals / self.context.run / f"{self.name}.jsonl")
+        script = render(self.plan.complete, self.spec)
+        self.digests = Digests(settings_digest(self.spec), script.digest, script.library.sha256)
+        approved = self.options.approved
+        self._journal.write(
+            "script",
+            {
+                **asdict(self.digests),
+                "winboot": winboot.__version__,
+                "by": self.context.holder,
+                "plan": approved.sha256 if approved is not None else None,
+            },
+        )
         self._runner = ScriptRunner(
             self.name,
-            render(self.plan.complete, self.spec).text,
+            script.text,
             self._helpers,
             lambda: self.context.connect(self.spec),
             steps=[step.name for step in self.plan.node_side],
             listener=self.context.listener,
             journal=self._journal,
             patience=self.options.patience,
+            restarts=self.options.restart,
             stop=self.context.stop,
         )
 

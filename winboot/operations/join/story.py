@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -30,16 +30,18 @@ from winboot.report.results import Report, collect
 REGISTRATION = "registration"
 
 
-def survey(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
-    """Look at every node and say how it differs; nothing is changed anywhere.
+def survey(
+    specs: Sequence[NodeSpec], context: RunContext, options: Options, *, command: str = "plan"
+) -> Report:
+    """Look at every node and say how it differs; nothing is changed anywhere. For `repair`, machines that are no nodes are
+    skipped.
 
     Raises InvalidInput while the cluster's CA is missing: each node would be compared with a text that cannot run.
     """
     _refuse(without_ca(specs))
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    return run_nodes(
-        "plan", partial(survey_node, preflight=preflight), specs, context, options, preflight.so_far
-    )
+    work = survey_known_node if command == "repair" else survey_node
+    return run_nodes(command, partial(work, preflight=preflight), specs, context, options, preflight.so_far)
 
 
 def join(
@@ -96,23 +98,53 @@ def _refuse(missing: Mapping[str, None]) -> None:
 
 def survey_node(run: NodeRun, *, preflight: Preflight) -> None:
     """Look at one node, and at its Node."""
-    node = run.connect_cluster()
+    _survey(run, run.connect_cluster(), preflight)
+
+
+def survey_known_node(run: NodeRun, *, preflight: Preflight) -> None:
+    """The same for a machine whose Node exists; NoNodeYet for another one."""
+    _survey(run, _existing(run), preflight)
+
+
+def _survey(run: NodeRun, node: NodeFacts | None, preflight: Preflight) -> None:
     preflight.findings(run.spec)
     look = run.look(node)
     refuse_another_machine(run.name, node, look)
-    admission = _admission(run)
-    for done in admission.look(node) if admission is not None else ():
+    for done in _look_at_node(run, node):
         run.step(done)
+    run.needs.extend(_needs(run, node, look))
+
+
+def _look_at_node(run: NodeRun, node: NodeFacts | None) -> tuple[StepDone, ...]:
+    """What the controller's own steps would change at the Node."""
+    admission = _admission(run)
+    return tuple(admission.look(node)) if admission is not None else ()
+
+
+def _needs(run: NodeRun, node: NodeFacts | None, look: Pass) -> Iterator[tuple[str, str]]:
+    """The flags without which a join of this node would refuse, each with what it is for."""
+    if run.is_live(node) and not run.options.drain and needs_drain(look.steps):
+        names = [step.step for step in look.steps if needs_drain([step])]
+        yield "--drain", f"pods run on it, and these steps would disturb them: {', '.join(names)}"
+    if any(step.problem is not None and step.problem.id == "ForeignNode" for step in look.steps):
+        yield "--adopt", "another tool made this machine a node"
 
 
 def join_node(run: NodeRun, *, preflight: Preflight) -> None:
     """Bring one machine to Ready. Preflight is asked only where something is to be changed: a node that is right costs
     the cluster nothing more."""
+    run.refuse_other_script()
     join_known_node(run, run.connect_cluster(), preflight=preflight)
 
 
 def repair_node(run: NodeRun, *, preflight: Preflight) -> None:
     """The same for a machine whose Node exists. Raises NoNodeYet for another one: it is not even connected to."""
+    run.refuse_other_script()
+    join_known_node(run, _existing(run), preflight=preflight)
+
+
+def _existing(run: NodeRun) -> NodeFacts:
+    """The Node of a machine that has one; NoNodeYet for another one."""
     node = run.connect_cluster()
     if node is None:
         where = (
@@ -121,13 +153,15 @@ def repair_node(run: NodeRun, *, preflight: Preflight) -> None:
         raise NoNodeYet(
             f"{run.name}: left alone: {where}", hint="`winboot join` makes it a node.", node=run.name
         )
-    join_known_node(run, node, preflight=preflight)
+    return node
 
 
 def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Preflight) -> None:
     """Look, and change what differs; `node` is the Node as it was before, if there is one."""
     look = run.look(node)
     refuse_another_machine(run.name, node, look)
+    if run.options.approved is not None:
+        run.refuse_other_look(collect([*look.steps, *_look_at_node(run, node)]))
     if look.to_change:
         preflight.stop_on_error(run.spec)
         _change(run, node, look, _claim(run, look, preflight))

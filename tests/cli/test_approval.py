@@ -1,0 +1,114 @@
+"""A question at the terminal is asked once, after all looks; what is shown is what a yes runs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from winboot.base.errors import Declined, UsageError
+from winboot.cli import run
+from winboot.cli.approval import ask, at_terminal, gone, with_plan
+from winboot.cli.options import Output
+from winboot.operations.join import Options
+from winboot.report.events import Difference
+from winboot.report.plan_file import Selection, plan_of
+from winboot.report.results import NodeReport, Report, StepReport
+
+STEP = StepReport(
+    "directories", "would-change", 1, (Difference("folder C:\\k", None, "there", key="folder:k"),)
+)
+REPORT = Report(
+    "join",
+    "r1",
+    "2026-01-01T00:00:00+00:00",
+    (NodeReport("win-1", "10.0.0.1", "2022", (STEP,)),),
+    by="me@here",
+)
+
+
+def answer(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_yes_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    answer("y\n", monkeypatch)
+
+    ask(REPORT, Output.table, "join")
+
+    said = capsys.readouterr()
+    assert "+ folder C:\\k: there" in said.out
+    assert "Change 1 node?" in said.err
+
+
+@pytest.mark.parametrize("text", ["n\n", "\n"])
+def test_no_changes_nothing(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(text, monkeypatch)
+
+    with pytest.raises(Declined) as declined:
+        ask(REPORT, Output.table, "join")
+    assert declined.value.exit_code == 2
+
+
+def test_with_json_everything_of_the_question_goes_to_standard_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer("y\n", monkeypatch)
+
+    ask(REPORT, Output.json, "join")
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "+ folder C:\\k: there" in said.err
+
+
+def test_without_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer("y\n", monkeypatch)
+
+    assert not at_terminal()
+
+
+def test_a_plan_says_itself_which_steps_it_is_about() -> None:
+    plan = plan_of(REPORT, Selection(only=("directories",), adopt=True), "me@here")
+
+    options = with_plan(Options(drain=True), plan)
+
+    assert (options.only, options.adopt, options.drain, options.approved) == (
+        ("directories",),
+        True,
+        True,
+        plan,
+    )
+    with pytest.raises(UsageError, match="--skip and --plan"):
+        with_plan(Options(skip=("kubelet",)), plan)
+
+
+def test_a_node_that_the_inventory_has_no_more_is_named() -> None:
+    (left,) = gone(plan_of(REPORT, Selection(), "me@here"), [])
+
+    assert (left.node, left.outcome, left.exit_code) == ("win-1", "skipped", 2)
+
+
+def test_show_says_what_a_plan_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plan.json"
+    plan = plan_of(REPORT, Selection(), "me@here")
+    file.write_text(plan.text(), encoding="utf-8")
+
+    assert run(["show", str(file)]) == 0
+
+    said = capsys.readouterr().out
+    assert f"by me@here, winboot {plan.winboot}, sha256 {plan.sha256}" in said
+    assert "+ folder C:\\k: there" in said
+
+
+@pytest.mark.parametrize("text", [None, "{}", "not json"])
+def test_a_damaged_plan_ends_a_join_before_any_contact(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.json"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+
+    assert run(["join", "-i", str(tmp_path / "none.yaml"), "--plan", str(file)]) == 64
+    assert "plan.json" in capsys.readouterr().err

@@ -1,0 +1,112 @@
+"""What was approved: a plan from a file, or a yes at the terminal to what all looks found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from winboot.base.errors import Declined, InvalidInput, UsageError
+
+if TYPE_CHECKING:
+    from winboot.cli.options import Output
+    from winboot.config.node_spec import NodeSpec
+    from winboot.operations.join import Options
+    from winboot.report.plan_file import PlanFile, Selection
+    from winboot.report.results import NodeReport, Report
+
+
+def load_plan(file: Path) -> PlanFile:
+    """The plan in a file. Raises InvalidInput where it cannot be read, is damaged, or is another winboot's."""
+    from winboot.report.plan_file import read_plan
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"{file}: the plan cannot be read: {error}", hint="Name a file of `winboot plan --out`."
+        ) from error
+    return read_plan(text, str(file))
+
+
+def save_plan(plan: PlanFile, file: Path) -> None:
+    """Write a plan, 0600. Raises UsageError where that is not possible."""
+    from winboot.base.private import replace_privately
+
+    try:
+        replace_privately(file, plan.text())
+    except OSError as error:
+        raise UsageError(
+            f"--out {file} cannot be written: {error.strerror}", hint="Name another file."
+        ) from error
+
+
+def selection_of(options: Options) -> Selection:
+    """What of the options decides what a look finds."""
+    from winboot.report.plan_file import Selection
+
+    return Selection(options.only, options.skip, options.adopt)
+
+
+def with_plan(options: Options, plan: PlanFile) -> Options:
+    """The options of a join that runs a plan; UsageError where the command line chooses steps itself."""
+    chosen = plan.selection
+    for flag, given, planned in (
+        ("--only", options.only, chosen.only),
+        ("--skip", options.skip, chosen.skip),
+        ("--adopt", options.adopt, chosen.adopt),
+    ):
+        if given and given != planned:
+            raise UsageError(
+                f"{flag} and --plan do not go together: the plan says which steps it is about",
+                hint=f"Leave {flag} out, or make another plan with it.",
+            )
+    return replace(options, only=chosen.only, skip=chosen.skip, adopt=chosen.adopt, approved=plan)
+
+
+def gone(plan: PlanFile, specs: Sequence[NodeSpec]) -> tuple[NodeReport, ...]:
+    """The nodes of the plan that the inventory does not have any more, as reports of nodes that were left alone."""
+    from winboot.base.errors import OtherThanPlanned
+    from winboot.report.results import Failure, NodeReport
+
+    here = {spec.node.name for spec in specs}
+    return tuple(
+        NodeReport(
+            name,
+            "",
+            "",
+            failure=Failure.of(
+                OtherThanPlanned(
+                    f"{name}: left alone: the inventory does not have it any more",
+                    hint="`winboot plan --out FILE` makes a new plan.",
+                )
+            ),
+        )
+        for name in plan.nodes
+        if name not in here
+    )
+
+
+def at_terminal() -> bool:
+    """Whether a person can be asked: the question goes to standard error, the answer comes from standard input."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask(found: Report, form: Output, command: str) -> None:
+    """Show what all looks found, with its totals, and ask once. Declined where the answer is no; no session is open."""
+    from winboot.cli.options import Output
+    from winboot.cli.output import console
+    from winboot.report.table import print_report
+    from winboot.report.totals import in_all
+
+    print_report(found, console(stderr=form is not Output.table), differences=True)
+    nodes = sum(node.outcome not in ("ok", "failed", "skipped") for node in found.nodes)
+    typer.echo(f"{command}: {in_all(found)}", err=True)
+    typer.echo(f"Change {nodes} node{'s' if nodes != 1 else ''}? [y/N]: ", nl=False, err=True)
+    # Not typer.confirm: it writes a blank to standard output, which belongs to the report.
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Declined("nothing was changed", hint="The same command looks and asks again.")
