@@ -6,6 +6,7 @@ import os
 
 import pytest
 from hypothesis import settings
+from winboot_lab import engines
 from winboot_lab.memory import collect_rarely
 
 from tests.matrix import SAMPLE, note_sample, summary
@@ -17,6 +18,34 @@ collect_rarely()
 settings.register_profile("everyday", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which engine runs the scripts."""
+    group = parser.getgroup("winboot")
+    group.addoption(
+        "--engine", choices=("lab", "pwsh"), default="lab", help="what runs the scripts of the lab's machines"
+    )
+    group.addoption("--pwsh", default="pwsh", help="the PowerShell for --engine pwsh")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A real engine takes the lab's place before the first test."""
+    if config.getoption("--engine") == "pwsh":
+        path = engines.find_powershell(config.getoption("--pwsh"))
+        engines.use_powershell(path)
+        if path is not None:
+            from winboot_lab.pwsh.run import start
+
+            start(path)  # the copies in which tests of joined sites run share it
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without a PowerShell nothing is shown by `--engine pwsh`."""
+    if config.getoption("--engine") == "pwsh" and engines.powershell_in_use() is None:
+        missing = f"there is no PowerShell {config.getoption('--pwsh')!r}. {engines.HOW_TO_GET}"
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=missing))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,7 +17,7 @@ from winboot_lab.engine.convert import to_string
 from winboot_lab.engine.exceptions import ErrorRecord
 from winboot_lab.engine.objects import InformationRecord
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.run import run_script
+from winboot_lab.engines import run_script
 from winboot_lab.windows.door import Interrupted, MachineStopped
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.machine import Machine

@@ -12,8 +12,8 @@ from winboot_lab.engine.dotnet import lookup
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord
 from winboot_lab.engine.objects import InformationRecord, Invocation
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import SecureString
+from winboot_lab.engines import run_script
 from winboot_lab.windows.door import Interrupted, MachineStopped
 from winboot_lab.windows.machine import Machine, Signal
 from winboot_lab.wsman import executor as wire

@@ -26,8 +26,8 @@ from winboot_lab.cluster.kinds import CSRS
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
 from winboot_lab.console import silent_powershell
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import SecureString
+from winboot_lab.engines import run_script
 from winboot_lab.mirror import Mirror
 from winboot_lab.node import USER
 from winboot_lab.programs import Outside, install_programs

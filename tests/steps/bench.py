@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from winboot_lab.console import silent_powershell
-from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import SecureString
+from winboot_lab.engines import run_script
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM, Token

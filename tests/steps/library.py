@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from winboot_lab.engine.run import run_script
 from winboot_lab.engine.values import PSCustomObject
+from winboot_lab.engines import run_script
 
 from tests.steps.bench import Rig
 from winboot.script.library import functions_for

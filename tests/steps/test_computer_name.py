@@ -1,6 +1,6 @@
 """Give the machine its name before anything remembers the old one."""
 
-from winboot_lab.engine.run import run_script
+from winboot_lab.engines import run_script
 
 from tests.steps.bench import Bench
 from winboot.script.rendering import helpers

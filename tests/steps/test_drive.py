@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from winboot_lab.engine.run import run_script
+from winboot_lab.engines import run_script
 from winboot_lab.windows.machine import Machine
 
 from winboot.script.library import templates_root

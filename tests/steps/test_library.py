@@ -7,7 +7,7 @@ of a machine.
 from typing import Any
 
 import pytest
-from winboot_lab.engine.run import run_script
+from winboot_lab.engines import run_script
 from winboot_lab.windows.machine import Machine
 
 from winboot.report.events import KNOWN_LATER

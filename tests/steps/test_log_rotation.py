@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from winboot_lab.engine.run import run_script
+from winboot_lab.engines import run_script
 from winboot_lab.windows.machine import Machine
 
 from tests.steps.bench import Bench, close_folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from winboot_lab.engine.run import run_script
+from winboot_lab.engines import run_script
 from winboot_lab.windows.machine import Machine
 
 from tests.steps.test_detached import a_text

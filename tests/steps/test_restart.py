@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from winboot_lab.engine.run import run_script
+from winboot_lab.engines import run_script
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.machine import Machine

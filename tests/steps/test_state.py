@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from winboot_lab.engine.run import run_script
+from winboot_lab.engines import run_script
 from winboot_lab.windows.accounts import Token
 from winboot_lab.windows.acl import WRITE, Acl, Rule
 from winboot_lab.windows.failure import Failure

@@ -538,6 +538,11 @@ def _split_arguments(inner: str) -> Iterator[str]:
     yield inner[start:]
 
 
+def every_type() -> list[DotNetType]:
+    """All registered types, each once, by name."""
+    return sorted(set(_BY_NAME.values()), key=lambda kind: kind.name)
+
+
 def accelerate(alias: str, made: DotNetType) -> None:
     """Give a type a further short name."""
     _ACCELERATORS[alias.lower()] = made
