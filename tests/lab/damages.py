@@ -282,7 +282,10 @@ def _type(found: dict[str, object]) -> None:
 
 
 def _adapter(found: dict[str, object]) -> None:
+    """The name alone says nothing: adapters are renamed. Its address is on another interface, the endpoint's."""
     found["NetworkAdapterName"] = "Ethernet 9"
+    (subnet,) = found["Subnets"]  # type: ignore[misc, attr-defined]
+    found["ManagementIP"] = str(subnet["GatewayAddress"]).rpartition(".")[0] + ".2"
 
 
 def _subnet(found: dict[str, object]) -> None:
@@ -865,7 +868,12 @@ DAMAGES: tuple[Damage, ...] = (
         "node win-1: Ready",
         do=all_of(remove_network(), wait(15)),
     ),
-    damage("the network hangs on another adapter", "HNS network cbr0: adapter", do=network(_adapter)),
+    damage(
+        "the network hangs on another adapter",
+        "HNS network cbr0: adapter",
+        "HNS network cbr0: management address",
+        do=network(_adapter),
+    ),
     damage(
         "flanneld is kept from starting since a rewiring that failed",
         "service flanneld: kept from starting",

@@ -218,6 +218,103 @@ def test_an_adapter_that_carries_no_switch_is_refused_before_anything_is_cut(
     assert not [one.name for one in bench.machine.tasks.all() if one.name.startswith("detached-")]
 
 
+def below(site: Site) -> Adapter:
+    """The adapter below the switch."""
+    (found,) = (one for one in site.machine.network.adapters if one.switch is not None)
+    return found
+
+
+def above(site: Site) -> Adapter:
+    """The interface that has the node's address."""
+    found = site.machine.network.management()
+    assert found is not None
+    return found
+
+
+def adapter_renamed(site: Site) -> None:
+    """Rename-NetAdapter Ethernet LAN."""
+    below(site).name = "LAN"
+
+
+def interface_renamed(site: Site) -> None:
+    """Rename-NetAdapter 'vEthernet (Ethernet)' Management."""
+    above(site).name = "Management"
+
+
+def name_given_to_a_new_card(site: Site) -> None:
+    """Windows calls a card by the first name that is free."""
+    adapter_renamed(site)
+    site.machine.network.plug_in_another("Ethernet", "172.20.0.5")
+
+
+def test_a_network_on_the_right_adapter_needs_no_first_switch(node: Node):
+    """Somebody cleaned up HNS, and flanneld made cbr0 alone: to make the switch below now would only rewire the adapter."""
+    node.after(remove_network("External"))
+
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+def remove_all_networks(site: Site) -> None:
+    """Get-HnsNetwork | Remove-HnsNetwork."""
+    for name in [one["Name"] for one in site.machine.hns.networks.values()]:
+        remove_network(name)(site)
+
+
+@pytest.mark.parametrize(
+    ("scene", "hand"),
+    [
+        ("plain", adapter_renamed),
+        ("plain", interface_renamed),
+        ("vxlan", adapter_renamed),
+        ("azure", interface_renamed),
+        ("azure", name_given_to_a_new_card),
+    ],
+)
+def test_a_name_that_differs_is_no_difference_and_no_trouble(
+    scene: str, hand: Hand, joined: Callable[[str], Node]
+):
+    """An adapter is its MAC address and GUID. What is made anew is made on the same one, whatever its name is by now."""
+    node = joined(scene).after(hand)
+    card = below(node.site)
+
+    looked = node.look(STEP).states
+    made = node.after(remove_all_networks).change(STEP).states
+
+    assert (looked, made) == ({STEP: "ok"}, {STEP: "ok"})
+    assert (below(node.site), above(node.site).mac) == (card, card.mac)
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+@pytest.mark.parametrize(
+    ("scene", "name"),
+    [
+        ("plain", "Ethernet"),
+        ("vxlan", "Ethernet"),
+        ("azure", "Ethernet"),
+        ("plain", "LAN [Prod]"),
+        ("vxlan", "10G `fast`"),
+        ("azure", "10G (Prod)"),
+    ],
+)
+def test_a_switch_is_made_on_an_adapter_of_any_name(scene: str, name: str, joined: Callable[[str], Node]):
+    """Windows numbers the new interface's name where a hidden device has it; patterns are none in a name."""
+    node = joined(scene)
+    network = node.machine.network
+    node.undo(STEP)
+    node.after(remove_all_networks)
+    above(node.site).name = name
+    network.kept_names.add("vEthernet (Ethernet)")
+
+    made = node.change(STEP).states
+
+    assert made == {STEP: "ok"}
+    assert above(node.site).name == (
+        "vEthernet (Ethernet) 2" if name == "Ethernet" else f"vEthernet ({name})"
+    )
+    assert node.look(STEP).states == {STEP: "ok"}
+    assert node.machine.reachable()
+
+
 def test_a_team_carries_a_switch_on_windows_2019():
     bench = Bench(spec=a_spec_of("win-bridge"), release="2019")
     uplink = bench.machine.network.management()

@@ -111,6 +111,8 @@ class Hns:
         self.networks: dict[str, Json] = {}
         self.endpoints: dict[str, Json] = {}
         self.policy_lists: dict[str, Json] = {}
+        # The index of the adapter that each network is on.
+        self._places: dict[str, int] = {}
         self._next_error: HnsError | None = None
         # Faults: how often, and how long (lab seconds), calls of a method below a path hang.
         self._hangs: list[tuple[str, str, float]] = []
@@ -309,20 +311,26 @@ class Hns:
 
     def _place(self, network: Json, asked: str) -> None:
         adapter = self._uplink(asked)
+        # Unsourced: what it is after the adapter got another name. `Rename-NetAdapter` below a network of HNS, then
+        # Get-HnsNetwork before and after a restart, would show it. Here it stays the old one.
         network["NetworkAdapterName"] = adapter.name
         # Every network on one adapter must be of one kind: a bridge and an overlay do not share a switch.
-        others = [n for n in self.networks.values() if n.get("NetworkAdapterName") == adapter.name]
-        if any(o["Type"] != network["Type"] for o in others):
+        if any(one["Type"] != network["Type"] for one in self._on(adapter)):
             raise _wrong_parameter()
         carrier = adapter
         if adapter.switch is None:
             carrier = self._machine.network.bind_switch(
                 adapter, network["ID"], keep_static=self._keeps_static()
             )
-        elif virtual := self._machine.network.adapter(f"vEthernet ({adapter.name})"):
-            carrier = virtual
+        elif adapter.virtual is not None:
+            carrier = adapter.virtual
+        self._places[network["ID"]] = adapter.index
         if not network["ManagementIP"]:
             self._machine.after(self.management_delay, lambda: self._learn_management(network, carrier))
+
+    def _on(self, adapter: Adapter) -> tuple[Json, ...]:
+        """The networks on an adapter, whatever its name is by now."""
+        return tuple(n for n in self.networks.values() if self._places.get(n["ID"]) == adapter.index)
 
     def _uplink(self, asked: str) -> Adapter:
         net = self._machine.network
@@ -386,9 +394,8 @@ class Hns:
         for endpoint in [e for e in self.endpoints.values() if e["VirtualNetwork"] == network["ID"]]:
             self.remove_endpoint(endpoint)
         del self.networks[network["ID"]]
-        name = network.get("NetworkAdapterName")
-        adapter = self._machine.network.adapter(name) if name else None
-        if adapter is None or any(n.get("NetworkAdapterName") == name for n in self.networks.values()):
+        adapter = self._machine.network.by_index(self._places.pop(network["ID"], 0))
+        if adapter is None or self._on(adapter):
             return
         self._machine.network.release_switch(adapter, keep_static=self._keeps_static())
 

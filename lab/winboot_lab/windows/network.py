@@ -104,6 +104,8 @@ class Adapter:
     category: Category = "Public"
     compartment: int = 1
     switch: str | None = None
+    # The interface that the host has in that switch.
+    virtual: Adapter | None = None
     stored: Settings | None = None
     vlan: int = 0
     ipv6: bool = True
@@ -157,6 +159,8 @@ class Network:
         self.ports: dict[str, tuple[int, int]] = {"tcp": (49152, 16384), "udp": (49152, 16384)}
         self.excluded: list[tuple[str, int, int, bool]] = []
         self.search_list: list[str] = []
+        # Names that devices still have which are gone: Windows gives none of them to another.
+        self.kept_names: set[str] = set()
         self.lan = Lan("", 0, "", ())
         self.cut_off = False
         self._indexes = 1
@@ -428,9 +432,12 @@ class Network:
         The adapter's own settings stay stored and hold again once the switch is gone.
         """
         virtual = self.add_adapter(
-            f"vEthernet ({adapter.name})", "Hyper-V Virtual Ethernet Adapter", mac=adapter.mac, physical=False
+            self._free_name(f"vEthernet ({adapter.name})"),
+            "Hyper-V Virtual Ethernet Adapter",
+            mac=adapter.mac,
+            physical=False,
         )
-        adapter.switch = switch
+        adapter.switch, adapter.virtual = switch, virtual
         adapter.stored = self._settings(adapter)
         virtual.lan, virtual.served = adapter.lan, adapter.served
         if keep_static:
@@ -446,13 +453,25 @@ class Network:
         self._replumbed(adapter, virtual)
         return virtual
 
+    def _free_name(self, name: str) -> str:
+        """Windows puts a number behind a name that another device has, also one that is hidden.
+
+        Seen on a node of GCE with an l2bridge, whose address is on `vEthernet (Ethernet) 2`; SDN's and AgentBaker's
+        helper.psm1 look for `vEthernet ($InterfaceName*` for that reason.
+        """
+        taken = {one.name.lower() for one in self.adapters} | {one.lower() for one in self.kept_names}
+        number, free = 1, name
+        while free.lower() in taken:
+            number += 1
+            free = f"{name} {number}"
+        return free
+
     def release_switch(self, adapter: Adapter, *, keep_static: bool) -> None:
         """The switch goes, and the virtual interface with it: the adapter has its own settings again.
 
         Where static settings do not survive a switch, routes beyond the default one are lost.
         """
-        virtual = next((a for a in self.adapters if a.name == f"vEthernet ({adapter.name})"), None)
-        adapter.switch = None
+        virtual, adapter.switch, adapter.virtual = adapter.virtual, None, None
         if virtual is not None:
             self._strip(virtual)
             self.adapters.remove(virtual)

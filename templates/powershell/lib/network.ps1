@@ -114,7 +114,8 @@ function Read-InterfaceSnapshot {
     $adapter = $Own.adapter
     $at = @{ InterfaceIndex = [int]$adapter.ifIndex }
     $category = @(Get-NetConnectionProfile @at -ErrorAction SilentlyContinue | ForEach-Object { $_.NetworkCategory.ToString() })
-    $bound = @(Get-NetAdapterBinding -Name $adapter.Name -ComponentID 'ms_tcpip6' -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
+    $ipv6 = @{ Name = (ConvertTo-NamePattern -Name $adapter.Name); ComponentID = 'ms_tcpip6' }
+    $bound = @(Get-NetAdapterBinding @ipv6 -ErrorAction SilentlyContinue | Where-Object { $_.Enabled })
     $identity = Read-InterfaceIdentity -Own $Own
     $identity.metric = [int]$Own.interface.InterfaceMetric
     $identity.auto_metric = $Own.interface.AutomaticMetric.ToString() -eq 'Enabled'
@@ -159,13 +160,21 @@ function Read-DnsServer {
 }
 
 function Find-PhysicalAdapter {
-    # Names of the hardware adapters with this MAC address. Nothing where there is none.
+    # The hardware adapters with this MAC address, each as a pattern for -Name. Nothing where there is none.
     param([string]$Mac)
-    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } | ForEach-Object { $_.Name })
+    @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } |
+            ForEach-Object { ConvertTo-NamePattern -Name $_.Name })
+}
+
+function ConvertTo-NamePattern {
+    # A name as cmdlets take it that look for a pattern: brackets and backticks in it mean themselves. WildcardPattern.Escape of
+    # Windows PowerShell leaves backticks as they are.
+    param([string]$Name)
+    $Name -replace '[`\[\]*?]', '`$0'
 }
 
 function Read-Vlan {
-    # The VLAN id that the driver tags with, as text; empty where it has none.
+    # The VLAN id that the driver tags with, as text; empty where it has none. Names are patterns.
     param([string[]]$Names)
     if (-not $Names) { return '' }
     $found = @(Get-NetAdapterAdvancedProperty -Name $Names -RegistryKeyword 'VlanID' -ErrorAction SilentlyContinue)
@@ -224,9 +233,10 @@ function Find-Successor {
 }
 
 function Get-BaseName {
-    # The name that an adapter and the interface of the switch on it share, as text.
+    # The name that an adapter and the interface of the switch on it share while nobody renames them, as text: it only orders what
+    # already has the same MAC address.
     param([string]$Name)
-    $Name -replace '^vEthernet \((.+)\)$', '$1'
+    $Name -replace '^vEthernet \((.+)\)( \d+)?$', '$1'
 }
 
 function Get-SuccessorGuid {
@@ -341,7 +351,7 @@ function Restore-Link {
         }
     }
     foreach ($adapter in Get-NetAdapter -InterfaceIndex $Index -IncludeHidden) {
-        $bound = @{ Name = $adapter.Name; ComponentID = 'ms_tcpip6' }
+        $bound = @{ Name = (ConvertTo-NamePattern -Name $adapter.Name); ComponentID = 'ms_tcpip6' }
         foreach ($binding in Get-NetAdapterBinding @bound -ErrorAction SilentlyContinue) {
             if ([bool]$binding.Enabled -ne $Was.ipv6) {
                 Invoke-Restore -What "IPv6 $($Was.ipv6)" -Index $Index -Write { Set-NetAdapterBinding @bound -Enabled $Was.ipv6 }

@@ -3,10 +3,10 @@
 function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.
     param([hashtable]$Wanted, [int]$Seconds)
-    $address = Wait-NodeAddress
+    [void](Wait-NodeAddress)
     if (Test-WrongNetwork -Wanted $Wanted) {
         Remove-PodNetwork -Name $Wanted.name
-        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink (Get-UplinkName -Address $address)))
+        [void](New-HnsObject -Kind networks -Request (New-NetworkRequest -Wanted $Wanted -Uplink $script:Run.Carrier))
     }
     if ($Wanted.endpoint -ne '') { Set-HostEndpoint -Wanted $Wanted }
     Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds

@@ -1,10 +1,12 @@
 function Get-PodNetworkDifference {
     # The HNS network, the host's endpoint and flannel's file, the first switch below, and an agent that is kept from starting.
     param([hashtable]$Wanted)
-    Get-HnsNetworkDifference -Wanted $Wanted -Key 'network'
+    $own = @(Get-HnsNetworkDifference -Wanted $Wanted -Key 'network')
+    $own
     if ($Wanted.endpoint -ne '') { Get-HostEndpointDifference -Wanted $Wanted }
     if ($Wanted.subnet_env -ne '') { Get-SubnetFileDifference -Path $Wanted.subnet_env }
-    if ($Wanted.first) { Get-HnsNetworkDifference -Wanted $Wanted.first -Key 'first-switch' }
+    # It chooses the adapter for the agent's network: where that is right, there is nothing to choose.
+    if ($Wanted.first -and ($own | Where-Object { -not $_.unknown })) { Get-HnsNetworkDifference -Wanted $Wanted.first -Key 'first-switch' }
     if ($Wanted.agent -eq '') { return }
     foreach ($hold in Get-Hold) {
         New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null
@@ -55,19 +57,28 @@ function Get-ManagementAddress {
 
 function Get-WantedCarrier {
     # The adapter that the node's address is on, below a switch if there is one.
-    foreach ($address in Get-NodeAddress) { return (Get-UplinkName -Address $address) }
+    foreach ($address in Get-NodeAddress) {
+        $name = Get-UplinkName -Address $address
+        if ($name) { return [string]$name }
+    }
     # While Windows moves the address it is nowhere.
     if ($script:Run.ContainsKey('Carrier')) { return $script:Run.Carrier }
     Get-UnknownText
 }
 
 function Get-CarrierName {
-    # The adapter that a network is on. Where a build of Windows does not name it, the management address leads to it.
+    # The name that the adapter below a network has now. Nothing where its kind is on none. The name that HNS tells is that of the day
+    # it made the network: it counts while that adapter carries a switch, else the management address leads to it. Where neither
+    # does, nothing says that it is another adapter than the wanted one.
     param([object]$Network)
+    if (@('NAT', 'ICS', 'Internal') -contains $Network.Type) { return }
     $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
-    if ($told -ne '') { return (ConvertTo-UplinkName -Name $told) }
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { $_.Name -eq $told }) {
+        $name = Find-UplinkName -Index $adapter.ifIndex
+        if (Test-SwitchBinding -Name $name) { return $name }
+    }
     foreach ($found in Find-Address -Ip "$(Read-Member -Object $Network -Names 'ManagementIP')") {
-        return (ConvertTo-UplinkName -Name $found.InterfaceAlias)
+        return (Find-UplinkName -Index $found.InterfaceIndex)
     }
     Get-WantedCarrier
 }
@@ -187,9 +198,7 @@ function Assert-Uplink {
     }
     # Networks of one adapter share its switch.
     foreach ($other in $networks) {
-        if ($other.Name -eq $Wanted.name -or (Read-Member -Object $other -Names 'NetworkAdapterName') -ne $uplink -or $other.Type -ieq $Wanted.type) {
-            continue
-        }
+        if ($other.Name -eq $Wanted.name -or (Get-CarrierName -Network $other) -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
         Stop-Step -Id 'NetworkConflict' -Message "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
 }
@@ -200,29 +209,43 @@ function Assert-SwitchableAdapter {
     # interface"), and from Windows Server 2022 on Windows binds no switch to a team of the old kind (LBFO). The second
     # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
     param([string]$Name)
-    if ($Name -like 'vEthernet (*') {
+    $kinds = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.Name -eq $Name } | ForEach-Object { [string]$_.ComponentID })
+    # The driver of the interfaces that the host has in switches (seen in azure-sdk-for-go, armazurestackhci, HciNicDetail).
+    if ($kinds -contains 'vms_mp') {
         Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
     }
-    $team = @(Get-NetAdapter -Name $Name -IncludeHidden -ErrorAction SilentlyContinue |
-            Where-Object { [string]$_.ComponentID -eq 'COMPOSITEBUS\MS_IMPLAT_MP' })
-    if ($team.Count -gt 0 -and [Environment]::OSVersion.Version.Build -ge 20348) {
+    if ($kinds -contains 'COMPOSITEBUS\MS_IMPLAT_MP' -and [Environment]::OSVersion.Version.Build -ge 20348) {
         Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, a team of the kind LBFO, which carries no switch on this Windows"
     }
 }
 
 function Get-UplinkName {
-    # The adapter that an address is on, or that is below the switch it is on.
+    # The adapter that an address is on, or that is below the switch it is on. Nothing where its interface is gone.
     param([object]$Address)
-    ConvertTo-UplinkName -Name $Address.alias
+    Find-UplinkName -Index $Address.index
 }
 
-function ConvertTo-UplinkName {
-    # A switch's interface is named after the adapter below it.
-    param([string]$Name)
-    if ($Name -match '^vEthernet \((.+)\)$' -and (Get-NetAdapter -Name $Matches[1] -IncludeHidden -ErrorAction SilentlyContinue)) {
-        return $Matches[1]
+function Find-UplinkName {
+    # The name of an interface, or of the adapter below the switch whose interface it is: that has the same MAC address and is bound to
+    # a switch. Names tell nothing: people change them, and Windows puts a number behind one that a hidden device still has. Nothing
+    # where the interface is gone.
+    param([int]$Index)
+    $adapters = @(Get-NetAdapter -IncludeHidden)
+    foreach ($own in $adapters | Where-Object { $_.ifIndex -eq $Index }) {
+        foreach ($other in $adapters | Where-Object { $_.MacAddress -eq $own.MacAddress -and $_.ifIndex -ne $Index }) {
+            if (Test-SwitchBinding -Name $other.Name) { return $other.Name }
+        }
+        return $own.Name
     }
-    $Name
+}
+
+function Test-SwitchBinding {
+    # Whether an adapter is below a virtual switch: then the switch's protocol is bound to it (Microsoft's MSLab asks the same, and
+    # its script that cleans up container networking unbinds it).
+    param([string]$Name)
+    $bound = @(Get-NetAdapterBinding -Name (ConvertTo-NamePattern -Name $Name) -ComponentID 'vms_pp' -ErrorAction SilentlyContinue |
+            Where-Object { $_.Enabled })
+    $bound.Count -gt 0
 }
 
 function Wait-RunningAgent {
@@ -262,12 +285,12 @@ function Wait-NodeAddress {
         Restore-Uplink
         $address = Get-NodeAddress
         $script:Run['Settled'] = $address
-        $null -ne $address -and $address.state -eq 'Preferred' -and $address.ip -notlike '169.254.*'
+        if ($null -eq $address -or $address.state -ne 'Preferred' -or $address.ip -like '169.254.*') { return $false }
+        $name = Get-UplinkName -Address $address
+        if ($name) { $script:Run['Carrier'] = $name }
+        [bool]$name
     }
-    if (Wait-Until -Test $settled -Seconds 60) {
-        $script:Run['Carrier'] = Get-UplinkName -Address $script:Run.Settled
-        return $script:Run.Settled
-    }
+    if (Wait-Until -Test $settled -Seconds 60) { return $script:Run.Settled }
     Stop-Step -Id 'NoAddress' -Message ("this machine has no settled address after 60 seconds " + $script:Run['Trouble']).Trim()
 }
 

@@ -102,7 +102,7 @@ function Restore-PodRoute {
     if (-not $hop) { return }
     # The adapter may have another name by now; then the route is on the one that has the node's address.
     $index = @(Find-Address -Ip (Assert-Known -Text '<<node_ip>>'))[0].InterfaceIndex
-    foreach ($adapter in Get-NetAdapter -Name $Former.alias -IncludeHidden -ErrorAction SilentlyContinue) {
+    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { $_.Name -eq $Former.alias }) {
         $index = $adapter.ifIndex
     }
     [void](New-NetRoute -DestinationPrefix $Former.prefix -InterfaceIndex $index -NextHop $hop -RouteMetric $Former.metric)
