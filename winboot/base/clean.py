@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-LONGEST: Final = 16_384  # characters: more than any message of Windows, far less than harms a report
+from winboot.base.limits import LONGEST_TEXT
 
-# C0 but tab and newline, DEL, C1, surrogates, the characters that turn the direction of text, and U+FFFE/U+FFFF, which
-# XML 1.0 does not have (https://www.w3.org/TR/xml/#charsets).
+LONGEST: Final = LONGEST_TEXT
+
+# C0 but tab and newline, DEL, C1, surrogates, the characters that turn the direction of text (U+061C, too), that have no
+# width, or end a line, tag characters (a text within a text that nobody sees), and U+FFFE/U+FFFF, which XML 1.0 does not
+# have (https://www.w3.org/TR/xml/#charsets; https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing).
 _UNFIT: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f]"
 )
 
 
@@ -29,4 +32,6 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 def _escape(character: str) -> str:
     code = ord(character)
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

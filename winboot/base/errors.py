@@ -27,6 +27,7 @@
         PreflightFailed              exit 1    the cluster or the machine is not ready for a join; nothing was changed
         ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
         BadEvent                     exit 1    the script sent an event with a field missing or of another type
+        ExcessiveOutput              exit 1    the machine said more than any script of ours does
         QuietNode                    exit 1    the script has said nothing for too long
         IncompleteRun                exit 1    the script did not tell the outcome of every step once
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
@@ -202,6 +203,10 @@ class NodeFailed(WinbootError):
 
 class BadEvent(NodeFailed):
     """The script sent an event with a field that is missing, null or of another type; the problem names both."""
+
+
+class ExcessiveOutput(NodeFailed):
+    """The machine said more, or more often, than any script of winboot does (winboot.base.limits)."""
 
 
 class QuietNode(NodeFailed):

@@ -12,3 +12,30 @@ from typing import Final
 # Certificates.
 MOST_NAMES: Final = 64  # names and addresses in one certificate; a kubelet asks for two to six
 LARGEST_REQUEST: Final = 65_536  # characters of a certificate request; a kubelet's has about a thousand
+
+# Texts.
+LONGEST_TEXT: Final = 16_384  # characters of one text: more than any message of Windows
+LONGEST_EVENT: Final = 1 << 20  # characters of one event
+LARGEST_NUMBER: Final = 10**12  # of milliseconds, a fence
+MOST_DIFFERENCES: Final = 1_000  # of one step
+
+# One pass of the script, and all passes of one run on one node.
+MOST_NOISE: Final = 1_000  # lines that are no event, as far as the journal keeps them
+LONGEST_NOISE: Final = 4_096  # characters of one of those
+EVENTS_PER_STEP: Final = 10
+MORE_EVENTS: Final = 1_000
+LARGEST_PASS: Final = 64 << 20  # characters
+LARGEST_RUN: Final = 256 << 20  # characters, and so about the size of a node's journal
+MOST_PASSES: Final = 20  # with a restart in between; a bare machine needs three to five
+MOST_LOST: Final = 20  # sessions that a machine takes and breaks off in one pass
+MOST_DETACHED: Final = 20  # runs that go on by themselves on the node; a join needs one or two
+LONGEST_DETACHED: Final = (
+    7_200  # seconds that one of them may ask for; winboot's own ask for half an hour at most
+)
+
+# The wire.
+LARGEST_ANSWER: Final = (
+    4 << 20
+)  # bytes of one answer of WinRM; MaxEnvelopeSizekb (500 by default), sealed, in base64
+LARGEST_MESSAGE: Final = 16 << 20  # bytes of a PSRP message whose end has not come
+LONGEST_LINE: Final = 32 << 20  # bytes of a line over SSH or of a local shell

@@ -11,13 +11,14 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
 from winboot.base.errors import (
     Busy,
     ConnectionLost,
+    ExcessiveOutput,
     IncompleteRun,
     Interrupted,
     NodeFailed,
@@ -28,6 +29,18 @@ from winboot.base.errors import (
     TransportError,
     Unreachable,
     WinbootError,
+)
+from winboot.base.limits import (
+    EVENTS_PER_STEP,
+    LARGEST_PASS,
+    LARGEST_RUN,
+    LONGEST_DETACHED,
+    LONGEST_NOISE,
+    MORE_EVENTS,
+    MOST_DETACHED,
+    MOST_LOST,
+    MOST_NOISE,
+    MOST_PASSES,
 )
 from winboot.base.retry import again
 from winboot.base.secret import Secret
@@ -40,13 +53,6 @@ from winboot.script.rendering import Helpers
 Mode = Literal["Look", "Change"]
 Facts = Mapping[str, object]
 
-# A run that needs more passes than this is going round in circles; a bare machine needs three to five.
-MOST_PASSES: Final = 20
-# A machine that takes a session and breaks it off, so many times in one pass, will do so again.
-MOST_LOST: Final = 20
-# Lines of noise that the journal keeps of one pass, and the characters of one.
-MOST_NOISE: Final = 1000
-LONGEST_NOISE: Final = 4096
 # How a pass ends that went through all steps of the plan.
 WHOLE_PASSES: Final = frozenset({"complete", "reboot"})
 # What a new connection can cure.
@@ -162,6 +168,7 @@ class Heard:
     detached: Detached | None = None
     steps: list[StepDone] = field(default_factory=list)
     noise: int = 0
+    events: int = 0
 
 
 class ScriptRunner:
@@ -189,6 +196,8 @@ class ScriptRunner:
         # The names of the plan's steps, in the order in which the script tells them.
         self._steps = tuple(steps)
         self._heard = time.monotonic()
+        # Characters that the machine has said in this run.
+        self._said = 0
         self._helpers = helpers
         self._connect = connect
         self._listener = listener
@@ -311,10 +320,43 @@ class ScriptRunner:
         arguments = {"Mode": mode, "RunId": run, "Facts": dict(facts)}
         self._heard = time.monotonic()
         transport.on_quiet = lambda: self._check_quiet(heard)
-        for line in transport.run(self._script, arguments, secrets):
+        for line in self._lines(transport, self._script, arguments, secrets):
             self._hear(line, run, heard)
             self._check_quiet(heard)
         return self._judge(mode, heard)
+
+    def _lines(
+        self,
+        transport: Transport,
+        script: str,
+        arguments: Mapping[str, object],
+        secrets: Mapping[str, Secret],
+    ) -> Iterator[str]:
+        """What a script says, as much as any script of ours could. Raises ExcessiveOutput beyond that."""
+        before = self._said
+        for line in transport.run(script, arguments, secrets):
+            self._said += len(line) + 1
+            if self._said - before > LARGEST_PASS:
+                raise self._excess(f"more than {LARGEST_PASS >> 20} MiB in one pass")
+            if self._said > LARGEST_RUN:
+                raise self._excess(f"more than {LARGEST_RUN >> 20} MiB in one run")
+            yield line
+
+    def _excess(self, what: str) -> ExcessiveOutput:
+        return ExcessiveOutput(
+            f"{self.node}: the machine said {what}",
+            hint="No script of winboot does: find out what the machine is; docs/security.md has all bounds.",
+            node=self.node,
+        )
+
+    def _count(self, event: Event, heard: Heard) -> None:
+        """One more event of a pass, as far as a script of this plan may have so many."""
+        heard.events += 1
+        most = EVENTS_PER_STEP * len(self._steps) + MORE_EVENTS
+        if heard.events > most:
+            raise self._excess(f"more than {most} events in one pass")
+        if isinstance(event, RunStarted) and heard.started is not None:
+            raise self._excess("who it is twice in one pass")
 
     def _hear(self, line: str, run: str, heard: Heard) -> None:
         """One line of the script: an event of this run, or noise, of which the journal keeps the beginning."""
@@ -324,6 +366,7 @@ class ScriptRunner:
             if heard.noise <= MOST_NOISE:
                 self._journal.write("noise", {"line": line[:LONGEST_NOISE]})
             return
+        self._count(event, heard)
         self._journal.write("event", {"line": line})
         self._heard = time.monotonic()
         self._listener.event(self.node, event)
@@ -456,7 +499,7 @@ class ScriptRunner:
         try:
             # Another controller may have restarted it meanwhile; that one's work is not interrupted for nothing.
             arguments = {"Reason": f"winboot: {names}", "BootId": boot_id}
-            for line in self._open().run(self._helpers.restart, arguments, {}):
+            for line in self._lines(self._open(), self._helpers.restart, arguments, {}):
                 self._journal.write("noise", {"line": line[:LONGEST_NOISE]})
         except TransportError as error:
             self._drop(error)
@@ -467,7 +510,10 @@ class ScriptRunner:
     def _boot_id(self) -> str | None:
         """The id of the machine's current boot; None while it does not answer, or does not say it."""
         try:
-            lines = [line.strip() for line in self._open().run(self._helpers.boot_id, {}, {})]
+            lines = [
+                line[:LONGEST_NOISE].strip()
+                for line in self._lines(self._open(), self._helpers.boot_id, {}, {})
+            ]
         except TransportError as error:
             self._drop(error)
             if not error.worth_retrying:
@@ -480,7 +526,13 @@ class ScriptRunner:
         if done.detached is None:
             raise NodeFailed(f"{self.node}: the script ended as detached and names no run", node=self.node)
         run = done.detached
+        if not 0 <= run.timeout_s <= LONGEST_DETACHED:
+            raise self._excess(
+                f"that {run.step} runs detached for {run.timeout_s} s, of at most {LONGEST_DETACHED}"
+            )
         if run.id not in until:
+            if len(until) == MOST_DETACHED:
+                raise self._excess(f"of more than {MOST_DETACHED} runs that they are detached")
             self.record.detached += 1
             until[run.id] = time.monotonic() + run.timeout_s + self._patience.detached_margin
         if time.monotonic() > until[run.id]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
 from winboot.base.clean import clean
-from winboot.base.errors import BadEvent
+from winboot.base.errors import BadEvent, ExcessiveOutput
+from winboot.base.limits import LARGEST_NUMBER, LONGEST_EVENT, MOST_DIFFERENCES
 from winboot.report.hints import hint_for
 
 VERSION: Final = 1
@@ -120,8 +121,13 @@ def parse(line: str, run: str | None = None) -> Event | None:
     """Read one line of script output. None means noise: not JSON, another version or run, or an unknown kind.
 
     Raises BadEvent where a field is missing or of another type: such a line comes from our script and may not be read
-    as something that it does not say (a boot id that is null is no boot id).
+    as something that it does not say (a boot id that is null is no boot id); ExcessiveOutput for one beyond the bounds of
+    `winboot.base.limits`.
     """
+    if len(line) > LONGEST_EVENT:
+        if not line.startswith("{"):
+            return None
+        raise ExcessiveOutput(f"an event of {len(line)} characters, more than {LONGEST_EVENT}", hint=_EXCESS)
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
@@ -159,8 +165,11 @@ class _Fields:
         return None if value is None else "\n".join(map(clean, self._typed(name, value, str).split("\n")))
 
     def number(self, name: str) -> int:
-        """A whole number."""
-        return self._typed(name, self._data.get(name), int)
+        """A whole number. Raises ExcessiveOutput for one that counts nothing on Earth."""
+        value = self._typed(name, self._data.get(name), int)
+        if abs(value) > LARGEST_NUMBER:
+            raise ExcessiveOutput(f"{self._where}: {name} is beyond {LARGEST_NUMBER}", hint=_EXCESS)
+        return value
 
     def flag(self, name: str) -> bool:
         """True or False; False where the field is missing."""
@@ -169,7 +178,11 @@ class _Fields:
     def items(self, name: str) -> list[object]:
         """A list; null is an empty one."""
         value = self._data.get(name)
-        return [] if value is None else self._typed(name, value, list)
+        found = [] if value is None else self._typed(name, value, list)
+        if len(found) > MOST_DIFFERENCES:
+            what = f"{len(found)} {name}, more than {MOST_DIFFERENCES}"
+            raise ExcessiveOutput(f"{self._where}: {what}", hint=_EXCESS)
+        return found
 
     def inner(self, name: str) -> _Fields | None:
         """The object in a field, or None."""
@@ -194,6 +207,9 @@ _T = TypeVar("_T")
 _TYPES: Final[Mapping[type, str]] = {str: "text", int: "number", bool: "boolean", list: "list"}
 _BAD_EVENT: Final = (
     "This is a bug in winboot or in a step of the profile's own; the run's journal has the whole line."
+)
+_EXCESS: Final = (
+    "No script of winboot says so much: find out what the machine is; docs/security.md has all bounds."
 )
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from winboot.base.errors import ConnectionLost, ProtocolError, RestrictedEndpoint, ScriptFailed, WinbootError
+from winboot.base.limits import LONGEST_LINE
 from winboot.base.secret import Secret
 
 AGAIN: Final = "Run the command again: it continues where it was."
@@ -91,8 +92,6 @@ catch {
 }
 """
 _LABELLED: Final = frozenset({"error", "warning", "verbose", "debug", "information"})
-# A line without an end is kept up to here, in bytes: an event is far smaller, base64 and all.
-LONGEST_LINE: Final = 32 << 20
 _NOISE: Final = 500
 # Words that PowerShell puts into an error where .NET or scripts are not allowed; ids, so the same in every language.
 _RESTRICTED: Final = ("InConstrainedLanguage", "ConversionSupportedOnlyToCoreTypes", "ScriptsNotAllowed")

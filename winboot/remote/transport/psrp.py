@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,6 +39,7 @@ from spnego.exceptions import SpnegoError
 from winboot.base.errors import (
     Busy,
     ConnectionLost,
+    ExcessiveOutput,
     ProtocolError,
     RestrictedEndpoint,
     ScriptFailed,
@@ -45,6 +47,7 @@ from winboot.base.errors import (
     UsageError,
     WinbootError,
 )
+from winboot.base.limits import LARGEST_MESSAGE
 from winboot.base.retry import again
 from winboot.base.secret import Secret
 from winboot.remote.transport.base import Endpoint, Probe, nobody_waits
@@ -92,6 +95,7 @@ _RESTRICTED: Final = frozenset(
 _NO_PLACES: Final = 0
 # [MS-PSRP] 2.2.4: object id, fragment id, flags and length stand before each piece of a message.
 _FRAGMENT_HEADER: Final = 21
+_ESCAPED: Final = re.compile("_x([0-9A-Fa-f]{4})_")
 _AGAIN: Final = "Run the command again: it continues where it was."
 
 quieten()
@@ -103,6 +107,13 @@ class _NotStarted(Exception):
 
 class _TooLarge(_NotStarted):
     """The machine refused a message for its size; the session is as it was, and the next ones are smaller."""
+
+
+def decoded(value: str | None) -> str:
+    """A text of the machine without its escapes ([MS-PSRP] 2.2.5.3.2). Half of a surrogate pair, which Windows allows in
+    names and pypsrp refuses as bytes that are no UTF-16, stays what it is: `clean` shows it."""
+    units = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value or "")
+    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 class _Pool(RunspacePool):
@@ -119,6 +130,10 @@ class _Pool(RunspacePool):
         self._wire = connection.wire
         self._name = name
         self._expected = (1, 0)
+        # Its own refuses half of a surrogate pair.
+        setattr(self._serializer, "_deserialize_string", decoded)  # noqa: B010 - mypy takes it for a slip
+        # Bytes of the message whose last piece has not come: pypsrp keeps them without a bound.
+        self._unfinished = 0
 
     def take_smaller(self) -> bool:
         """From now on send smaller messages; False when there are no smaller ones."""
@@ -148,6 +163,7 @@ class _Pool(RunspacePool):
             fragment, rest = Fragment.unpack(responses)
             if not self._wire.repeated or self._is_new(fragment):
                 fresh += responses[: len(responses) - len(rest)]
+                self._bound(fragment)
                 number, part = fragment.object_id, fragment.fragment_id
                 self._expected = (number + 1, 0) if fragment.end else (number, part + 1)
             responses = rest
@@ -155,6 +171,17 @@ class _Pool(RunspacePool):
             self._wire.repeated = False
         parsed: list[tuple[int, Any]] = super()._parse_responses(fresh, pipeline)
         return parsed
+
+    def _bound(self, fragment: Fragment) -> None:
+        self._unfinished += len(fragment.data)
+        if self._unfinished > LARGEST_MESSAGE:
+            raise ExcessiveOutput(
+                f"{self._name}: the machine sends one message of more than {LARGEST_MESSAGE >> 20} MiB",
+                hint="No script of winboot does: find out what the machine is; docs/security.md has all bounds.",
+                node=self._name,
+            )
+        if fragment.end:
+            self._unfinished = 0
 
     def _is_new(self, fragment: Fragment) -> bool:
         this = (fragment.object_id, fragment.fragment_id)

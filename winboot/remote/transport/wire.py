@@ -28,14 +28,13 @@ from pypsrp.wsman import SelectorSet, WSMan, _TransportHTTP
 from requests.adapters import BaseAdapter, HTTPAdapter
 
 from winboot.base.errors import Busy, ConnectionLost, InvalidInput, ProtocolError, Unreachable
+from winboot.base.limits import LARGEST_ANSWER
 from winboot.base.retry import again
 from winboot.remote.transport.base import Endpoint, Tls
 from winboot.remote.transport.dial import lead_through
 from winboot.remote.transport.failures import ALL_ERRORS, HTTP_TOO_LARGE, LIBRARY_ERRORS, translate
 from winboot.remote.transport.login import EagerLogin
 
-# MaxEnvelopeSizekb is 500 by default, and what is asked for is less; sealed and in base64 it is half as much again.
-LARGEST_ANSWER: Final = 4 << 20
 # A whole answer may take so many read timeouts.
 WHOLE_READS: Final = 3
 _PIECE: Final = 1 << 16
