@@ -166,3 +166,10 @@ def test_the_catalogue_itself_is_in_order():
     assert [
         (step.name, need) for step in STEPS for need in step.needs if places[need] > places[step.name]
     ] == []
+
+
+def test_a_step_that_is_essential_is_left_out_by_its_name_alone():
+    steps = (a_step("always", essential=True), a_step("one"), a_step("two"))
+
+    assert names(make_plan(a_spec(), steps, only=["one"])) == ["always", "one"]
+    assert names(make_plan(a_spec(), steps, skip=["always"])) == ["one", "two"]

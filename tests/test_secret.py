@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import ast
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from winboot.base.secret import Secret
 
 ROOT = Path(__file__).parents[1] / "winboot"
 # The password of a signing key opens it; transports send it; a CA is public; a kubeconfig is parsed; a token's id is no
@@ -32,3 +39,14 @@ def test_a_value_is_revealed_in_the_listed_modules_alone() -> None:
     }
 
     assert found == READERS
+
+
+@pytest.mark.parametrize("shown", [repr, str, "{}".format, "{:s}".format, "%s".__mod__])
+def test_no_way_of_showing_a_secret_shows_it(shown: Callable[[Secret], str]) -> None:
+    assert "hunter2" not in shown(Secret("hunter2"))
+
+
+@pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_secret_is_neither_copied_nor_pickled(way: Callable[[Secret], object]) -> None:
+    with pytest.raises(TypeError):
+        way(Secret("hunter2"))

@@ -162,3 +162,24 @@ def test_a_request_with_a_second_common_name_is_refused() -> None:
     request = replace(a_request(), pem=base64.b64encode(pem).decode())
 
     assert any("the subject must be system:node:win-1" in why for why in problems(request, NODE))
+
+
+def test_a_machine_that_shares_the_half_of_a_uuid_is_another() -> None:
+    """Machines of one maker differ in the first groups alone."""
+    assert not same_machine("4C4C4544-0044-3510-8052-B4C04F4A4E32", "4C4C4544-0045-3510-8052-B4C04F4A4E32")
+
+
+@pytest.mark.parametrize("critical", [True, False])
+def test_an_extension_that_no_kubelet_asks_for_is_refused(critical: bool) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [("COMMON_NAME", "system:node:win-1"), ("ORGANIZATION_NAME", "system:nodes")]
+    pem = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(getattr(NameOID, kind), value) for kind, value in names]))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=critical)
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    (why,) = problems(replace(a_request(), pem=base64.b64encode(pem).decode()), NODE)
+
+    assert "no extension 2.5.29.19 (CA:TRUE)" in why

@@ -268,7 +268,7 @@ _RUN = _held_by(
 )
 
 _RETRY = _held_by(
-    "transport/test_failures.py cluster/test_calls.py test_run.py test_fleet.py transport/test_connect.py",
+    "test_retry.py transport/test_failures.py cluster/test_calls.py test_run.py test_fleet.py transport/test_connect.py",
     (
         "retry-of-any-error",
         "kind = isinstance(error, errors) if errors else error.worth_retrying",

@@ -112,6 +112,14 @@ def test_whoever_has_one_right_to_change_a_file_is_found(bench: Bench, right: in
     assert call(bench, f"Get-StrangeWriter -Path '{path}'").objects == [user.sid]
 
 
+def test_whoever_is_denied_a_right_has_none(bench: Bench):
+    path = r"C:\opt\theirs.exe"
+    bench.write(path, b"theirs")
+    bench.machine.files.need(path)[1].acl.explicit[:] = [Rule(ordinary(bench).sid, WRITE, "Deny")]
+
+    assert call(bench, f"Get-StrangeWriter -Path '{path}'").objects == [None]
+
+
 def test_audit_entries_outlive_a_join_and_its_undo(bench: Bench):
     bench.machine.files.make_directory(r"C:\k")
     acl = bench.machine.files.need(r"C:\k")[1].acl
