@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.config.scene import a_spec
 from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
 from winboot.base.errors import ClusterRefused
@@ -125,3 +127,44 @@ def test_where_no_token_is_minted_no_secret_is_listed(tmp_path: Path) -> None:
 
     assert states(scene.join())["startup-taint"] == "changed"
     assert "forget_tokens" not in scene.cluster.names
+
+
+def test_a_node_that_runs_another_version_is_not_as_wanted(tmp_path: Path) -> None:
+    """Whatever is installed: the kubelet says in its Node what runs."""
+    old = a_node(kubelet_version="v1.36.3", runtime_version="containerd://1.7.0")
+
+    report = Scene(tmp_path, cluster=FakeCluster(old)).plan()
+
+    (step,) = [one for one in report.steps if one.name == "startup-taint"]
+    assert (report.outcome, report.exit_code) == ("would-change", 2)
+    assert [(one.key, one.is_) for one in step.differences] == [
+        ("version:kubelet", "v1.36.3"),
+        ("version:container runtime", "1.7.0"),
+    ]
+
+
+@pytest.mark.parametrize("says", ["v1.36.4", "v1.36.4-eks-1234", "v1.36.4+k3s1", ""])
+def test_a_vendors_build_of_the_version_is_that_version(says: str, tmp_path: Path) -> None:
+    report = Scene(tmp_path, cluster=FakeCluster(a_node(kubelet_version=says))).plan()
+
+    assert not [one for step in report.steps for one in step.differences if one.key == "version:kubelet"]
+
+
+@pytest.mark.parametrize("says", ["v1.36.3", "v1.36.40", "v1.36.4-rc.1"])
+def test_a_join_that_ends_with_another_version_has_failed(says: str, tmp_path: Path) -> None:
+    """A version that was not changed is never reported as changed."""
+    old = a_node(kubelet_version=says)
+    scene = Scene(tmp_path, cluster=FakeCluster(old, becomes=old))
+
+    report = scene.join(ready=0.0)
+
+    (step,) = [one for one in report.steps if one.name == "startup-taint"]
+    assert (report.outcome, step.state) == ("failed", "failed")
+    assert step.problem is not None
+    assert f"version of the kubelet is {says}, and 1.36.4 is wanted" in step.problem.message
+
+
+def test_a_kubelet_that_was_just_started_is_given_time_to_say_its_version(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, cluster=FakeCluster(a_node(kubelet_version="v1.36.3"), becomes=a_node()))
+
+    assert states(scene.join())["startup-taint"] == "changed"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from winboot_lab.mirror import Mirror
+from winboot_lab.mirror import Mirror, program
 from winboot_lab.programs.tar import Tar
 from winboot_lab.windows.programs_api import Exit
 
@@ -276,3 +276,40 @@ def test_a_pin_of_another_version_under_the_key_of_the_wanted_one_is_found_by_wh
     assert found[what] == (f"v{kept['kubectl'].version}", "1.36.9")
     assert told.problem(STEP).id == "WrongVersion"
     assert f"says v{kept['kubectl'].version}, and 1.36.9 is wanted" in told.problem(STEP).message
+
+
+# What is versioned: the words of the profile, the version before and after, and a program of it with its place.
+VERSIONS = [
+    ('version: "{}"', "1.36.4", "1.36.9", "kubelet", r"C:\k\kubelet.exe"),
+    ('version: "{}"', "1.36.4", "1.36.9", "kube-proxy", r"C:\k\kube-proxy.exe"),
+    ('version: "{}"', "1.36.4", "1.36.9", "kubectl", r"C:\k\kubectl.exe"),
+    ('containerd: "{}"', "2.3.4", "2.3.5", "containerd", r"C:\Program Files\containerd\bin\containerd.exe"),
+    ('crictl: "{}"', "1.36.0", "1.36.1", "crictl", r"C:\k\crictl.exe"),
+    ('flannel: "{}"', "0.27.4", "0.27.5", "flanneld", r"C:\opt\bin\flanneld.exe"),
+    ('flannel_cni: "{}"', "1.7.1-flannel1", "1.7.1-flannel2", "flannel", r"C:\opt\cni\bin\flannel.exe"),
+    ('cni_plugins: "{}"', "1.7.1", "1.8.0", "host-local", r"C:\opt\cni\bin\host-local.exe"),
+    ('nssm: "{}"', "2.24", "2.25", "nssm", r"C:\k\nssm.exe"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "new", "name", "place"), VERSIONS, ids=[f"{row[3]} to {row[2]}" for row in VERSIONS]
+)
+def test_another_version_alone_is_a_difference_and_is_installed_and_taken_back(
+    words: str, old: str, new: str, name: str, place: str
+):
+    """Afterwards the program is that of the version, and nothing is left to change."""
+    site = Site()
+    site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(old)}))
+    places = {member.destination for one in site.spec.artifacts for member in one.members}
+    (place,) = [one for one in places if one.lower().rpartition("\\")[2] == place.lower().rpartition("\\")[2]]
+    site.run("directories", STEP)
+    for version in (new, old):
+        site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(version)}))
+        found = site.look(STEP).differences(STEP)
+        assert f"file {place}: sha256" in found
+
+        assert site.run(STEP).states == {STEP: "changed"}
+
+        assert site.file(place) == program(name, version)
+        assert site.look(STEP).states == {STEP: "ok"}

@@ -6,12 +6,14 @@ Ready and has its labels and taints.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from winboot.base.errors import ClusterError, NodeFailed
-from winboot.config.node_spec import NodeSpec
+from winboot.config.node_spec import NodeSpec, Taint
 from winboot.remote.cluster.base import Cluster, NodeFacts, NodeWish, Wait
 from winboot.remote.cluster.labels import all_of, cordoned_by_us, identity
 from winboot.remote.cluster.labels import differences as label_differences
@@ -19,6 +21,7 @@ from winboot.report.events import Difference, Problem, StepDone
 
 LABELS = "node-labels"
 STARTUP_TAINT = "startup-taint"
+_ASKS_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,25 @@ class Admission:
         taint = self.spec.node.startup_taint
         if node is None:
             return (Difference(f"node {self.name}: Ready", None, "True", key="ready"),)
+        return (*self._readiness_differences(node, taint), *self._version_differences(node))
+
+    def _version_differences(self, node: NodeFacts) -> tuple[Difference, ...]:
+        """Kubelet and runtime, as they run: the kubelet writes both with its status (pkg/kubelet/nodestatus/setters.go,
+        VersionInfo). What the Node does not say yet is no difference."""
+        wanted = {
+            "kubelet": (node.kubelet_version, str(self.spec.kubernetes.version)),
+            "container runtime": (
+                node.runtime_version.removeprefix("containerd://"),
+                str(self.spec.runtime.containerd),
+            ),
+        }
+        return tuple(
+            Difference(f"node {self.name}: version of the {what}", is_, want, key=f"version:{what}")
+            for what, (is_, want) in wanted.items()
+            if is_ and not _is_version(is_, want)
+        )
+
+    def _readiness_differences(self, node: NodeFacts, taint: Taint) -> tuple[Difference, ...]:
         if node.has_taint(taint.key):
             return (Difference(f"node taint {taint.key}", str(taint), None, key=f"taint:{identity(taint)}"),)
         if not node.ready:
@@ -118,10 +140,27 @@ class Admission:
                 hint=f"kubectl describe node {self.name}; the kubelet's log on the machine says more.",
                 node=self.name,
             )
+        self._await_versions(node)
         self._forget_tokens()
         self.cluster.lift_taint(self.name, self.spec.node.startup_taint.key)
         self.cluster.uncordon(self.name)
         return differences
+
+    def _await_versions(self, node: NodeFacts) -> None:
+        """Until the Node says the versions that are wanted: a kubelet that was just started writes them with its next status.
+        Raises NodeFailed where it does not."""
+        end = time.monotonic() + self.ready
+        seen: NodeFacts | None = node
+        while seen is not None and (found := self._version_differences(seen)):
+            if time.monotonic() >= end or self.wait(_ASKS_S):
+                said = "; ".join(f"{one.what} is {one.is_}, and {one.want} is wanted" for one in found)
+                raise NodeFailed(
+                    f"after {self.ready:.0f} s the Node still says: {said}",
+                    hint="Another program runs than the one that was installed: see `sc.exe qc kubelet` on the machine, and "
+                    "whether somebody else starts it.",
+                    node=self.name,
+                )
+            seen = self.cluster.node(self.name)
 
     def _forget_tokens(self) -> None:
         """A token that a killed run left behind has done its duty, too. Housekeeping: without it they expire."""
@@ -131,6 +170,11 @@ class Admission:
             self.cluster.forget_tokens(node=self.name)
         except ClusterError as error:
             self.note(f"bootstrap tokens of earlier runs were not looked for: {error.problem}")
+
+
+def _is_version(is_: str, want: str) -> bool:
+    """Whether a version is the wanted one or a vendor's build of it (v1.34.2-eks-1); an early one is another."""
+    return re.match(rf"v?{re.escape(want)}(\Z|\+|-(?!alpha|beta|rc))", is_) is not None
 
 
 def _blocked(name: str, undone: Sequence[str]) -> StepDone:

@@ -42,6 +42,7 @@ class NodeFacts:
     unschedulable: bool = False
     provider_id: str = ""
     network_reason: str = ""  # of the condition NetworkUnavailable, which a cloud's route controller writes
+    runtime_version: str = ""  # as in containerd://2.1.4
 
     def has_taint(self, key: str) -> bool:
         """Whether a taint with this key is on the node."""

@@ -618,6 +618,7 @@ def node_facts(node: Node) -> NodeFacts:
         taints=tuple(Taint(t.key, t.value or "", t.effect) for t in taints),
         addresses=tuple((a.type, a.address) for a in addresses),
         kubelet_version=info.kubeletVersion if info is not None else "",
+        runtime_version=info.containerRuntimeVersion if info is not None else "",
         operating_system=info.operatingSystem if info is not None else "",
         unschedulable=bool(spec is not None and spec.unschedulable),
         provider_id=(spec.providerID if spec is not None else None) or "",
