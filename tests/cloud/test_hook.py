@@ -21,9 +21,8 @@ from winboot_lab.aws import AwsSite
 from winboot_lab.cli.staging import stage
 from winboot_lab.up import Lab, NodePlan
 
-from winboot.cli.hook import _Quiet
 from winboot.cli.targets import run_context
-from winboot.node.run import Patience, Stop
+from winboot.node.run import Patience, Quiet, Stop
 from winboot.operations.hook import Settings, Worker
 from winboot.operations.hook.metrics import Log, MetricsServer
 from winboot.operations.hook.work import NodeWork
@@ -57,7 +56,7 @@ class Story:
         """A new process."""
         out = io.StringIO()
         pool = Pool.read(self.pool)
-        with run_context([], _Quiet()) as (context, _):
+        with run_context([], Quiet()) as (context, _):
             work = NodeWork(
                 pool,
                 context,
