@@ -149,7 +149,7 @@ def _run(
     reporting = Reporting(report, output)
     specs = load_targets(inventory, limit, pinned=True)
     if approved is not None:
-        left = gone(approved, load_targets(inventory, ())) if not limit else ()
+        left = () if limit else gone(approved, specs)
         specs = [spec for spec in specs if spec.node.name in approved.nodes]
     elif at_terminal() and not yes:
         options, left = _asked(command, specs, options, output, reporting)

@@ -6,13 +6,24 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from winboot.base import exits
 from winboot.base.secret import Secret
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Only, Skip, words
+
+
+class Part(StrEnum):
+    """Which piece of a script is shown."""
+
+    both = "both"
+    node = "node"
+    library = "library"
+
 
 PASSWORD_VARIABLE = "WINBOOT_SIGN_PASSWORD"
 
@@ -27,6 +38,20 @@ def render(
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each step and setting is there.")
+    ] = False,
+    part: Annotated[
+        Part, typer.Option("--part", help="The whole script, the node's part of it, or its library.")
+    ] = Part.both,
+    diff: Annotated[
+        Path | None,
+        typer.Option(
+            "--diff",
+            metavar="OLD",
+            help="Show how it differs from a script, or a folder that --out wrote; 2 if so.",
+        ),
+    ] = None,
+    digest: Annotated[
+        bool, typer.Option("--digest", help="Print the hashes of library, settings and scripts alone.")
     ] = False,
     sign: Annotated[
         Path | None,
@@ -47,15 +72,37 @@ def render(
     the same text with a signature block behind it, and has the same digest in its head.
     """
     from winboot.base.errors import UsageError
+    from winboot.cli.rendered import differences, digests
     from winboot.cli.targets import load_targets
     from winboot.operations.join import Options, prepare
 
-    if sign is not None and explain:
-        raise UsageError("--sign and --explain do not go together", hint="Leave one of them out.")
+    asked = {
+        "--explain": explain,
+        "--digest": digest,
+        "--diff": diff is not None,
+        "--part": part is not Part.both,
+        "--out": out is not None,
+    }
+    others = [name for name, given in asked.items() if given]
+    if sign is not None:
+        others = [*(name for name in others if name != "--out"), "--sign"]
+    if len(others) > 1:
+        raise UsageError(f"{others[-1]} and {others[0]} do not go together", hint="Leave one of them out.")
     finished = _signing(sign, sign_password_file)
     specs = load_targets(inventory, words(limit), pinned=True)
     tasks = prepare(specs, Options(only=words(only), skip=words(skip)))
-    if explain:
+    if digest:
+        typer.echo("\n".join(digests(tasks)))
+    elif diff is not None:
+        lines = list(differences(tasks, diff))
+        if lines:
+            typer.echo("\n".join(lines))
+            raise typer.Exit(exits.NOT_DONE)
+    elif part is Part.library and tasks:
+        _show(tasks[0].script.library.text.encode())
+    elif part is Part.node and len(tasks) == 1:
+        _show(tasks[0].script.node_part.encode())
+    elif explain:
         from winboot.cli.explaining import explanation
 
         typer.echo("\n\n".join(explanation(task) for task in tasks))
