@@ -341,9 +341,9 @@ _QUOTING = _held_by(
 
 _CLEAN = _held_by(
     "test_clean.py",
-    ("clean-bidi", "\\u202a-\\u202e\\u2066-\\u2069", "\\u202a-\\u202d\\u2066-\\u2069"),
-    ("clean-bidi-isolates", "\\u202a-\\u202e\\u2066-\\u2069", "\\u202a-\\u202e\\u2066-\\u2068"),
-    ("clean-c1", "\\x7f-\\x9f\\u200e", "\\x7f\\u200e"),
+    ("clean-bidi", "\\u2028-\\u202e\\u2060", "\\u2028-\\u202d\\u2060"),
+    ("clean-bidi-isolates", "\\u2060-\\u2069", "\\u2060-\\u2068"),
+    ("clean-c1", "\\x7f-\\x9f", "\\x7f"),
     ("clean-escape", "\\x0b-\\x1f\\x7f", "\\x0b-\\x1a\\x7f"),
     ("clean-surrogates", "\\ud800-\\udfff\\ufffe", "\\ufffe"),
     ("clean-without-end", "if len(text) > longest:", "if len(text) < 0:"),
