@@ -23,7 +23,7 @@ class Command:
 
     def function(self) -> Any:
         """What Typer calls; a Typer app where the command has commands of its own."""
-        return getattr(importlib.import_module(f"winboot.cli.{self.module}"), self.name)
+        return getattr(importlib.import_module(f"winboot.cli.{self.module}"), self.name.replace("-", "_"))
 
 
 COMMANDS: Final = (
@@ -37,6 +37,7 @@ COMMANDS: Final = (
     Command("preflight", "preflight", "Look at cluster and machines before a join; change nothing."),
     Command("plan", "plan", "Look at every node and show the differences; change nothing."),
     Command("show", "show", "Show a plan that `plan --out` has written."),
+    Command("verify-report", "verify_report", "Compare a report's hashes with what is rendered now."),
     Command("join", "join", "Change what differs until every node is Ready."),
     Command("repair", "join", "The same as join, for nodes that have joined before."),
     Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
