@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -23,6 +24,44 @@ def make_private_folder(folder: Path) -> None:
             one.mkdir(mode=0o700)
             # A umask may also take rights from the owner.
             one.chmod(0o700)
+
+
+def stranger_above(folder: Path) -> str:
+    """Who else could put another file into a folder's place, as a sentence; empty where nobody can, or where files have no
+    owners. Each folder above it counts, links followed: whoever owns one may rename what is in it. Raises OSError."""
+    # A pod has no other users, and its volumes are written for everybody: 0777 is the mode of an emptyDir
+    # (kubernetes pkg/volume/emptydir/empty_dir.go, perm).
+    if os.name == "nt" or "KUBERNETES_SERVICE_HOST" in os.environ:
+        return ""
+    for one in (folder, *folder.parents):
+        found = one.stat() if one.exists() else None
+        if found is None:
+            continue
+        if found.st_uid not in (0, os.geteuid()):
+            return f"{one} belongs to the user {found.st_uid}"
+        # In a folder with the sticky bit, such as /tmp, nobody renames what is another's (inode(7)).
+        if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+            return f"everybody may write into {one}"
+    return ""
+
+
+def open_to_append(path: Path) -> int:
+    """A descriptor of a file that is ours alone, with mode 0600; it is made where it is missing. Links are not followed,
+    neither at its name nor at its folder's. Raises OSError; FileExistsError where it is no file of ours."""
+    if os.name == "nt":
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path.name, flags, 0o600, dir_fd=folder)
+    finally:
+        os.close(folder)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+        os.close(descriptor)
+        raise FileExistsError(errno.EEXIST, "it is another user's, a link, or no file")
+    os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 def replace_privately(path: Path, text: str) -> None:

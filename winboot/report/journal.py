@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from winboot.base.errors import UsageError
-from winboot.base.private import make_private_folder
+from winboot.base.private import make_private_folder, open_to_append, stranger_above
 from winboot.base.secret import Secret
 
 
@@ -40,9 +40,14 @@ class Journal:
         self._hidden: set[str] = set()
         self.problem = ""
         try:
+            stranger = stranger_above(path.parent)
+            if stranger:
+                raise UsageError(
+                    f"the journal {path} is not written: {stranger}",
+                    hint="Name a folder of your own in the environment variable WINBOOT_STATE; sudo may keep HOME.",
+                )
             make_private_folder(path.parent)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            path.chmod(0o600)
+            descriptor = open_to_append(path)
         except OSError as error:
             raise UsageError(
                 f"the journal {path} cannot be written: {error.strerror}",

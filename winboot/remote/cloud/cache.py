@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from winboot.base.private import make_private_folder
 from winboot.remote.cloud.base import CloudHost, NodeIdentity
 from winboot.report.journal import default_folder
 
@@ -63,7 +64,7 @@ class HostCache:
             "hosts": [{"host": _plain(host), "identity": asdict(identity)} for host, identity in hosts],
         }
         with contextlib.suppress(OSError):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self.path.parent)
             # mkstemp makes it 0600; a reader sees the old file or the new one.
             number, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
             with os.fdopen(number, "w", encoding="utf-8") as file:
