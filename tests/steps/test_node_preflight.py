@@ -1,6 +1,7 @@
 """Look whether the machine can become this node at all, before anything is written."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,6 +190,10 @@ def second_way_out(bench: Bench) -> None:
     network.add_route(Route("0.0.0.0/0", "10.1.0.1", adapter.index))
 
 
+def second_way_to_the_server(bench: Bench) -> None:
+    bench.machine.network.plug_in_another("Second", "10.0.2.11", 16)
+
+
 def no_way_out(bench: Bench) -> None:
     bench.world.close("10.0.0.10", 6443)
     bench.machine.network.routes.clear()
@@ -205,6 +210,13 @@ def address_of_another(bench: Bench) -> None:
     [
         (client, "NotServer", "this is Windows Client, not Windows Server", "Windows Server only"),
         (second_way_out, "DefaultRoutes", "default routes lead through 2 adapters", "gateway on one adapter"),
+        (
+            second_way_to_the_server,
+            "SeveralWays",
+            "routes lead to the API server 10.0.0.10 from 10.0.0.21 (Ethernet) and 10.0.2.11 (Second), "
+            "and no node_ip says which is the node's",
+            "node_ip: 10.0.1.11",
+        ),
         (no_way_out, "NoAddress", "no IPv4 address of this machine can be the node address", "node_ip"),
         (
             address_of_another,
@@ -213,7 +225,7 @@ def address_of_another(bench: Bench) -> None:
             "Wait for DHCP",
         ),
     ],
-    ids=["a client Windows", "two gateways", "no address", "an address that another machine has"],
+    ids=["a client Windows", "two gateways", "two ways", "no address", "an address that another machine has"],
 )
 def test_a_machine_that_cannot_become_a_node_says_why(
     bench: Bench, do: Callable[[Bench], None], id_: str, message: str, next_step: str
@@ -224,6 +236,16 @@ def test_a_machine_that_cannot_become_a_node_says_why(
 
     assert (problem.id, problem.message) == (id_, message)
     assert next_step in problem.hint
+
+
+def test_with_a_node_ip_or_without_a_route_a_second_adapter_is_nobodys_business(bench: Bench):
+    bench.machine.network.plug_in_another("Storage", "172.20.0.5")
+    alone = bench.look().step("node-preflight")["problem"]
+    second_way_to_the_server(bench)
+    bench.spec = replace(bench.spec, machine=replace(bench.spec.machine, node_ip="10.0.0.21"))
+    named = bench.look().step("node-preflight")["problem"]
+
+    assert (alone, named) == (None, None)
 
 
 def test_all_that_is_wrong_is_told_at_once_each_with_its_next_step(bench: Bench):

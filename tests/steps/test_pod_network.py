@@ -254,6 +254,24 @@ def test_a_network_on_the_right_adapter_needs_no_first_switch(node: Node):
     assert node.look(STEP).states == {STEP: "ok"}
 
 
+@pytest.mark.parametrize("scene", ["plain", "own network", "azure"])
+def test_the_nodes_address_is_settled_before_the_adapter_is_rewired(
+    scene: str, joined: Callable[[str], Node]
+):
+    """While a switch takes the adapter, another one that has a way to the API server answers it."""
+    node = joined(scene)
+    node.undo(STEP)
+    node.after(remove_all_networks)
+    told = node.run(STEP)
+    node.machine.network.plug_in_another("Second", "10.0.2.11", 16)
+    node.site.settle(300)
+
+    status = node.state(rf"detached\{told.events[-2]['id']}.json")
+    assert (status["state"], status["message"]) == ("done", "")
+    assert above(node.site).name == "vEthernet (Ethernet)"
+    assert node.machine.network.reachable("10.0.2.11")
+
+
 def remove_all_networks(site: Site) -> None:
     """Get-HnsNetwork | Remove-HnsNetwork."""
     for name in [one["Name"] for one in site.machine.hns.networks.values()]:

@@ -63,6 +63,9 @@ HINTS: Final[Mapping[str, str]] = {
         "From this machine, open the address in the message: check DNS, routes, firewall and `proxy`, or give a mirror in "
         "artifacts.source."
     ),
+    "SeveralWays": (
+        "Write the one that is the node's into the inventory, for example node_ip: 10.0.1.11; the other adapter is left alone."
+    ),
     "proxy": "Check `proxy` in the profile: its name must resolve and its port answer from this machine, without a login.",
     "registry": (
         "Check DNS, routes, firewall and `proxy` for this registry from this machine, or give a mirror in "

@@ -131,6 +131,7 @@ function Invoke-Guarded {
     param([object]$Status)
     $script:Run.Facts.Purpose = $Status.purpose
     $snapshot = Get-CurrentSnapshot
+    $snapshot.node = Get-NodeAddress
     $snapshot.reached = @($Status.reached)
     $snapshot.networks = @(Get-HnsObject -Kind networks | ForEach-Object { $_.ID })
     Write-StateJson -Name "detached\$($Status.id)-network.snapshot" -Value $snapshot

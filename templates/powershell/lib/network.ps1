@@ -1,19 +1,19 @@
 # The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
 
-function Get-AddressTowardsServer {
-    # The local address from which this machine reaches the API server, as text; nothing where it does not. A look asks
-    # once: it changes nothing, and a server that is away costs seconds each time.
+function Get-WayToServer {
+    # The addresses of a connection to the API server; nothing where there is none. A look asks once.
     if ($script:Run.Mode -ne 'Look') { return (Connect-Server) }
-    Get-Cached -Name 'TowardsServer' -Read { Connect-Server }
+    Get-Cached -Name 'WayToServer' -Read { Connect-Server }
 }
 
 function Connect-Server {
-    # The local address of a connection to the API server, as text; nothing where there is none within 5 seconds. By TCP,
-    # because clouds drop ICMP.
+    # The same, asked now, as texts. Nothing where there is none within 5 seconds. By TCP, because clouds drop ICMP.
     $client = [Net.Sockets.TcpClient]::new()
     try {
         if (Test-TaskEnd -Task $client.ConnectAsync($script:Node.server_host, $script:Node.server_port) -Seconds 5) {
-            $client.Client.LocalEndPoint.Address.ToString()
+            [pscustomobject]@{
+                own = $client.Client.LocalEndPoint.Address.ToString(); server = $client.Client.RemoteEndPoint.Address.ToString()
+            }
         }
     }
     catch [AggregateException] { return }
@@ -46,10 +46,11 @@ function Get-NodeAddress {
 }
 
 function Find-NodeAddress {
-    # That address, as it is now: the one given, else the one that reaches the API server, else the one on the default
-    # route. Nothing where the machine has none.
+    # That address, as it is now: the one given, else the one settled before a rewiring, else the one that reaches the API server,
+    # else the one on the default route. Nothing where the machine has none.
     $ip = $script:Node.node_ip
-    if (-not $ip) { $ip = Get-AddressTowardsServer }
+    if (-not $ip) { $ip = Get-SettledIp }
+    if (-not $ip) { $ip = Get-WayToServer | ForEach-Object { $_.own } }
     if (-not $ip) {
         $ip = @(Get-DefaultRoute | Select-Object -First 1 |
                 ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
@@ -60,8 +61,19 @@ function Find-NodeAddress {
         $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         [pscustomobject]@{
             ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
-            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; mac = [string]($adapter | ForEach-Object { $_.MacAddress })
+            index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; guid = [string]($adapter | ForEach-Object { $_.InterfaceGuid })
         }
+    }
+}
+
+function Get-SettledIp {
+    # The node's address while its adapter is rewired and another one may reach the server. Nothing outside of a rewiring.
+    if (-not $script:Run.ContainsKey('Snapshot')) { return }
+    foreach ($node in $script:Run.Snapshot['node']) {
+        $leased = @($script:Run.Snapshot.adapters | Where-Object { $_.guid -eq $node.guid -and $_.dhcp } | ForEach-Object { Find-Successor -Was $_ } |
+                ForEach-Object { Read-InterfaceAddress -Index $_ } | Where-Object { Test-UsableAddress -Address $_ } | ForEach-Object { $_.IPAddress })
+        if ($leased.Count -eq 0 -or $leased -contains $node.ip) { return $node.ip }
+        return $leased[0]
     }
 }
 
@@ -78,8 +90,8 @@ function Get-OwnInterface {
 }
 
 function Test-HostEndpoint {
-    # Whether an interface is the host's endpoint in a pod network, which is HNS's: it has an address of the pods', or, where pods take
-    # addresses of the nodes' network, the name that such endpoints have (<network>_ep in flannel, SDN's scripts and here).
+    # Whether an interface is the host's endpoint in a pod network, which is HNS's: by an address of the pods', or, where pods share the
+    # nodes' network, by the name of such endpoints (<network>_ep in flannel, SDN's scripts and here).
     param([string]$Name, [object[]]$Addresses)
     if ($Name -like 'vEthernet (*_ep)*') { return $true }
     @($Addresses | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }).Count -gt 0
@@ -167,8 +179,7 @@ function Find-PhysicalAdapter {
 }
 
 function ConvertTo-NamePattern {
-    # A name as cmdlets take it that look for a pattern: brackets and backticks in it mean themselves. WildcardPattern.Escape of
-    # Windows PowerShell leaves backticks as they are.
+    # A name for cmdlets that take patterns. WildcardPattern.Escape of Windows PowerShell leaves backticks as they are.
     param([string]$Name)
     $Name -replace '[`\[\]*?]', '`$0'
 }
@@ -233,8 +244,7 @@ function Find-Successor {
 }
 
 function Get-BaseName {
-    # The name that an adapter and the interface of the switch on it share while nobody renames them, as text: it only orders what
-    # already has the same MAC address.
+    # The name that an adapter and its switch's interface share while nobody renames them, as text: it only orders equal MAC addresses.
     param([string]$Name)
     $Name -replace '^vEthernet \((.+)\)( \d+)?$', '$1'
 }

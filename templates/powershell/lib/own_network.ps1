@@ -117,6 +117,7 @@ function Invoke-GuardedRepair {
     # loses by it is put back, or the network goes again.
     param([hashtable]$Wanted, [object]$Guard)
     $snapshot = Get-CurrentSnapshot
+    $snapshot.node = Get-NodeAddress
     $snapshot.reached = @()
     $snapshot.networks = @(Get-HnsObject -Kind networks | ForEach-Object { $_.ID })
     $script:Run['Snapshot'] = $snapshot

@@ -67,9 +67,8 @@ function Get-WantedCarrier {
 }
 
 function Get-CarrierName {
-    # The name that the adapter below a network has now. Nothing where its kind is on none. The name that HNS tells is that of the day
-    # it made the network: it counts while that adapter carries a switch, else the management address leads to it. Where neither
-    # does, nothing says that it is another adapter than the wanted one.
+    # The present name of the adapter below a network. Nothing where its kind is on none. The name that HNS tells may be an old one: it
+    # counts while that adapter carries a switch, else the management address leads to it.
     param([object]$Network)
     if (@('NAT', 'ICS', 'Internal') -contains $Network.Type) { return }
     $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
@@ -210,7 +209,7 @@ function Assert-SwitchableAdapter {
     # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
     param([string]$Name)
     $kinds = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.Name -eq $Name } | ForEach-Object { [string]$_.ComponentID })
-    # The driver of the interfaces that the host has in switches (seen in azure-sdk-for-go, armazurestackhci, HciNicDetail).
+    # The host's interface in a switch (azure-sdk-for-go, armazurestackhci, HciNicDetail).
     if ($kinds -contains 'vms_mp') {
         Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
     }
@@ -220,15 +219,14 @@ function Assert-SwitchableAdapter {
 }
 
 function Get-UplinkName {
-    # The adapter that an address is on, or that is below the switch it is on. Nothing where its interface is gone.
+    # The adapter of an address, below a switch if there is one. Nothing where its interface is gone.
     param([object]$Address)
     Find-UplinkName -Index $Address.index
 }
 
 function Find-UplinkName {
-    # The name of an interface, or of the adapter below the switch whose interface it is: that has the same MAC address and is bound to
-    # a switch. Names tell nothing: people change them, and Windows puts a number behind one that a hidden device still has. Nothing
-    # where the interface is gone.
+    # The name of an interface, or of the adapter below its switch, which has its MAC address and is bound to a switch. People change
+    # names, and Windows puts a number behind one that a hidden device has. Nothing where the interface is gone.
     param([int]$Index)
     $adapters = @(Get-NetAdapter -IncludeHidden)
     foreach ($own in $adapters | Where-Object { $_.ifIndex -eq $Index }) {
@@ -240,8 +238,7 @@ function Find-UplinkName {
 }
 
 function Test-SwitchBinding {
-    # Whether an adapter is below a virtual switch: then the switch's protocol is bound to it (Microsoft's MSLab asks the same, and
-    # its script that cleans up container networking unbinds it).
+    # Whether an adapter is below a virtual switch: then the switch's protocol is bound to it (Microsoft's MSLab asks the same).
     param([string]$Name)
     $bound = @(Get-NetAdapterBinding -Name (ConvertTo-NamePattern -Name $Name) -ComponentID 'vms_pp' -ErrorAction SilentlyContinue |
             Where-Object { $_.Enabled })

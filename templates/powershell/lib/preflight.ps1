@@ -67,8 +67,21 @@ function Test-Addressing {
     if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
         New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)"
     }
-    if (Get-AddressTowardsServer) { return }
+    if ($adapters.Count -le 1 -and -not $script:Node.node_ip) { Test-OtherWay }
+    if (Get-WayToServer) { return }
     New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
+}
+
+function Test-OtherWay {
+    # A fault where routes lead to the API server from two interfaces: which address is the node's would change with what is up.
+    foreach ($way in Get-WayToServer) {
+        $from = @(Get-NetRoute -AddressFamily IPv4 | Where-Object { Test-CidrMember -Cidr $_.DestinationPrefix -Address $way.server } |
+                ForEach-Object { $_.ifIndex } | Sort-Object -Unique |
+                ForEach-Object { Read-InterfaceAddress -Index $_ | Where-Object { Test-UsableAddress -Address $_ } | Select-Object -First 1 })
+        if ($from.Count -lt 2) { continue }
+        $texts = @($from | ForEach-Object { "$($_.IPAddress) ($($_.InterfaceAlias))" }) -join ' and '
+        New-Fault -Id 'SeveralWays' -Message "routes lead to the API server $($way.server) from $texts, and no node_ip says which is the node's"
+    }
 }
 
 function Get-PreflightNotice {
