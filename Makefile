@@ -49,6 +49,7 @@ conformance: $(STAMP) ## the lab's answers against recordings of the real PowerS
 PWSH ?= pwsh
 real: ## the library and the golden scripts on a real PowerShell (PWSH=path, SCRIPTS=folder of rendered scripts; 69 where there is none)
 	@sh tests/real/run.sh $(PWSH) $(if $(SCRIPTS),-Scripts $(SCRIPTS))
+	$(if $(wildcard $(STAMP)),$(BIN)/python -m pytest -q --engine pwsh --pwsh $(PWSH) tests/real)
 
 KUBE ?=
 genuine: $(STAMP) ## preflight, CSRs, the API's contract and whole joins on a real control plane (KUBE=folder with its programs; etcd)

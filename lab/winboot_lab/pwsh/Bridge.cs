@@ -514,7 +514,7 @@ namespace Lab
                 else if (bare != null) { made = (Exception)bare.Invoke(new object[] { message }); }
                 if (type == typeof(SocketException) && facts["code"] != null) { made = new Spoken((int)facts["code"], message); }
                 else if (type == typeof(System.ComponentModel.Win32Exception) && facts["code"] != null) { made = new System.ComponentModel.Win32Exception((int)facts["code"], message); }
-                else if (type == typeof(WebException)) { made = new WebException(message, inner, (WebExceptionStatus)Enum.Parse(typeof(WebExceptionStatus), (string)facts["status"]), null); }
+                else if (type == typeof(WebException)) { made = new Answered(message, inner, (WebExceptionStatus)Enum.Parse(typeof(WebExceptionStatus), (string)facts["status"]), From(facts["response"])); }
             }
             if (made == null) { made = new Exception(message, inner); }
             if (facts["hresult"] != null)
@@ -523,6 +523,14 @@ namespace Lab
                 number.SetValue(made, unchecked((int)long.Parse((string)facts["hresult"], CultureInfo.InvariantCulture)), null);
             }
             return made;
+        }
+
+        // The real one's Response takes no stand-in.
+        public sealed class Answered : WebException
+        {
+            readonly object response;
+            public Answered(string said, Exception inner, WebExceptionStatus status, object answer) : base(said, inner, status, null) { response = answer; }
+            public new object Response { get { return response; } }
         }
 
         sealed class Spoken : SocketException
@@ -670,7 +678,18 @@ namespace Lab
             if (facts.Contains("b")) { return Convert.FromBase64String((string)facts["b"]); }
             if (facts.Contains("dt")) { return new DateTime(long.Parse((string)facts["dt"], CultureInfo.InvariantCulture), (DateTimeKind)facts["k"]); }
             if (facts.Contains("ts")) { return new TimeSpan(long.Parse((string)facts["ts"], CultureInfo.InvariantCulture)); }
-            if (facts.Contains("i")) { return Object(long.Parse((string)facts["i"], CultureInfo.InvariantCulture), (string)facts["t"]); }
+            if (facts.Contains("i"))
+            {
+                object kept = Object(long.Parse((string)facts["i"], CultureInfo.InvariantCulture), (string)facts["t"]);
+                if (!facts.Contains("more")) { return kept; }
+                PSObject made = PSObject.AsPSObject(kept);
+                foreach (object pair in (IEnumerable)facts["more"])
+                {
+                    IList two = (IList)pair;
+                    made.Properties.Add(new PSNoteProperty((string)two[0], From(two[1])), true);
+                }
+                return made;
+            }
             if (facts.Contains("a"))
             {
                 IList items = (IList)facts["a"];

@@ -25,6 +25,8 @@ from winboot_lab.pwsh.wire import DECLARED, Cabinet, failure_facts
 Value = Any
 Json = Any
 
+_ADDED = ("LinkType", "Target")
+
 
 class Answers:
     """One run's: its session, and the objects it has been given."""
@@ -58,7 +60,7 @@ class Answers:
         try:
             return self._kinds[question["ask"]](question)
         except DotNetException as failure:
-            return {"throw": failure_facts(_cause(failure))}
+            return {"throw": failure_facts(_cause(failure), self.cabinet)}
 
     # -- members
 
@@ -245,6 +247,9 @@ class Answers:
         ]
         found: list[Value] = []
         problems: list[Json] = []
+        streams = self._session.streams
+        self._session.streams = streams.copy()
+        self._session.streams.error = lambda record: problems.append(self._problem(record, terminating=False))
         try:
             run_stage(
                 CmdletStage(
@@ -258,16 +263,28 @@ class Answers:
                 )
             )
         except RuntimeException as failure:
-            problems.append(self._problem(failure.error_record))
-        return {"objects": [self.cabinet.to_json(one) for one in found], "warnings": [], "errors": problems}
+            problems.append(self._problem(failure.error_record, terminating=True))
+        finally:
+            self._session.streams = streams
+        return {"objects": [self._decorated(one) for one in found], "warnings": [], "errors": problems}
 
-    def _problem(self, record: ErrorRecord) -> Json:
+    def _decorated(self, value: Value) -> Json:
+        """A kept object with what types.ps1xml adds to its type and the library reads."""
+        made = self.cabinet.to_json(value)
+        if isinstance(made, dict) and "i" in made:
+            added = {name: members.find_property(value, name, self._scope) for name in _ADDED}
+            made["more"] = [
+                [name, self.cabinet.to_json(one[0])] for name, one in added.items() if one is not None
+            ]
+        return made
+
+    def _problem(self, record: ErrorRecord, *, terminating: bool) -> Json:
         return {
             "id": record.id,
             "category": record.category,
             "exception": failure_facts(record.exception),
             "target": self.cabinet.to_json(record.target),
-            "terminating": True,
+            "terminating": terminating,
         }
 
 

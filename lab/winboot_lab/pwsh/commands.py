@@ -10,7 +10,7 @@ from winboot_lab.engine.signatures import CommandSpec
 from winboot_lab.pwsh.stand_ins import places
 from winboot_lab.windows.door import ALL_SETS, CommandSignature, InSet, Parameter
 
-LAB = ("Get-ExecutionPolicy", "Set-Acl", "Get-Acl", "Start-Sleep")
+LAB = ("Get-ExecutionPolicy", "Get-Item", "Set-Acl", "Get-Acl", "Start-Sleep")
 """Cmdlets of the engine that touch the machine: the lab's own do it here, too."""
 
 _TYPES = {

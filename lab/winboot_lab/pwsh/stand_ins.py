@@ -148,10 +148,10 @@ class _Class:
                 head, given, back = self._parameters(slots)
                 if self._again(".ctor", slots):
                     continue
-                ask = f'(long)global::Lab.Wire.Now.Ask("new", "{self.kind.name}", null, {number}, given)'
+                ask = f'(long)global::Lab.Wire.Now.Ask("new", "{self.kind.name}", null, {number}, all)'
                 yield (
                     f"public {self.short}({head}) : base(global::Lab.Tag.Any) "
-                    f"{{ object[] given = {given}; Handle = {ask}; {back} }}"
+                    f"{{ object[] all = {given}; Handle = {ask}; {back} }}"
                 )
 
     def _members(self, table: dict[str, Method | Property], *, static: bool) -> Iterator[str]:
@@ -194,13 +194,13 @@ class _Class:
             if self._again(member.name, slots):
                 continue
             head, given, back = self._parameters(slots)
-            ask = f'global::Lab.Wire.Now.Ask("{kind}", {target}, "{member.name}", {number}, given)'
+            ask = f'global::Lab.Wire.Now.Ask("{kind}", {target}, "{member.name}", {number}, all)'
             if overload.void:
-                yield f"public {new}{word}void @{member.name}({head}) {{ object[] given = {given}; {ask}; {back} }}"
+                yield f"public {new}{word}void @{member.name}({head}) {{ object[] all = {given}; {ask}; {back} }}"
             else:
                 yield (
                     f"public {new}{word}object @{member.name}({head}) "
-                    f"{{ object[] given = {given}; object found = {ask}; {back} return found; }}"
+                    f"{{ object[] all = {given}; object answer = {ask}; {back} return answer; }}"
                 )
 
     def _inherited(self, name: str) -> bool:
@@ -221,10 +221,10 @@ class _Class:
         for place, slot in enumerate(slots):
             name = self._type(slot.type_name)
             prefix = "ref " if slot.by_reference else "params " if slot.spread else ""
-            heads.append(f"{prefix}{name} p{place}")
-            given.append(f"p{place}")
+            heads.append(f"{prefix}{name} @{slot.name}")
+            given.append(f"@{slot.name}")
             if slot.by_reference:
-                back.append(f"p{place} = {_cast(name, f'given[{place}]')};")
+                back.append(f"@{slot.name} = {_cast(name, f'all[{place}]')};")
         return ", ".join(heads), f"new object[] {{ {', '.join(given)} }}", " ".join(back)
 
     def _type(self, name: str) -> str:

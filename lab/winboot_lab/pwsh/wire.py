@@ -106,7 +106,7 @@ class Cabinet:
             case uuid.UUID() | Version() | Uri() | IPAddress():
                 return {"p": type_of(value).name, "v": str(value)}
             case DotNetException():
-                return {"ex": failure_facts(value)}
+                return {"ex": failure_facts(value, self)}
         if type(value) in NUMBER_CLASSES or isinstance(value, float | Decimal):
             return {
                 "t": type_of(value).name,
@@ -149,13 +149,15 @@ class Cabinet:
         raise Refusal("value", str(sorted(value)))
 
 
-def failure_facts(failure: DotNetException) -> Json:
-    """An exception, for the other side to make the real one."""
+def failure_facts(failure: DotNetException, cabinet: Cabinet | None = None) -> Json:
+    """An exception, for the other side to make the real one; the answer that one of the web carries is kept in `cabinet`."""
+    response = failure.response if isinstance(failure, WebException) and cabinet is not None else None
     return {
         "type": failure.type_name,
         "message": failure.message,
         "hresult": str(failure.hresult),
-        "inner": None if failure.inner is None else failure_facts(failure.inner),
+        "inner": None if failure.inner is None else failure_facts(failure.inner, cabinet),
+        "response": None if response is None or cabinet is None else cabinet.to_json(response),
         "code": failure.code if isinstance(failure, Win32Exception) else None,
         "status": str(failure.status) if isinstance(failure, WebException) else None,
     }
