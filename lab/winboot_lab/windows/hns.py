@@ -314,7 +314,9 @@ class Hns:
         # Unsourced: what it is after the adapter got another name. `Rename-NetAdapter` below a network of HNS, then
         # Get-HnsNetwork before and after a restart, would show it. Here it stays the old one.
         network["NetworkAdapterName"] = adapter.name
-        # Every network on one adapter must be of one kind: a bridge and an overlay do not share a switch.
+        # Every network on one adapter must be of one kind: a bridge and an overlay do not share a switch ("no available NIC for
+        # the HNS network to be created on", microsoft/SDN#269). Unsourced: the words and the code of that refusal; a second
+        # New-HnsNetwork of another type on the same adapter would show them.
         if any(one["Type"] != network["Type"] for one in self._on(adapter)):
             raise _wrong_parameter()
         carrier = adapter
@@ -355,6 +357,9 @@ class Hns:
         return next((a for a in usable if a.switch is not None), next(iter(usable), None))
 
     def _keeps_static(self) -> bool:
+        # 2004 and 20H2 lose static settings, 1909 did not (microsoft/SDN#498); Calico's users lose them at each restart
+        # (projectcalico/calico#4631). Unsourced: 2019, 2022 and 2025 themselves; New-HnsNetwork on one of each with a
+        # static address would show it.
         release = self._machine.release
         if release.keeps_static_address:
             return True
@@ -362,6 +367,8 @@ class Hns:
         return release.name == "2019" and flag == 1
 
     def _learn_management(self, network: Json, carrier: Adapter) -> None:
+        # HNS fills it in after it made the network: flanneld asks each half second, for 30 seconds (flannel hostgw_windows.go,
+        # "Wait for the network to populate Management IP").
         usable = [a for a in carrier.ipv4 if a.origin in ("Manual", "Dhcp") and a.state == "Preferred"]
         if usable:
             network["ManagementIP"] = usable[0].ip
@@ -384,7 +391,8 @@ class Hns:
         return {}
 
     def remove_network(self, network: Json) -> None:
-        """Remove a network with its endpoints; the last one of an adapter gives it back."""
+        """Remove a network with its endpoints; the last one of an adapter gives it back, and it has its address again
+        ("If I remove the HNS Network, then the IP comes back", microsoft/SDN#498)."""
         if self.blocking_lists and self.policy_lists:
             # From 17763.1554 on (AgentBaker, cleanupnetwork.ps1). What HNS says then is recorded nowhere: nobody may
             # build on this code.
@@ -589,7 +597,10 @@ class Hns:
         return not network["Flags"] & NON_PERSISTENT
 
     def service_stopped(self) -> None:
-        """`Restart-Service hns`: networks that are not persistent vanish, and all load balancers."""
+        """`Restart-Service hns`: all load balancers vanish ("HNS policies will be purged", AgentBaker hnsremediator.ps1).
+
+        Unsourced: that networks which are not persistent do, too; a restart of HNS beside flannel's overlay would show it.
+        """
         self._drop_volatile(self.remove_network)
 
     def machine_went_down(self) -> None:
@@ -597,7 +608,10 @@ class Hns:
         self._drop_volatile(self.remove_network)
 
     def machine_came_up(self) -> None:
-        """Boot: persistent networks are there again, on their adapters; nothing of what ran in pods is."""
+        """Boot: persistent networks are there again, on their adapters; nothing of what ran in pods is.
+
+        Unsourced: that they are before any service starts; HNS' events beside those of the control manager would show it.
+        """
         for endpoint in self.endpoints.values():
             endpoint["Namespace"] = {}
 
