@@ -38,9 +38,8 @@ def test_what_stays_on_the_machine_comes_from_the_spec():
     spec, found = a_spec_of("flannel-host-gw"), head()
 
     assert "services containerd, kubelet, flanneld, kube-proxy" in found
-    assert (
-        r"scheduled tasks \winboot\boot (at each start of the machine), \winboot\logs (every hour)" in found
-    )
+    boot, guard = r"\winboot\boot (at each start of the machine)", r"\winboot\guard (while networks are made)"
+    assert rf"scheduled tasks {boot}, {guard}, \winboot\logs (every hour)" in found
     for name in (rule.id for rule in spec.firewall):
         assert name in found
     for path in (spec.paths.kubelet_root, spec.paths.cluster_ca, spec.paths.cni_bin):

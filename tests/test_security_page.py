@@ -29,5 +29,5 @@ def test_every_task_is_on_the_page():
     bench.run("postboot-task", "log-rotation")
     tasks = [task for task in bench.machine.tasks.all() if task.path == "\\winboot\\"]
 
-    assert {task.name for task in tasks} == {"boot", "logs"}
+    assert {task.name for task in tasks} == {"boot", "guard", "logs"}
     assert [task.name for task in tasks if f"`\\winboot\\{task.name}`" not in PAGE] == []

@@ -10,6 +10,7 @@ switch ($Mode) {
     'Change' { Invoke-Locked -Work { Invoke-Step -Steps @(Get-ChosenStep) -Drive { param($Step) Get-ChangeResult -Step $Step } } }
     'Undo' { Invoke-Locked -Work { Invoke-Undo } }
     'Boot' { Invoke-Boot }
+    'Guard' { Invoke-Guard }
     'Detached' { Invoke-Detached }
     'Rescue' { Invoke-Detached -Rescue }
 }

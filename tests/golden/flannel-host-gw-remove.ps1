@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  a29c9a30cbcd894f9621bb7cc8086f172aee338ec78c58f70a0fe3a89124123d
+# Settings  fdd6f49a4dd22991dc77eb6438b1c73af351a4967ddc31675b734f60cbdd6b26
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -86,7 +86,8 @@
 #                       C:\k\kube-proxy.exe, C:\k\kube-log-runner.exe, C:\k\kubectl.exe, C:\k\crictl.exe, C:\k\nssm.exe,
 #                       C:\opt\cni\bin\win-bridge.exe, C:\opt\cni\bin\host-local.exe, C:\opt\cni\bin\flannel.exe,
 #                       C:\k\flanneld.exe
-#   scheduled tasks     \winboot\logs (every hour), \winboot\boot (at each start of the machine)
+#   scheduled tasks     \winboot\logs (every hour), \winboot\boot (at each start of the machine),
+#                       \winboot\guard (while networks are made)
 #   services            kube-proxy, flanneld, kubelet, containerd
 #   state               C:\ProgramData\winboot (journal, former values, this script for the tasks)
 #
@@ -119,7 +120,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'a29c9a30cbcd894f9621bb7cc8086f172aee338ec78c58f70a0fe3a89124123d'
+    Digest  = 'fdd6f49a4dd22991dc77eb6438b1c73af351a4967ddc31675b734f60cbdd6b26'
     Library = '<library>'
     Modes   = @('Undo', 'Detached', 'Rescue')
 }
@@ -571,7 +572,8 @@ Values = {
         first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
             vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
     $service = Complete-Service -Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); start = 'demand'
+        command_line = 'C:\k\nssm.exe'
         parameters = @{ Application = 'C:\k\flanneld.exe'
             AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
             AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
@@ -596,7 +598,11 @@ Values = {
     $guard = @{ management_port = 5986; agent = 'flanneld'; networks = @('cbr0', 'External') }
 }
 Undo = {
-    if (Get-OwnNetwork -Wanted $network) { Start-DetachedRun -Guard $guard -Seconds 480 }
+    if (Get-OwnNetwork -Wanted $network) {
+        # It would make the network again.
+        Remove-Task -Name 'guard'
+        Start-DetachedRun -Guard $guard -Seconds 480
+    }
     else { Restore-FormerValue }
 }
 Detached = {
@@ -704,7 +710,7 @@ Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')
 Values = {
     $network = 'cbr0'
     $service = Complete-Service -Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld'); start = 'demand'
         command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
     $running = (Get-ServiceState -Name $service.name) -eq 'Running'
     $health = 'http://127.0.0.1:10256/healthz'

@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  a29c9a30cbcd894f9621bb7cc8086f172aee338ec78c58f70a0fe3a89124123d
+# Settings  fdd6f49a4dd22991dc77eb6438b1c73af351a4967ddc31675b734f60cbdd6b26
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -86,7 +86,8 @@
 #                       C:\k\kube-proxy.exe, C:\k\kube-log-runner.exe, C:\k\kubectl.exe, C:\k\crictl.exe, C:\k\nssm.exe,
 #                       C:\opt\cni\bin\win-bridge.exe, C:\opt\cni\bin\host-local.exe, C:\opt\cni\bin\flannel.exe,
 #                       C:\k\flanneld.exe
-#   scheduled tasks     \winboot\boot (at each start of the machine), \winboot\logs (every hour)
+#   scheduled tasks     \winboot\boot (at each start of the machine), \winboot\guard (while networks are made),
+#                       \winboot\logs (every hour)
 #   services            containerd, kubelet, flanneld, kube-proxy
 #   state               C:\ProgramData\winboot (journal, former values, this script for the tasks)
 #
@@ -99,7 +100,7 @@
 #
 # Mode Look reports what differs and changes nothing; Change corrects it and looks again. Detached is for the task that
 # continues while the network is changed, Rescue for the task that takes back what a killed Detached left, Boot for the
-# task at each start of the machine.
+# task at each start of the machine, Guard for the task that keeps the address while networks are made.
 # Secrets come beside this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
 param(
     [string]$Mode = 'Look',
@@ -120,9 +121,9 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'a29c9a30cbcd894f9621bb7cc8086f172aee338ec78c58f70a0fe3a89124123d'
+    Digest  = 'fdd6f49a4dd22991dc77eb6438b1c73af351a4967ddc31675b734f60cbdd6b26'
     Library = '<library>'
-    Modes   = @('Look', 'Change', 'Boot', 'Detached', 'Rescue')
+    Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
 
 # What most steps have to know of this node.
@@ -653,7 +654,8 @@ Values = {
         first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
             vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
     $service = Complete-Service -Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); command_line = 'C:\k\nssm.exe'
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); start = 'demand'
+        command_line = 'C:\k\nssm.exe'
         parameters = @{ Application = 'C:\k\flanneld.exe'
             AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
             AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
@@ -696,9 +698,8 @@ Change = {
     if ((Test-PodNetwork -Wanted $network) -and -not (Get-Hold)) { Enable-Forwarding -Wanted $network }
     else { Start-Rewiring -Wanted $network -Guard $guard }
 }
-Boot = {
-    # The agent makes the network again where it is missing, as an overlay is after each restart; this may cost an address.
-    Protect-Address -Awaited { -not (Test-PodNetwork -Wanted $network) } -Seconds 900
+Guard = {
+    Watch-Agent -Wanted $network -Dependents @('kube-proxy')
 }
 Detached = {
     Start-NetworkAgent -Wanted $network -Seconds 180
@@ -820,20 +821,27 @@ Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')
 Values = {
     $network = 'cbr0'
     $service = Complete-Service -Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld')
+        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld'); start = 'demand'
         command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
     $running = (Get-ServiceState -Name $service.name) -eq 'Running'
     $health = 'http://127.0.0.1:10256/healthz'
 }
 Look = {
     Get-ServiceDifference -Service $service
+    if ($running -and (Test-HnsRestart -Name $service.name)) {
+        New-Difference -Key 'kube-proxy:hns' -What 'kube-proxy: rules in HNS' -Is 'HNS started after kube-proxy' -Want 'written since'
+    }
     if ($running) { Compare-Wanted -Key 'kube-proxy:health' -What 'kube-proxy: health' -Is (Read-HttpStatus -Url $health) -Want 200 }
 }
 Change = {
     Assert-Network -Name $network
     Set-ServiceDefinition -Service $service
+    if (Test-HnsRestart -Name $service.name) { Stop-RunningService -Name $service.name }
     Start-CurrentService -Name $service.name
     Wait-KubeProxy -Name $service.name -Health $health -Seconds 60
+}
+Guard = {
+    Watch-Proxy -Name $service.name
 }
 }
 

@@ -6,7 +6,6 @@ import pytest
 
 from tests.golden.test_steps import PROFILES, WHOLE
 from tests.steps.builders import a_spec_of
-from winboot.script.library import library
 from winboot.script.plan import make_plan
 from winboot.script.rendering import render
 from winboot.script.steps import STEPS
@@ -33,5 +32,9 @@ def test_the_nodes_part_of_a_profile_is_short(profile: str) -> None:
     assert travels(part) <= REQUEST // 5
 
 
-def test_the_library_travels_in_one_request_and_leaves_a_second_for_the_rest() -> None:
-    assert travels(library().text) <= REQUEST
+@pytest.mark.parametrize("profile", [WHOLE, *PROFILES])
+def test_the_whole_text_travels_in_two_requests_and_leaves_half_of_the_second(profile: str) -> None:
+    """It is one text on the wire: where the library ends does not matter to a request."""
+    spec = a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022")
+
+    assert travels(render(make_plan(spec, STEPS), spec).text) <= REQUEST * 3 // 2

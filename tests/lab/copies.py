@@ -57,6 +57,9 @@ class Joined:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(REGISTRY_VARIABLE, REGISTRY_PASSWORD)
             self._sites[scene] = self._scenes.joined(scene)
+        # A thread is not in a copy of the process. What may run for ever is started again by its task.
+        for machine in self._sites[scene].machines.values():
+            machine.tasks.end_residents()
         # Otherwise the first collection in every copy would touch, and so copy, all pages of the process.
         gc.collect()
         gc.freeze()

@@ -27,7 +27,7 @@ def test_on_a_bare_machine_nobody_guards_the_address():
     bench = Bench(spec=a_spec_of("calico"))
 
     assert bench.look(STEP).differences(STEP) == {
-        "guard of the static address 10.0.0.21": ("nobody", "the startup task")
+        "guard of the static address 10.0.0.21": ("nobody", "the task guard")
     }
 
 
@@ -45,11 +45,11 @@ def test_where_the_network_stands_nobody_needs_to_watch(joined: Callable[[str], 
     assert node.differs == []
 
 
-def test_the_task_of_the_startup_watches_until_the_network_stands_and_puts_the_address_back(
+def test_the_task_watches_while_the_network_is_missing_and_puts_the_address_back(
     joined: Callable[[str], Node],
 ):
     node = joined("operator").after(gone, remove_network("Calico"), remove_network("External"))
-    assert node.look(STEP).differences(STEP) == {WHAT: ("nobody", "the startup task")}
+    assert node.look(STEP).differences(STEP) == {WHAT: ("nobody", "the task guard")}
 
     assert node.change(STEP).states == {STEP: "changed"}
     assert node.look(STEP).states == {STEP: "ok"}, "it is running"
@@ -72,7 +72,7 @@ MOMENTS = [
         "Get-DnsClient",
     )
     for call in (2, 5)
-] + [("Get-NetAdapterBinding", 1), ("hns.call", 1), ("hns.call", 3), ("Get-Service", 1)]
+] + [("Get-NetAdapterBinding", 1), ("hns.call", 1), ("hns.call", 3)]
 
 
 @pytest.mark.parametrize(("command", "call"), MOMENTS)
@@ -88,7 +88,7 @@ def test_a_switch_may_take_the_adapter_in_the_midst_of_a_round(
         taken.append(command)
 
     node.machine.faults.before_command(command, take, call=call)
-    (task,) = (task for task in node.machine.tasks.all() if task.name == "boot")
+    (task,) = (task for task in node.machine.tasks.all() if task.name == "guard")
     node.machine.tasks.start(task)
     node.site.settle(600)
 
@@ -129,7 +129,7 @@ def test_a_round_that_fails_does_not_end_the_watch(
     """HNS answers nobody for a while, a file is held: the next round is in a few seconds, and the address is needed then."""
     node = joined("operator").after(gone, remove_network("Calico"), remove_network("External"))
     trouble(node)
-    (task,) = (task for task in node.machine.tasks.all() if task.name == "boot")
+    (task,) = (task for task in node.machine.tasks.all() if task.name == "guard")
     node.machine.tasks.start(task)
     node.machine.settle(90)
     lose(node)

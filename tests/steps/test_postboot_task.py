@@ -316,7 +316,7 @@ def test_tasks_of_detached_runs_that_are_over_do_not_stay(bench: Bench) -> None:
     # It goes last, after the watch over the services.
     bench.machine.tasks.wait_idle(60)
 
-    assert tasks(bench) == {"boot"}
+    assert tasks(bench) == {"boot", "guard"}
 
 
 def test_an_undo_leaves_no_task_of_a_detached_run_and_all_of_others(bench: Bench) -> None:

@@ -72,6 +72,9 @@ HINTS: Final[Mapping[str, str]] = {
         "runtime.registries."
     ),
     "HnsHangs": "Restart the machine: HNS answers again then. See the event log Microsoft-Windows-Host-Network-Service-Admin.",
+    "LastNetwork": (
+        "Run winboot join: it makes the first network again under guard, and the other one after it."
+    ),
     "HnsRefused": "See the event log Microsoft-Windows-Host-Network-Service-Admin.",
     "ImagePull": (
         "Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build."

@@ -207,7 +207,7 @@ def _template_source(name: str) -> str:
 
 
 # The modes of the script of `join`, and of the script of `remove`, which has nothing to look with or to change.
-MODES: Final = ("Look", "Change", "Boot", "Detached", "Rescue")
+MODES: Final = ("Look", "Change", "Boot", "Guard", "Detached", "Rescue")
 UNDO_MODES: Final = ("Undo", "Detached", "Rescue")
 _WIDTH: Final = 128
 _INDENT: Final = 4

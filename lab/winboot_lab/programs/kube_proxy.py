@@ -67,6 +67,11 @@ class KubeProxy(Daemon):
         self._found = False
         self.synced = False
         self._seen: tuple[object, ...] = ()
+        # The services that it has written, and to which network. It does not look whether HNS still has them: syncProxyRules of
+        # kubernetes' pkg/proxy/winkernel/proxier.go skips a service whose policyApplied is set, and forgets that only where the
+        # network has another id.
+        self._written: set[tuple[str, int]] = set()
+        self._written_to = ""
 
     def on_start(self) -> Died | None:
         """Read and check the configuration; then the ports."""
@@ -173,7 +178,6 @@ class KubeProxy(Daemon):
             seen = (
                 self._client.latest(SERVICES, SLICES),
                 str(network["ID"]),
-                len(self.machine.hns.policy_lists),
             )
             if self.synced and seen == self._seen:
                 return
@@ -185,13 +189,15 @@ class KubeProxy(Daemon):
             self.klog(f'"Failed to watch" err="failed to list: {problem}"', "E", "reflector.go:1")
             return
         backends = _backends(slices)
-        present = {_key(p) for p in hcn.call(self.machine, "GET", "/policylists/") or []}
+        if self._written_to != str(network["ID"]):
+            self._written, self._written_to = set(), str(network["ID"])
+            self._written = {_key(p) for p in hcn.call(self.machine, "GET", "/policylists/") or []}
         for service in services:
             for port in service["spec"].get("ports") or []:
                 name = f"{service['metadata']['namespace']}/{service['metadata']['name']}"
-                self._balance(network, service["spec"], port, backends.get(name, []), present)
+                self._balance(network, service["spec"], port, backends.get(name, []))
         self.synced = True
-        self._seen = (seen[0], seen[1], len(self.machine.hns.policy_lists))
+        self._seen = seen
 
     def _balance(
         self,
@@ -199,10 +205,10 @@ class KubeProxy(Daemon):
         spec: Mapping[str, Any],
         port: Mapping[str, Any],
         backends: list[str],
-        present: set[tuple[str, int]],
     ) -> None:
         address = str(spec.get("clusterIP", ""))
-        if not backends or not address or address == "None" or (address, int(port["port"])) in present:
+        key = (address, int(port["port"]))
+        if not backends or not address or address == "None" or key in self._written:
             return
         policy: dict[str, Any] = {
             "Type": "ELB",
@@ -217,6 +223,7 @@ class KubeProxy(Daemon):
             policy["SourceVIP"] = source
         references = [f"/endpoints/{self._remote(network, backend)}" for backend in backends]
         hcn.call(self.machine, "POST", "/policylists/", {"References": references, "Policies": [policy]})
+        self._written.add(key)
 
     def _remote(self, network: Mapping[str, Any], address: str) -> str:
         """The id of the HNS endpoint of a backend; one that is not on this node is made as a remote one."""

@@ -229,11 +229,12 @@ class Machine:
         *,
         pace: float = 0.0,
         across_boots: bool = False,
+        passive: bool = False,
     ) -> bool:
         """Let lab time pass, doing due work; ends early, with True, when `until` holds. `alive` may raise.
 
         Raises MachineStopped when the machine goes down meanwhile, unless `across_boots`. `pace`: real seconds that
-        a lab second costs at least.
+        a lab second costs at least. `passive`: others' waiting lets time pass, this one does not.
         """
         with self.lock:
             target, boot = self.time.seconds + seconds, self.boot_count
@@ -251,8 +252,12 @@ class Machine:
                         return False
                     if patience.lasts(busy=self.time.busy_at(self)):
                         self.lock.wait(0.002)
+                    elif passive:
+                        self.lock.wait(0.05)
                     else:
                         self._pass(now, target, pace)
+                        # Who waits passively has time to go on now.
+                        self.lock.notify_all()
 
     def _pass(self, now: float, target: float, pace: float) -> None:
         # One step of a wait: to the next thing that happens, but never so far that others cannot break in.

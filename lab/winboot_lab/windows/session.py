@@ -75,6 +75,8 @@ class Session:
         self.children: list[int] = []
         self.standard = StandardStreams()
         self.clock = SessionClock(self)
+        # One that may last for ever: time does not pass because it sleeps.
+        self.resident = False
         self._interrupted = False
         self._closed = False
 
@@ -143,7 +145,7 @@ class Session:
 
     def wait(self, seconds: float) -> None:
         """Let lab time pass for this session."""
-        self.machine.wait(seconds, self.alive)
+        self.machine.wait(seconds, self.alive, passive=self.resident)
 
     @contextmanager
     def acting(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -68,6 +69,11 @@ class Task:
     timers: list[Timer] = field(default_factory=list)
 
     @property
+    def resident(self) -> bool:
+        """Whether it may run for ever: then time does not pass for its sake, and nobody waits for its end."""
+        return self.limit_seconds == 0
+
+    @property
     def state(self) -> str:
         """Ready, Running or Disabled."""
         if self.running is not None:
@@ -82,6 +88,7 @@ class Tasks:
         self._machine = machine
         self._known: dict[str, Task] = {}
         self._threads: list[threading.Thread] = []
+        self._residents: list[threading.Thread] = []
 
     def all(self) -> list[Task]:
         """Every task, by path and name."""
@@ -129,6 +136,7 @@ class Tasks:
         task.last_run = self._machine.local(self._machine.now())
         task.last_result = STILL_RUNNING
         session = self._machine.session(task.user, logon="batch")
+        session.resident = task.resident
         task.running = session
         if task.limit_seconds:
             limit = self._machine.after(task.limit_seconds, lambda: self.stop(task))
@@ -140,7 +148,7 @@ class Tasks:
         self._machine.time.hand_over(self._machine)
         thread.start()
         # Somebody may wait for the threads in the list right now; only one that was started can be waited for.
-        self._threads.append(thread)
+        (self._residents if task.resident else self._threads).append(thread)
 
     def _run(self, task: Task, session: Session) -> None:
         result = 1
@@ -180,9 +188,22 @@ class Tasks:
             session.interrupt()
 
     def wait_idle(self, timeout: float = 10.0) -> None:
-        """For tests: wait (real seconds) until no task's thread is at work."""
+        """For tests: wait (real seconds) until no task's thread is at work; a resident one sleeps then."""
         for thread in list(self._threads):
             thread.join(timeout)
+        self._residents = [thread for thread in self._residents if thread.is_alive()]
+        until = time.monotonic() + timeout
+        while self._residents and self._machine.time.busy_at(self._machine) and time.monotonic() < until:
+            time.sleep(0.002)
+
+    def end_residents(self) -> None:
+        """Kill what may run for ever, and wait until it is gone: no thread outlives this."""
+        for task in self.all():
+            if task.resident:
+                self.stop(task)
+        self._machine.wake()
+        for thread in self._residents:
+            thread.join(10.0)
 
     def forget_running(self) -> None:
         """The machine goes down: what ran is over."""

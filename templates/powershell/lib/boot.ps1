@@ -4,6 +4,8 @@ function Get-BootTaskDifference {
     # The stored script, its task, and the record that it works from.
     Get-FileDifference -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
     Get-TaskDifference -Name 'boot' -Task (New-BootTask)
+    Get-TaskDifference -Name 'guard' -Task (New-GuardTask)
+    Get-StartDifference
     Get-RecordDifference
 }
 
@@ -26,6 +28,13 @@ function Set-BootTask {
     Update-NetworkRecord
     Write-FileText -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text) -Private
     Set-Task -Name 'boot' -Task (New-BootTask)
+    if (Get-TaskDifference -Name 'guard' -Task (New-GuardTask)) {
+        # One that runs has the older script.
+        Remove-Task -Name 'guard'
+        Set-Task -Name 'guard' -Task (New-GuardTask)
+    }
+    # What failed at the start was told; from here on it is the steps' own looks that count.
+    Save-Start
     Remove-BootScript -But (Get-BootScriptPath)
 }
 
@@ -40,6 +49,7 @@ function Remove-BootScript {
 function Restore-BootTask {
     # Removes the startup task, the stored scripts and the tasks that detached runs left. Returns nothing.
     param([object]$Former)
+    Remove-Task -Name 'guard'
     Remove-Task -Name $Former.name
     Remove-BootScript
     Remove-StrayTask
@@ -48,6 +58,7 @@ function Restore-BootTask {
 function Invoke-Boot {
     # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
     # this is when scanners and agents are busiest.
+    $script:Run.BootFailed = @()
     Invoke-BootWork -Name '' -Work {
         Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4
     }
@@ -56,11 +67,58 @@ function Invoke-Boot {
     Invoke-BootWork -Name '' -Work { Complete-CutRun }
     Invoke-BootWork -Name '' -Work { Restore-Hold }
     Invoke-BootWork -Name '' -Work { Clear-OldFile }
-    foreach ($step in $script:Run.Steps) { Invoke-BootWork -Name $step.Name -Work { Invoke-Block -Step $step -Block 'Boot' } }
+    foreach ($step in $script:Run.Steps) { Invoke-BootStep -Step $step }
+    Invoke-BootWork -Name '' -Work { Save-Start -Failed $script:Run.BootFailed }
     Invoke-BootWork -Name '' -Work { Watch-OwnService -Seconds 600 }
     Invoke-BootWork -Name '' -Work { Remove-StrayTask }
     # Last: it reads some hundred megabytes, and nothing waits for it.
     Invoke-BootWork -Name '' -Work { Update-HashMemory }
+}
+
+function Invoke-BootStep {
+    # What a step does at the start of the machine, unless one that it needs failed: where the first switch did not come back, taking
+    # the network above it away would take the last one. Returns nothing.
+    param([hashtable]$Step)
+    try { Assert-Dependency -Step $Step }
+    catch {
+        $script:Run.Unmet[$Step.Name] = 'NeedsStep'
+        if ($Step.ContainsKey('Boot')) { Add-BootFault -Name $Step.Name -Caught $_ }
+        return
+    }
+    try { [void]@(Invoke-Block -Step $Step -Block 'Boot') }
+    catch {
+        $script:Run.Unmet[$Step.Name] = 'BootFailed'
+        Add-BootFault -Name $Step.Name -Caught $_
+    }
+}
+
+function Add-BootFault {
+    # Tells the journal why a step's work at the start failed or was left out, and keeps it for the next look. Returns nothing.
+    param([string]$Name, [System.Management.Automation.ErrorRecord]$Caught)
+    $problem = ConvertTo-Problem -Caught $Caught -OtherwiseId 'BootFailed'
+    $script:Run.BootFailed += @{ step = $Name; message = $problem.message }
+    [void](New-EventLine -Fields @{ event = 'boot-failed'; step = $Name; problem = $problem })
+}
+
+function Save-Start {
+    # Notes that this start's work was done or is not to be done, and what of it failed. Returns nothing.
+    param([object[]]$Failed = @())
+    Write-StateJson -Name 'started.json' -Value @{ boot_id = (Get-BootId); failed = @($Failed) } -Tries 4
+}
+
+function Get-StartDifference {
+    # What the startup task was to do in this start and did not. Nothing where all went well, and while there is time for it.
+    $noted = Read-StateJson -Name 'started.json'
+    if (-not $noted) { return }
+    if ((Read-Member -Object $noted -Names 'boot_id') -eq (Get-BootId)) {
+        foreach ($one in Read-Item -Object $noted -Name 'failed') {
+            New-Difference -Key "start:$($one.step)" -What "work of $($one.step) at the start of the machine" -Is $one.message -Want 'done'
+        }
+        return
+    }
+    $started = Get-BootTime
+    if ($null -eq $started -or $started.AddMinutes(40) -gt [DateTime]::UtcNow) { return }
+    New-Difference -Key 'start:missed' -What 'work of the startup task at the start of the machine' -Is 'not done' -Want 'done'
 }
 
 function Invoke-BootWork {

@@ -303,11 +303,11 @@ function Get-StartingDependent {
 }
 
 function Enable-NetworkAgent {
-    # After a guarded run: from now on it starts with the machine, and what depends on it.
+    # After a guarded run: from now on the guard starts it with the machine, and what depends on it.
     param([string]$Name)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
     $dependents = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
-    Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'auto')
+    Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'demand')
     foreach ($one in $dependents) {
         if ($null -ne (Get-ServiceState -Name $one.name)) {
             Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', $one.start)

@@ -1,18 +1,17 @@
-# Puts back what the machine had while somebody makes a network on its adapter, and at each start what a cut left undone.
+# Puts back what the machine had while somebody makes a network on its adapter, whenever that is, and at each start what a cut left undone.
 
 function Get-GuardDifference {
-    # A difference where the startup task should guard the machine's address and does not run; nothing where no adapter has
-    # settings made by hand, or where nothing of the network is missing.
+    # A difference where nobody guards the machine's address while its network is missing; nothing where no adapter has settings made by
+    # hand. Where the network stands the task comes back by itself within a minute.
     param([hashtable]$Wanted)
     $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } |
             Where-Object { Test-OwnSetting -Interface $_ })
     if ($own.Count -eq 0 -or -not (Test-OperatorAwaited -Wanted $Wanted)) { return }
-    $task = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue)
-    if ($task.Count -gt 0 -and $task[0].State.ToString() -eq 'Running') { return }
+    if (Test-GuardRunning) { return }
     $addresses = @($own | ForEach-Object { $_.addresses } | ForEach-Object { $_.ip })
     $what = "guard of the settings of $($own[0].name)"
     if ($addresses.Count -gt 0) { $what = "guard of the static address $($addresses -join ', ')" }
-    New-Difference -Key 'guard' -What $what -Is 'nobody' -Want 'the startup task'
+    New-Difference -Key 'guard' -What $what -Is 'nobody' -Want 'the task guard'
 }
 
 function Test-OwnSetting {
@@ -175,39 +174,185 @@ function Restore-StartRoute {
     }
 }
 
-function Protect-Address {
-    # Watches the interfaces while somebody makes a network on their adapter: what a switch takes from an interface is put
-    # on its successor. It goes on until Awaited is false for two minutes, for Seconds at most. Returns nothing.
-    param([scriptblock]$Awaited, [int]$Seconds)
-    $known = Get-CurrentSnapshot
-    if (-not ($known.adapters | Where-Object { Test-OwnSetting -Interface $_ })) { return }
-    $until = [DateTime]::UtcNow.AddSeconds($Seconds)
-    $calm = [DateTime]::UtcNow.AddSeconds(120)
-    for ($round = 0; [DateTime]::UtcNow -lt $until -and [DateTime]::UtcNow -lt $calm; $round++) {
-        $waiting = $true
-        try {
-            $moved = @($known.adapters | Where-Object { Test-MovedInterface -Was $_ })
-            $waiting = $moved.Count -gt 0
-            if ($waiting) {
-                Restore-NetworkSnapshot -Snapshot @{ adapters = $moved }
-                if (-not (Get-MissingAddress -Snapshot @{ adapters = $moved })) { $known = Update-Snapshot -Known $known -Settled $moved }
-            }
-            elseif ($round % 5 -eq 0) {
-                # The settings come first: where the rest of a round fails, they are known.
-                $known = Update-Snapshot -Known $known
-                $waiting = $true
-                # What makes the network may be what did not start.
-                [void]@(Start-FallenService)
-                $script:Run.Cache = @{}
-                $waiting = & $Awaited
-            }
-        }
-        # HNS answers nobody for a while, or somebody holds a file: the next round may be the one that is needed.
-        catch { Add-GuardTrouble -Caught $_ }
-        if ($waiting) { $calm = [DateTime]::UtcNow.AddSeconds(120) }
-        Start-Sleep -Seconds 2
+function New-GuardTask {
+    # The task that guards the address and what the pods' network needs, as an object that Set-Task registers. It starts with the machine
+    # and again and again: while it runs, Windows starts no second one (MultipleInstances IgnoreNew, the default). No time limit (PT0S).
+    $minutes = if (@($script:Run.Steps | Where-Object { $_.Name -eq 'address-guard' }).Count -gt 0) { 1 } else { 5 }
+    $again = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromMinutes($minutes))
+    New-SystemTask -Path (Get-BootScriptPath) -Text $script:Run.Text -Arguments '-Mode Guard' -Seconds 0 -Priority 4 `
+        -Trigger @((New-ScheduledTaskTrigger -AtStartup), $again) `
+        -Description 'winboot: keeps this machine its address while a network is made on its adapter, and starts what makes it.'
+}
+
+function Test-GuardRunning {
+    # Whether the guard is at work now.
+    @(Get-ScheduledTask -TaskName 'guard' -TaskPath '\winboot\' -ErrorAction SilentlyContinue | Where-Object { $_.State.ToString() -eq 'Running' }).Count -gt 0
+}
+
+function Start-Guard {
+    # Starts the guard now, where it is registered. Returns nothing.
+    foreach ($found in Get-ScheduledTask -TaskName 'guard' -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        if ($found.State.ToString() -eq 'Ready') { Start-ScheduledTask -TaskName 'guard' -TaskPath '\winboot\' }
     }
-    Save-NetworkRecord
+}
+
+function Invoke-Guard {
+    # The task guard. It has no clock: it stays for as long as a step's Guard block answers that its network may still come and take an
+    # adapter over, and two minutes longer. It holds no mutex while it waits, and leaves the network to a guarded run that goes on.
+    $watch = @{ Known = $null; Round = 0; Busy = [DateTime]::UtcNow; Awaited = $true }
+    while ($watch.Awaited -or $watch.Busy.AddSeconds(120) -gt [DateTime]::UtcNow) {
+        # HNS answers nobody for a while, or somebody holds a file: the next round may be the one that is needed.
+        try { Invoke-GuardRound -Watch $watch }
+        catch {
+            Add-GuardTrouble -Caught $_
+            $watch.Awaited = $true
+        }
+        $watch.Round++
+        # While nothing happens, a look every ten seconds: an address is back in less than half a minute.
+        $quiet = $watch.Busy.AddSeconds(120) -lt [DateTime]::UtcNow
+        Start-Sleep -Seconds $(if ($quiet) { 10 } else { 2 })
+    }
+}
+
+function Invoke-GuardRound {
+    # One look of the guard, and what it has to put back. Every fifth one, every sixth after two quiet minutes, also asks the steps.
+    param([hashtable]$Watch)
+    # A guarded run puts back what it takes; what it leaves is how it is from then on.
+    if (Get-RunningDetached) {
+        $Watch.Known = $null
+        $Watch.Busy = [DateTime]::UtcNow
+        return
+    }
+    if ($null -eq $Watch.Known) { $Watch.Known = Get-CurrentSnapshot }
+    $moved = @($Watch.Known.adapters | Where-Object { (Test-OwnSetting -Interface $_) -and -not (Test-Undisturbed -Was $_) -and (Test-MovedInterface -Was $_) })
+    if ($moved.Count -gt 0) {
+        $Watch.Busy = [DateTime]::UtcNow
+        Restore-MovedInterface -Watch $Watch -Moved $moved
+        return
+    }
+    $quiet = $Watch.Busy.AddSeconds(120) -lt [DateTime]::UtcNow
+    if ($Watch.Round % $(if ($quiet) { 6 } else { 5 }) -ne 0) { return }
+    # The settings come first: where the rest of a round fails, they are known.
+    $Watch.Known = Update-Snapshot -Known $Watch.Known
+    $awaited = Invoke-GuardWork
+    # What begins now is looked at closely.
+    if ($awaited -and -not $Watch.Awaited) { $Watch.Busy = [DateTime]::UtcNow }
+    $Watch.Awaited = $awaited
+}
+
+function Test-Undisturbed {
+    # Whether an interface has its settled address on itself: the one question that most rounds ask.
+    param([object]$Was)
+    foreach ($address in $Was.addresses) {
+        if (-not $address.settled) { continue }
+        $found = @(Find-Address -Ip $address.ip | Where-Object { $_.AddressState.ToString() -eq 'Preferred' })
+        return $found.Count -gt 0 -and [string](Get-NetAdapter -InterfaceIndex $found[0].InterfaceIndex -IncludeHidden).InterfaceGuid -eq $Was.guid
+    }
+    $false
+}
+
+function Restore-MovedInterface {
+    # Puts back what a switch took. Returns nothing. Nobody begins to change the machine meanwhile; who is at it already is not waited for.
+    param([hashtable]$Watch, [object[]]$Moved)
+    $lock = Wait-Mutex -Seconds 0
+    try {
+        Restore-NetworkSnapshot -Snapshot @{ adapters = $Moved }
+        if (Get-MissingAddress -Snapshot @{ adapters = $Moved }) { return }
+        $Watch.Known = Update-Snapshot -Known $Watch.Known -Settled $Moved
+        Save-NetworkRecord
+    }
+    finally { if ($lock) { Exit-Run -Lock $lock } }
+}
+
+function Invoke-GuardWork {
+    # What the steps have to do while the machine runs; whether one of them still waits for its network. One that fails keeps no other from it.
+    $awaited = $false
+    foreach ($step in $script:Run.Steps) {
+        if (-not $step.ContainsKey('Guard')) { continue }
+        $script:Run.Cache = @{}
+        try { if (@(Invoke-Block -Step $step -Block 'Guard') -contains $true) { $awaited = $true } }
+        catch {
+            Add-GuardTrouble -Caught $_
+            $awaited = $true
+        }
+    }
+    $awaited
+}
+
+function Invoke-UnderMutex {
+    # Does Work, which rewires or restarts something, while nobody else changes this machine; later where somebody does. Returns nothing.
+    param([scriptblock]$Work)
+    $lock = Wait-Mutex -Seconds 0
+    if (-not $lock) { return }
+    try { [void]@(& $Work) } finally { Exit-Run -Lock $lock }
+}
+
+function Test-StartSettled {
+    # Whether the startup task has dealt with what the last start cut off: before that nothing may begin that rewires.
+    @(Read-DetachedRun | Where-Object { $_.state -eq 'running' -and $_.boot_id -ne (Get-BootId) }).Count -eq 0
+}
+
+function Watch-Agent {
+    # Starts the agent that makes the network, and what depends on it: neither starts with the machine by itself, so that no switch is made
+    # that nobody watches. Returns whether the network may still come. Dependents: names of services.
+    param([hashtable]$Wanted, [string[]]$Dependents)
+    if (-not (Test-FormerValue) -or (Get-Hold)) { return $false }
+    if (-not (Test-StartSettled)) { return $true }
+    $stands = Test-PodNetwork -Wanted $Wanted
+    if (-not $stands -and (Test-HnsRestart -Name $Wanted.agent)) { Invoke-UnderMutex -Work { Restart-OwnService -Name $Wanted.agent } }
+    $late = @(@($Wanted.agent) + $Dependents | Where-Object { Test-Unstarted -Name $_ })
+    $now = @($late | Where-Object { $stands -or $_ -eq $Wanted.agent })
+    if ($now.Count -gt 0) {
+        Invoke-UnderMutex -Work { foreach ($name in $now) { Start-Unawaited -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name) } }
+    }
+    # What a person stopped makes no network.
+    $late.Count -gt 0 -or (-not $stands -and (Get-ServiceState -Name $Wanted.agent) -ne 'Stopped')
+}
+
+function Test-Unstarted {
+    # Whether a service was not tried in this boot (1077), or the control manager gave up on starting it.
+    param([string]$Name)
+    if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
+    $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode', 'StartMode'
+    $null -ne $found -and $found.StartMode -ne 'Disabled' -and @(1053, 1068, 1070, 1077) -contains [int]$found.ExitCode
+}
+
+function Test-HnsRestart {
+    # Whether a service has run since before HNS started: what it wrote to HNS is gone then. AKS restarts kube-proxy for it ("HNS service may
+    # crash and HNS policies will be purged after it is restarted", AgentBaker, hnsremediator.ps1). False where either does not run.
+    param([string]$Name)
+    if ((Get-ServiceState -Name $Name) -ne 'Running' -or (Get-ServiceState -Name 'hns') -ne 'Running') { return $false }
+    $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='hns'" -Property 'ProcessId').ProcessId
+    $hns = @(Get-CimInstance -ClassName 'Win32_Process' -Filter "ProcessId=$id" -Property 'CreationDate')
+    # NSSM may have started the program again since.
+    $own = @(Get-ServiceProcess -Name $Name | ForEach-Object { $_.Started } | Sort-Object -Descending)
+    $hns.Count -gt 0 -and $own.Count -gt 0 -and $own[0] -lt $hns[0].CreationDate
+}
+
+function Restart-OwnService {
+    # Stops a service and starts it again, with what depends on it. Returns nothing; the journal says that it was done.
+    param([string]$Name)
+    $running = @($Name) + @((Get-Service -Name $Name).DependentServices | Where-Object { $_.Status.ToString() -eq 'Running' } | ForEach-Object { $_.Name })
+    [void](New-EventLine -Fields @{ event = 'hns-restarted'; service = $Name })
+    Stop-RunningService -Name $Name
+    foreach ($one in $running) { Start-CurrentService -Name $one }
+}
+
+function Watch-Proxy {
+    # Has kube-proxy write its rules again where HNS lost them. Returns nothing.
+    param([string]$Name)
+    if (Test-HnsRestart -Name $Name) { Invoke-UnderMutex -Work { Restart-OwnService -Name $Name } }
+}
+
+function Watch-OwnNetwork {
+    # Makes a network of winboot's again that is gone. Returns whether it has to be tried again.
+    param([hashtable]$Wanted, [object]$Guard)
+    if (-not (Test-FormerValue) -or -not (Test-StartSettled)) { return $false }
+    # What belongs to it is known only while the API server answers; the startup task has its own turn.
+    if ((Test-PodNetwork -Wanted $Wanted) -or $null -eq (Expand-Known -Text $Wanted.subnets[0].prefix)) { return $false }
+    $starting = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue | Where-Object { $_.State.ToString() -eq 'Running' })
+    if ($starting.Count -eq 0) { Repair-PodNetwork -Wanted $Wanted -Guard $Guard -Seconds 20 }
+    -not (Test-PodNetwork -Wanted $Wanted)
 }
 
 function Add-GuardTrouble {

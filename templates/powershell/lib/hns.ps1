@@ -16,7 +16,7 @@ function Read-HnsKind {
     # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
     # Nothing where there is none.
     param([string]$Kind)
-    if (@('Detached', 'Rescue', 'Boot') -contains $script:Run.Mode) {
+    if (@('Detached', 'Rescue', 'Boot', 'Guard') -contains $script:Run.Mode) {
         foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
         return
     }

@@ -102,9 +102,15 @@ function Repair-PodNetwork {
         $lock = Wait-Mutex -Seconds 10
         $script:Run.Cache = @{}
         if ($lock) {
-            try { if (-not (Test-PodNetwork -Wanted $Wanted)) { Invoke-GuardedRepair -Wanted $Wanted -Guard $Guard } }
+            try {
+                if (-not (Test-PodNetwork -Wanted $Wanted)) { Invoke-GuardedRepair -Wanted $Wanted -Guard $Guard }
+                return
+            }
+            # HNS refuses at times what it does a moment later, right after a start above all.
+            catch [InvalidOperationException], [Runtime.InteropServices.COMException] { if ([DateTime]::UtcNow -gt $until) { throw } }
             finally { Exit-Run -Lock $lock }
-            return
+            Start-Sleep -Seconds 10
+            continue
         }
         if ([DateTime]::UtcNow -gt $until) {
             Stop-Step -Id 'MachineHeld' -Message "the pod network is not as wanted, and $(Get-HolderText) has not let go for $Seconds seconds"

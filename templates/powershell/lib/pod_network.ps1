@@ -331,10 +331,24 @@ function Remove-PodNetwork {
     param([string]$Name)
     $networks = @(Get-HnsObject -Kind networks -Name $Name)
     if (-not $networks) { return }
+    Assert-SwitchLeft -Networks $networks
     # kube-proxy writes its rules again only when it starts.
     Save-RestartNeed -Name 'kube-proxy'
     foreach ($list in Get-HnsObject -Kind policylists) { Remove-HnsObject -Kind policylists -Id $list.ID }
     foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
+}
+
+function Assert-SwitchLeft {
+    # Stops the step where these networks are the last on their adapter and nobody guards it: with the last one the switch goes, and
+    # with it the address. A guarded run has a snapshot.
+    param([object[]]$Networks)
+    if ($script:Run.ContainsKey('Snapshot')) { return }
+    $ids = @($Networks | ForEach-Object { $_.ID })
+    $carrier = Get-CarrierName -Network $Networks[0]
+    foreach ($other in Get-HnsObject -Kind networks) {
+        if ($ids -notcontains $other.ID -and (Get-CarrierName -Network $other) -eq $carrier) { return }
+    }
+    Stop-Step -Id 'LastNetwork' -Message "the HNS network $($Networks[0].Name) is the last one on ${carrier}: without it the address would go"
 }
 
 function Get-OwnNetwork {

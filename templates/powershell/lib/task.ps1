@@ -136,7 +136,9 @@ function Set-Task {
 function Remove-Task {
     # Removes the task if it is there.
     param([string]$Name)
-    if (Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+    foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
+        # A task that is unregistered goes on running. The guard is ended; others remove themselves.
+        if ($Name -eq 'guard') { Stop-ScheduledTask -TaskName $Name -TaskPath '\winboot\' }
         Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
     }
 }

@@ -7,6 +7,7 @@ from typing import Final
 
 from winboot.config.networks import STEPS_BEFORE
 from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.services import started_by_the_guard
 from winboot.script.steps.step import Step
 
 # The range of an empty network that nobody talks on.
@@ -92,6 +93,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "network": network_table(spec),
         "guard": _guard(spec),
+        "dependents": list(started_by_the_guard(spec)[1:]),
         "restart_hns": bool(solution.fixes),
     }
 

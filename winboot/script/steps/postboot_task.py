@@ -8,5 +8,10 @@ POSTBOOT_TASK = Step(
     name="postboot-task",
     why="a restart loses routes and leaves stale leases, and there may be no controller to fix them",
     needs=("directories",),
-    leaves=lambda spec: {"scheduled tasks": [r"\winboot\boot (at each start of the machine)"]},
+    leaves=lambda spec: {
+        "scheduled tasks": [
+            r"\winboot\boot (at each start of the machine)",
+            r"\winboot\guard (while networks are made)",
+        ]
+    },
 )

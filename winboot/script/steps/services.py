@@ -34,12 +34,24 @@ def service_table(spec: NodeSpec, name: str) -> dict[str, object]:
     # What Complete-Service knows as a default need not travel.
     if service.depends_on:
         common["depends"] = list(service.depends_on)
+    if name in started_by_the_guard(spec):
+        common["start"] = "demand"
     if service.manager == "nssm":
         return common | _nssm(spec, service)
     environment = [f"{key}={value}" for key, value in sorted(service.environment.items())]
     if environment:
         common["environment"] = environment
     return common | {"command_line": _native(spec, service)}
+
+
+def started_by_the_guard(spec: NodeSpec) -> tuple[str, ...]:
+    """The agent that makes a network on the adapter, and what depends on it, in the order they start: they do not start with
+    the machine by themselves, because a switch that nobody watches can cost a static address. An agent above a first switch
+    has nothing to lose."""
+    agent = spec.network.agent
+    if agent is None or spec.network.solution.makes_own:
+        return ()
+    return (agent.service, *(one.name for one in spec.services.all if agent.service in one.depends_on))
 
 
 def _native(spec: NodeSpec, service: ServiceSpec) -> str:

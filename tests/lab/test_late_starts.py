@@ -1,0 +1,123 @@
+"""What a node needs comes late or goes wrong at a start: no address is lost, and the node comes back without a controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from winboot_lab.programs import hcn
+from winboot_lab.windows.hns import HnsError
+
+from tests.lab.server_room import NODE, reached
+from tests.lab.site import Site, differences, only
+from tests.lab.test_networks import BY_NAME, Solution, joined
+
+
+@pytest.fixture(autouse=True)
+def time_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is outside the lab: on a slow computer, too, its time waits for a task that is at work."""
+    monkeypatch.setattr("winboot_lab.windows.clock.PATIENCE", 60.0)
+
+
+def ready(site: Site) -> bool:
+    """What the cluster says of the node now."""
+    return {"type": "Ready", "status": "True"}.items() <= next(
+        one for one in site.node()["status"]["conditions"] if one["type"] == "Ready"
+    ).items()
+
+
+@pytest.mark.parametrize("manager", ["sc", "nssm"])
+def test_a_control_plane_that_comes_up_after_the_node_costs_it_nothing_but_time(
+    manager: str, tmp_path: Path
+) -> None:
+    """flanneld makes its overlay anew at each start, once the API server answers (vxlan_windows.go: AcquireLease comes before
+    newVXLANDevice): a quarter of an hour is nothing to wait for."""
+    site = joined(tmp_path, BY_NAME["flannel-vxlan"], services={"manager": manager})
+    cluster = site.cluster
+    site.outside.clusters.clear()
+    site.machine.reboot()
+    site.settle(1200)
+    assert NODE in reached(site)
+
+    site.outside.attach(cluster)
+    site.settle(300)
+
+    assert NODE in reached(site)
+    assert ready(site)
+    assert (differences(site.join()), site.refusals) == ({}, [])
+
+
+@pytest.mark.parametrize("late", [200.0, 1700.0])
+def test_a_network_that_somebody_makes_late_in_a_boot_costs_no_address(late: float, tmp_path: Path) -> None:
+    """The modern way: flannel's HostProcess image in a DaemonSet makes its overlay after each start, whenever its pod comes."""
+
+    since = [0.0]
+
+    def overlay(site: Site) -> None:
+        machine = site.machine
+        if hcn.network(machine, "corp") is None and machine.uptime() >= since[0]:
+            subnets = [{"AddressPrefix": "10.77.0.0/24", "GatewayAddress": "10.77.0.1"}]
+            asked = {"Name": "corp", "Type": "Overlay", "Flags": 8, "Subnets": subnets}
+            hcn.call(machine, "POST", "/networks/", asked)
+        if hcn.network(machine, "corp") is None:
+            return
+        BY_NAME["none"].somebody(site)  # type: ignore[misc]
+
+    site = joined(
+        tmp_path, Solution("none", {"cni": "none"}, wishes=BY_NAME["none"].wishes, somebody=overlay)
+    )
+    since[0] = late
+    site.machine.reboot()
+    site.settle(late + 120)
+
+    assert hcn.network(site.machine, "corp") is not None
+    assert NODE in reached(site)
+    assert (differences(site.join()), site.refusals) == ({}, [])
+
+
+@pytest.mark.parametrize("solution", ["azure", "calico-node", "win-bridge", "win-overlay"])
+def test_one_refusal_of_hns_at_a_start_takes_no_network_and_no_address_away(
+    solution: str, tmp_path: Path
+) -> None:
+    """Somebody cleaned HNS up, and its first answer after the start is a refusal."""
+    site = joined(tmp_path, BY_NAME[solution])
+    machine, name = site.machine, {"azure": "ext", "calico-node": "External"}.get(solution)
+    site.settle(200)
+    first = next(one for one in machine.hns.networks.values() if name is None or one["Name"] == name)
+    machine.hns.remove_network(first)
+    make, refused = machine.hns.create_network, list[str]()
+
+    def create(body: dict[str, object]) -> dict[str, object]:
+        if not refused and body.get("Name") == first["Name"]:
+            refused.append(str(first["Name"]))
+            raise HnsError(0x80070490, "Element not found.")
+        return make(body)
+
+    machine.hns.create_network = create  # type: ignore[method-assign]
+    machine.reboot()
+    site.settle(1500)
+
+    assert refused
+    assert NODE in reached(site)
+    assert ready(site)
+    assert (differences(site.join()), site.refusals) == ({}, [])
+
+
+def test_hns_that_restarts_takes_no_rules_for_good(tmp_path: Path) -> None:
+    """kube-proxy writes its rules again only when it starts; AKS restarts it for that (AgentBaker, hnsremediator.ps1)."""
+    site = joined(tmp_path, BY_NAME["flannel-host-gw"])
+    site.settle(120)
+    lists = len(site.machine.hns.policy_lists)
+    assert lists > 0
+    hns = site.machine.services.need("hns")
+    site.machine.services.stop(hns)
+    site.settle(5)
+    site.machine.services.start(hns)
+    assert len(site.machine.hns.policy_lists) == 0
+    site.settle(400)
+
+    assert len(site.machine.hns.policy_lists) == lists
+    assert NODE in reached(site)
+    assert ready(site)
+    assert (differences(site.join()), site.refusals) == ({}, [])
+    assert only(site.join()).ready
