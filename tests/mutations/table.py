@@ -343,7 +343,7 @@ _CLEAN = _held_by(
     "test_clean.py",
     ("clean-bidi", "\\u2028-\\u202e\\u2060", "\\u2028-\\u202d\\u2060"),
     ("clean-bidi-isolates", "\\u2060-\\u2069", "\\u2060-\\u2068"),
-    ("clean-c1", "\\x7f-\\x9f", "\\x7f"),
+    ("clean-c1", "\\x7f-\\x9f\\u061c", "\\x7f\\u061c"),
     ("clean-escape", "\\x0b-\\x1f\\x7f", "\\x0b-\\x1a\\x7f"),
     ("clean-surrogates", "\\ud800-\\udfff\\ufffe", "\\ufffe"),
     ("clean-without-end", "if len(text) > longest:", "if len(text) < 0:"),
