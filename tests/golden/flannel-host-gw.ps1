@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  fdd6f49a4dd22991dc77eb6438b1c73af351a4967ddc31675b734f60cbdd6b26
+# Settings  b61212f4d051523c0c1dba1a09291ac7b5123a952ad2a7e5c4c3392fb00554b2
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -121,7 +121,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'fdd6f49a4dd22991dc77eb6438b1c73af351a4967ddc31675b734f60cbdd6b26'
+    Digest  = 'b61212f4d051523c0c1dba1a09291ac7b5123a952ad2a7e5c4c3392fb00554b2'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -278,6 +278,8 @@ Values = {
         # A file in one of these is run, or heeded, because it is there: files of others are reported.
         Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin',
         'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel')
+        # Filled by pods and images, with owners of their own: not looked through.
+        Opaque = @('C:\var\lib\kubelet\pods\*\*', 'C:\ProgramData\containerd\root\*\snapshots\*')
     }
 }
 Look = {

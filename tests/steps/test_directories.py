@@ -1,9 +1,13 @@
 """Make the folders that the later steps write to, with the access rules they need."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
-from winboot_lab.windows.acl import APPEND, CHANGE_PERMISSIONS, FULL, WRITE, Rule
+from winboot_lab.windows.acl import APPEND, CHANGE_PERMISSIONS, FULL, WRITE, Acl, Rule
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.session import Session
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
@@ -84,7 +88,12 @@ def test_a_folder_that_an_ordinary_user_made_is_not_his_any_more(bench: Bench, p
     bench.machine.files.need(path)[1].acl.explicit.append(Rule(user.sid, FULL, inheritance=3))
     before = bench.machine.files.need(path)[1].acl.sddl()
 
-    assert any(what.startswith(f"folder {path}: ") for what in bench.look(STEP).differences(STEP))
+    told = bench.look(STEP).differences(STEP)
+    # With those above it that she made on the way.
+    of_hers = [what for what in told if what.endswith(": of others")]
+    assert [
+        what for what in of_hers if path.startswith(what.removeprefix("folder ").removesuffix(": of others"))
+    ]
     assert bench.run(STEP).states == {STEP: "changed"}
     assert bench.run(STEP).states == {STEP: "ok"}
     found = bench.machine.files.need(path)[1].acl
@@ -160,7 +169,7 @@ def test_a_file_that_others_may_write_keeps_its_text_and_loses_them(bench: Bench
     assert not bench.machine.files.need(path)[1].acl.allows(ordinary(bench), WRITE)
 
 
-@pytest.mark.parametrize("link", [r"C:\k", r"C:\opt", r"C:\ProgramData\containerd\root", r"C:\opt\cni\bin\x"])
+@pytest.mark.parametrize("link", [r"C:\k", r"C:\opt", r"C:\ProgramData\containerd\root"])
 def test_a_link_is_not_followed(bench: Bench, link: str):
     bench.machine.files.make_directory(r"C:\elsewhere\cni\bin")
     before = bench.machine.files.need(r"C:\elsewhere")[1].acl.sddl()
@@ -228,3 +237,173 @@ def test_a_folder_that_somebody_holds_open_is_told_with_the_reason(bench: Bench)
     assert problem.id == "FolderLeft"
     assert r"C:\var\log\kubelet cannot be removed: " in problem.message
     assert "restart the machine" in problem.hint
+
+
+# -- what ordinary users left, before, during and after a join
+
+KUBELET = r"C:\var\lib\kubelet"
+# Every folder that winboot, its tasks and its services read, write or start something in: generated from the step.
+EVERY = sorted({p for kind in ("private", "readable") for p in DIRECTORIES.inputs(a_spec())[kind]})
+SAMPLE = [r"C:\k", KUBELET, r"C:\ProgramData\containerd\root", r"C:\var\log\kubelet"]
+
+
+def of_alice(bench: Bench, path: str, user: Token) -> None:
+    """An administrator made the folders above; this one is hers, with a file in it."""
+    bench.machine.files.make_directory(path.rpartition("\\")[0])
+    bench.machine.files.make_directory(path, user)
+    bench.machine.files.write(rf"{path}\theirs.txt", b"hers", user)
+
+
+def owned(bench: Bench, path: str, user: Token) -> None:
+    of_alice(bench, path, user)
+
+
+def writable(bench: Bench, path: str, user: Token) -> None:
+    bench.machine.files.make_directory(path)
+    bench.machine.files.need(path)[1].acl.explicit.append(Rule(user.sid, FULL, inheritance=3))
+
+
+def junction(bench: Bench, path: str, user: Token) -> None:
+    bench.machine.files.make_directory(path)
+    bench.machine.files.make_directory(r"C:\alice", user)
+    bench.machine.files.link(rf"{path}\child", r"C:\alice", "Junction", user)
+
+
+def hard_link(bench: Bench, path: str, user: Token) -> None:
+    bench.machine.files.make_directory(path)
+    bench.machine.files.write(r"C:\secret.txt", b"of an administrator")
+    bench.machine.files.link(rf"{path}\child.txt", r"C:\secret.txt", "HardLink", user)
+
+
+def held_open(bench: Bench, path: str, user: Token) -> None:
+    of_alice(bench, path, user)
+    bench.machine.files.hold(path, CHANGE_PERMISSIONS, pid=4000, token=user)
+
+
+def child_folder(bench: Bench, path: str, user: Token) -> None:
+    bench.machine.files.make_directory(path)
+    bench.machine.files.make_directory(rf"{path}\child\deeper", user)
+
+
+ATTACKS = (owned, writable, junction, hard_link, held_open, child_folder)
+
+
+def hers(bench: Bench, path: str, user: Token) -> list[str]:
+    """What she owns, may write, or reaches by a link below a path; and what she can do with a handle."""
+    files = bench.machine.files
+    found = [
+        below
+        for below, node in [(path, files.need(path)[1]), *files.walk(path)]
+        if node.link or node.names > 1 or node.acl.owner == user.sid or node.acl.allows(user, WRITE)
+    ]
+    node = files.need(path)[1]
+    return found + [one.path for one in node.opened if one.rights & CHANGE_PERMISSIONS]
+
+
+def attacked(bench: Bench, path: str, attack: Callable[[Bench, str, Token], None]) -> None:
+    """Before a change; seen by the look, gone after it, told, and given back by an undo."""
+    user = ordinary(bench)
+    attack(bench, path, user)
+    assert bench.look(STEP).differences(STEP), "a look sees it"
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+
+    assert hers(bench, path, user) == []
+    assert bench.run(STEP).states == {STEP: "ok"}
+
+
+@pytest.mark.parametrize(("attack", "path"), zip(ATTACKS, SAMPLE * 2, strict=False))
+def test_nothing_of_an_ordinary_user_stays_in_a_folder_of_ours(
+    bench: Bench, path: str, attack: Callable[[Bench, str, Token], None]
+):
+    attacked(bench, path, attack)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("path", EVERY)
+def test_nothing_of_an_ordinary_user_stays_in_any_folder(
+    bench: Bench, path: str, attack: Callable[[Bench, str, Token], None]
+):
+    attacked(bench, path, attack)
+
+
+@pytest.mark.parametrize("below", ["pods", "plugins_registry"])
+def test_the_kubelets_own_folders_are_looked_through_when_they_are_taken_over(bench: Bench, below: str):
+    user = ordinary(bench)
+    files = bench.machine.files
+    files.make_directory(KUBELET)
+    files.make_directory(r"C:\alice", user)
+    files.link(rf"{KUBELET}\{below}", r"C:\alice", "Junction", user)
+
+    told = bench.look(STEP).differences(STEP)
+    assert told[f"folder {KUBELET}: files of others"] == (rf"{KUBELET}\{below} (a junction)", None)
+    bench.run(STEP)
+    assert not files.exists(rf"{KUBELET}\{below}")
+
+    bench.undo(STEP)
+    assert files.need(rf"{KUBELET}\{below}", follow=False)[1].link == ("Junction", r"C:\alice")
+
+
+def test_a_handle_of_the_former_owner_reaches_what_was_set_aside_and_nothing_of_ours(bench: Bench):
+    """Windows asks for rights when something is opened: with his handle he would put his rules back a moment later."""
+    user = ordinary(bench)
+    files = bench.machine.files
+    files.make_directory(r"C:\k", user)
+    handle = files.hold(r"C:\k", CHANGE_PERMISSIONS, pid=4000, token=user)
+
+    bench.run(STEP)
+    everything = Acl(user.sid, user.sid, protected=True, explicit=[Rule(user.sid, FULL, inheritance=3)])
+    files.set_acl_by(handle, everything)
+
+    assert not files.need(r"C:\k")[1].acl.allows(user, WRITE)
+    assert bench.look(STEP).states == {STEP: "ok"}
+
+
+def test_a_folder_of_somebody_else_in_which_something_is_open_is_named(bench: Bench):
+    user = ordinary(bench)
+    of_alice(bench, r"C:\k", user)
+    held = bench.machine.files.open(r"C:\k\theirs.txt", "Open", access=1, share=7, pid=4000, token=user)
+
+    problem = bench.run(STEP).problem(STEP)
+
+    assert problem.id == "FolderInUse"
+    assert r"C:\k belongs to somebody else" in problem.message
+    bench.machine.files.close(held.handle)
+    assert bench.run(STEP).states == {STEP: "changed"}
+
+
+def test_whoever_is_quicker_than_a_change_does_not_keep_the_folder(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    """A race at every operation on C:\\k: he makes the folder again as soon as it is gone."""
+    user = ordinary(bench)
+    of_alice(bench, r"C:\k", user)
+    invoke = Session.invoke
+    made: list[str] = []
+
+    def raced(self: Session, command: str, parameters: dict[str, Any], input: Any = ()) -> Any:
+        done = invoke(self, command, parameters, input)
+        if command == "file.move" and parameters["source"] == r"C:\k" and not made:
+            made.append(command)
+            bench.machine.files.make_directory(r"C:\k", user)
+        return done
+
+    monkeypatch.setattr(Session, "invoke", raced)
+
+    assert bench.run(STEP).problem(STEP).id == "FolderTaken"
+    assert made
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert hers(bench, r"C:\k", user) == []
+
+
+def test_what_pods_and_images_hold_is_theirs(bench: Bench):
+    """An adopted node: a volume that its pod's user owns stays where it is."""
+    volume = rf"{KUBELET}\pods\uid1\volumes"
+    bench.machine.files.make_directory(volume)
+    bench.machine.files.make_directory(rf"{volume}\data")
+    bench.machine.files.need(rf"{volume}\data")[1].acl.owner = "S-1-5-93-2-2"
+
+    bench.run(STEP)
+
+    assert bench.machine.files.exists(rf"{volume}\data")

@@ -42,6 +42,14 @@ HINTS: Final[Mapping[str, str]] = {
         "For winboot to take it over, drain it, delete its old Node, and run the same command with --adopt: "
         "services, kubeconfigs and keys are noted first and come back with an undo."
     ),
+    "FolderInUse": (
+        "End the programs that have something open in it (Get-SmbOpenFile names those of shares), or restart the machine, "
+        "and run the same command again."
+    ),
+    "FolderTaken": (
+        "Somebody made it while winboot was about to: run the same command again, which sets it aside, "
+        "and see whose account it is."
+    ),
     "FolderIsLink": (
         "See who made the link (dir /AL /Q), move what it leads to into a real folder, and run the same command again."
     ),

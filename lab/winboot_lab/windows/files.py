@@ -70,6 +70,8 @@ class OpenFile:
     access: int
     share: int
     delete_on_close: bool = False
+    # What was granted when it was opened, and stays granted.
+    rights: int = 0
 
 
 @dataclass(slots=True)
@@ -344,6 +346,28 @@ class Files:
         node.opened.append(opened)
         self._open[opened.handle] = opened
         return opened
+
+    def hold(self, path: str, rights: int, *, pid: int, token: Token) -> OpenFile:
+        """Open a file or directory with access rights (`acl.CHANGE_PERMISSIONS` …) and sharing of everything.
+
+        Rights are asked for here and never again: whatever the rules become, the handle keeps what it was granted
+        (Raymond Chen, "The security check happens at the acquisition of the handle",
+        devblogs.microsoft.com/oldnewthing/20200320-00/?p=103579).
+        """
+        spelled, node = self.need(path, follow=False)
+        self._allow(node, token, rights, spelled)
+        self._numbers += 1
+        opened = OpenFile(f"file-{self._numbers}", pid, spelled, node, 0, 7, rights=rights)
+        node.opened.append(opened)
+        self._open[opened.handle] = opened
+        return opened
+
+    def set_acl_by(self, opened: OpenFile, wanted: Acl) -> None:
+        """Give what is held open new rules: SetSecurityInfo asks what the handle was granted, not the rules of today."""
+        if not opened.rights & acl.CHANGE_PERMISSIONS:
+            raise io_failure(5, opened.path)
+        opened.node.acl = wanted
+        self._hand_down(opened.node)
 
     def handle(self, handle: str) -> OpenFile:
         """An open handle; a closed one is ObjectDisposedException."""
@@ -620,6 +644,10 @@ class Files:
         directory = kind == "Junction" or (kind != "HardLink" and found is not None and found[1].directory)
         # A link to a directory is a directory, and FILE_ADD_SUBDIRECTORY lets make it.
         self._allow(folder, token, acl.APPEND if directory else acl.WRITE, path)
+        if kind == "SymbolicLink" and ADMINISTRATORS not in token.sids:
+            # ERROR_PRIVILEGE_NOT_HELD: SeCreateSymbolicLinkPrivilege is the administrators' by default
+            # (learn.microsoft.com/windows/security/threat-protection/security-policy-settings/create-symbolic-links).
+            raise io_failure(1314, path)
         if kind == "HardLink":
             _, node = self._need_file(target)
             node.names += 1

@@ -1,28 +1,41 @@
 # Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
-# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there.
+# Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there: they are looked through each time, the
+# others when they are taken over. Opaque: patterns of what pods and images fill.
 
 function Get-FolderDifference {
-    # How the folders, those above them and what is in the watched ones differ from what is wanted.
-    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
-    foreach ($path in $Private + $Readable) {
+    # How the folders, those above them and what is in them differ from what is wanted.
+    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched, [string[]]$Opaque)
+    $wanted = $Private + $Readable
+    $checked = @(Get-CheckedFolder)
+    $aside = @()
+    # A folder comes before those in it.
+    foreach ($path in $wanted + @(Get-FolderAbove -Paths $wanted) | Sort-Object) {
         Assert-NoLink -Path $path
-        if (-not [IO.Directory]::Exists($path)) { New-Difference -Key "folder:$path" -What "folder $path" -Is $null -Want 'present' }
-        elseif ($Private -contains $path) {
+        $above = $wanted -notcontains $path
+        if (-not [IO.Directory]::Exists($path) -or @(Get-ParentPath -Path $path | Where-Object { $aside -contains $_ })) {
+            if (-not $above) { New-Difference -Key "folder:$path" -What "folder $path" -Is $null -Want 'present' }
+            continue
+        }
+        $who = Get-FolderOther -Path $path -Above:$above
+        if ($who) {
+            $aside += $path
+            New-Difference -Key "of-others:$path" -What "folder ${path}: of others" -Is $who -Want 'set aside, and made again'
+            continue
+        }
+        if ($Private -contains $path) {
             Compare-Wanted -Key "rights:$path" -What "folder ${path}: others with rights" -Is (Get-Stranger -Path $path) -Want $null
-            Compare-Wanted -Key "owner:$path" -What "folder ${path}: owner" -Is (Get-StrangeOwner -Path $path) -Want $null
         }
-        else {
-            $writers = Get-StrangeWriter -Path $path
-            Compare-Wanted -Key "writers:$path" -What "folder ${path}: others who may write" -Is $writers -Want $null
+        elseif ($above) {
+            $what = "folder ${path}: others who may replace what is in it"
+            Compare-Wanted -Key "replacers:$path" -What $what -Is (Get-StrangeReplacer -Path $path) -Want $null
         }
-    }
-    foreach ($path in Get-FolderAbove -Paths ($Private + $Readable)) {
-        if (-not [IO.Directory]::Exists($path)) { continue }
-        $what = "folder ${path}: others who may replace what is in it"
-        Compare-Wanted -Key "replacers:$path" -What $what -Is (Get-StrangeReplacer -Path $path) -Want $null
-    }
-    foreach ($path in $Watched) {
-        $strange = @(Get-StrangeEntry -Path $path | ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
+        else { Compare-Wanted -Key "writers:$path" -What "folder ${path}: others who may write" -Is (Get-StrangeWriter -Path $path) -Want $null }
+        if ($above -or ($Watched -notcontains $path -and $checked -contains $path)) { continue }
+        # What is open because the folder is, is closed with it.
+        $open = Test-FolderOpen -Path $path -Private:($Private -contains $path)
+        $strange = @(Get-StrangeEntry -Path $path -But ($wanted + $Opaque) |
+                Where-Object { $wanted -notcontains $_.path -and ($_.aside -or -not $open) } |
+                ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
         if ($strange) { New-Difference -Key "strange-files:$path" -What "folder ${path}: files of others" -Is $strange -Want $null }
     }
 }
@@ -35,6 +48,14 @@ function Get-FolderAbove {
     $above | Where-Object { $Paths -notcontains $_ }
 }
 
+function Get-FolderOther {
+    # Whose folder this is, if no administrator's: SIDs, or null. He owns it or may change its rules or owner; one that is to be
+    # ours he may not rename either. He may have it open: rights are asked for only then.
+    param([string]$Path, [switch]$Above)
+    if ($Above) { return (Get-StrangeWriter -Path $Path -Rights 0x100c0000 -Itself) }
+    Get-StrangeHolder -Path $Path
+}
+
 function Get-StrangeReplacer {
     # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
     # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
@@ -43,45 +64,78 @@ function Get-StrangeReplacer {
 }
 
 function Get-StrangeEntry {
-    # Files and folders below a path that somebody who is no administrator owns or may change: path, who, owned. None is
-    # a link. Nothing where there is none.
-    param([string]$Path)
+    # What users own or may change below a path, with the junctions and hard links that any of them can make: path, who, aside
+    # (it has to go, with what is in it). Nothing where there is none. But: patterns of what is not looked into.
+    param([string]$Path, [string[]]$But = @())
     if (-not [IO.Directory]::Exists($Path)) { return }
     foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
-        if (Test-Link -Path $entry) {
-            Stop-Step -Id 'FolderIsLink' -Message "$entry is a link to another place, and winboot follows none"
-        }
+        $link = Get-UserLink -Path $entry
+        if ($link) { @{ path = $entry; who = $link; aside = $true }; continue }
+        # A symbolic link: administrators alone may make one (SeCreateSymbolicLinkPrivilege).
+        if (Test-Link -Path $entry) { continue }
         $who = Get-StrangeWriter -Path $entry
-        if ($who) { @{ path = $entry; who = $who; owned = $null -ne (Get-StrangeOwner -Path $entry) } }
-        if ([IO.Directory]::Exists($entry)) { Get-StrangeEntry -Path $entry }
+        $aside = $who -and $null -ne (Get-StrangeHolder -Path $entry)
+        if ($who) { @{ path = $entry; who = $who; aside = $aside } }
+        if ($aside -or -not [IO.Directory]::Exists($entry)) { continue }
+        if (@($But | Where-Object { $entry -like $_ }).Count -eq 0) { Get-StrangeEntry -Path $entry -But $But }
     }
 }
 
+function Get-UserLink {
+    # What a path is, if a link that any user can make; nothing otherwise.
+    param([string]$Path)
+    $item = Get-Item -LiteralPath $Path -Force -ErrorAction SilentlyContinue
+    # It may have gone since it was listed.
+    if ($null -eq $item) { return }
+    if ($item.LinkType -eq 'Junction') { 'a junction' }
+    if ($item.LinkType -eq 'HardLink') { 'a second name of another file' }
+}
+
 function Set-Folder {
-    # Makes what is missing, and gives owner and access rules where others have too many rights.
-    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched)
+    # Makes what is missing, sets aside what belongs to somebody else, and takes rights from others who have too many.
+    param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched, [string[]]$Opaque)
     $wanted = $Private + $Readable
     foreach ($path in $wanted) { Assert-NoLink -Path $path }
+    $checked = @(Get-CheckedFolder)
     # A folder comes before those in it.
     foreach ($path in $wanted + @(Get-FolderAbove -Paths $wanted) | Sort-Object) {
         $closed = $Private -contains $path
-        if (-not [IO.Directory]::Exists($path)) { Add-Folder -Path $path -Readable:(-not $closed) -Ours:($Ours -contains $path) }
-        elseif (Test-FolderOpen -Path $path -Private:$closed -Above:($wanted -notcontains $path)) {
-            Protect-Path -Path $path -Readable:(-not $closed)
+        $above = $wanted -notcontains $path
+        $open = $false
+        $there = [IO.Directory]::Exists($path)
+        if ($there -and (Get-FolderOther -Path $path -Above:$above)) {
+            Move-Aside -Path $path
+            $there = $false
+        }
+        elseif ($there) { $open = Test-FolderOpen -Path $path -Private:$closed -Above:$above }
+        if (-not $there) {
+            Add-Folder -Path $path -Readable:(-not $closed) -Ours:($Ours -contains $path)
+            # Somebody may have been quicker.
+            $who = Get-FolderOther -Path $path -Above:$above
+            if ($who) { Stop-Step -Id 'FolderTaken' -Message "$path was made by $who a moment ago" }
+        }
+        elseif ($open) { Protect-Path -Path $path -Readable:(-not $closed) }
+        if ($above) { continue }
+        # Closed first: nothing can be added while it is looked through.
+        if ($open -or $Watched -contains $path -or $checked -notcontains $path) {
+            foreach ($entry in @(Get-StrangeEntry -Path $path -But ($wanted + $Opaque))) {
+                if ($entry.aside) { Move-Aside -Path $entry.path } else { Protect-Path -Path $entry.path -Readable:(-not $closed) }
+            }
         }
     }
-    foreach ($path in $Watched) {
-        foreach ($entry in Get-StrangeEntry -Path $path) {
-            Remove-StrangeEntry -Entry $entry -Readable:($Private -notcontains $path)
-        }
-    }
+    Save-FormerValue -Kind 'CheckedFolder' -Key ($wanted -join ';') -Value @{ paths = $wanted }
+}
+
+function Get-CheckedFolder {
+    # The folders that were ours with all in them when a change had ended. Nothing before the first one.
+    foreach ($note in Get-FormerLine) { if ($note.kind -eq 'CheckedFolder') { $note.value.paths } }
 }
 
 function Test-FolderOpen {
     # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
     param([string]$Path, [switch]$Private, [switch]$Above)
     if ($Above) { return $null -ne (Get-StrangeReplacer -Path $Path) }
-    if ($Private) { return $null -ne (Get-Stranger -Path $Path) -or $null -ne (Get-StrangeOwner -Path $Path) }
+    if ($Private) { return $null -ne (Get-Stranger -Path $Path) }
     $null -ne (Get-StrangeWriter -Path $Path)
 }
 
@@ -99,17 +153,46 @@ function Protect-Path {
     Set-PrivateAccess -Path $Path -Readable:$Readable
 }
 
-function Remove-StrangeEntry {
-    # What somebody else wrote into a watched folder would be run by SYSTEM: a file of his goes, and is kept for an undo.
-    # A folder, or a file that he may only write to, gets the rules of all others there.
-    param([object]$Entry, [switch]$Readable)
-    if (-not $Entry.owned -or [IO.Directory]::Exists($Entry.path)) {
-        Protect-Path -Path $Entry.path -Readable:$Readable
-        return
+function Move-Aside {
+    # Sets a file, folder or link of somebody else aside on the same drive, for an undo. Windows renames no folder in which
+    # something is open.
+    param([string]$Path)
+    $state = Get-StatePath -Name 'aside'
+    if ([IO.Path]::GetPathRoot($Path) -ne [IO.Path]::GetPathRoot($state)) { $state = [IO.Path]::GetPathRoot($Path) + 'winboot-aside' }
+    Set-PrivateFolder -Path $state
+    $place = [IO.Path]::Combine($state, [Guid]::NewGuid().ToString('N'))
+    Save-FormerValue -Kind 'Aside' -Key $place -Value @{ path = $Path; aside = $place }
+    try { Move-Entry -From $Path -To $place }
+    catch [IO.IOException], [UnauthorizedAccessException] {
+        Stop-Step -Id 'FolderInUse' -Message "$Path belongs to somebody else and cannot be set aside: $($_.Exception.GetBaseException().Message)"
     }
-    Save-FormerAccess -Path $Entry.path
-    Save-FormerFile -Path $Entry.path
-    Remove-OldFile -Path $Entry.path
+}
+
+function Move-Entry {
+    # Renames a file, or a folder with all that is in it; a link is renamed itself.
+    param([string]$From, [string]$To)
+    Invoke-Patient -File $From -Tries 4 -Work {
+        if ([IO.Directory]::Exists($From)) { [IO.Directory]::Move($From, $To) } else { [IO.File]::Move($From, $To) }
+    }
+}
+
+function Restore-Aside {
+    # Puts back what was set aside; beside its place, and says so, where something else is there now.
+    param([object]$Former)
+    if (-not [IO.File]::Exists($Former.aside) -and -not [IO.Directory]::Exists($Former.aside)) { return }
+    $to = $Former.path
+    if ([IO.Directory]::Exists($to) -and [IO.Directory]::GetFileSystemEntries($to).Count -eq 0) { [IO.Directory]::Delete($to) }
+    if ([IO.File]::Exists($to) -or [IO.Directory]::Exists($to)) {
+        $to = "$to.before-winboot"
+        New-Difference -Key "aside:$($Former.path)" -What "what was at $($Former.path)" -Is "at $to" -Want 'in its place'
+    }
+    Move-Entry -From $Former.aside -To $to
+}
+
+function Restore-CheckedFolder {
+    # A note about what was looked at: there is nothing to put back.
+    param([object]$Former)
+    Write-Debug -Message "looked through: $($Former.paths)"
 }
 
 function Restore-Folder {

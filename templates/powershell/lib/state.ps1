@@ -18,8 +18,7 @@ function Initialize-StateFolder {
 }
 
 function Assert-StateFolder {
-    # Throws when the state folder, as far as it is there, is not ours with all that is in it. A look asks this, too: a change
-    # would begin with it.
+    # Throws when the state folder, as far as it is there, is not ours with all that is in it.
     $path = (Get-StatePath).TrimEnd('\')
     if (Test-Link -Path $path) { throw "$path is a link to another place: see who made it, and delete it" }
     foreach ($name in @('', 'former', 'detached')) {
@@ -29,8 +28,7 @@ function Assert-StateFolder {
 }
 
 function Assert-OwnFolder {
-    # Throws when the folder, or something in it, is a link, or belongs to somebody who is no administrator, or can be
-    # written by him whatever the rules of the folder are.
+    # Throws when the folder, or something in it, is a link, or somebody else owns it or may change it.
     param([string]$Path)
     foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
         if (Test-Link -Path $one) { throw "$one is a link to another place: see who made it, and delete it" }
@@ -63,7 +61,7 @@ function Remove-StateFolder {
 }
 
 function Remove-AtRestart {
-    # Has files and folders deleted at the next start of the machine. Returns nothing. Windows deletes these files and
+    # Has files and folders deleted at the next start of the machine. Windows deletes these files and
     # empty folders before anything opens them, as MoveFileEx arranges it: pairs of a name and nothing
     # (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
     param([string[]]$Path)

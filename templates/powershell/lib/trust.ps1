@@ -47,8 +47,8 @@ function Get-LinkDoubt {
 }
 
 function Get-FolderDoubt {
-    # Why what is in a folder is not believed (see Get-PathDoubt): the folder or one above it is a link, or belongs to
-    # somebody else, or others may replace what is in it, or with Adding add to it. Nothing where it is not there.
+    # Why what is in a folder is not believed: it or one above it is a link or somebody else's, or others may replace what is in
+    # it, or with Adding add to it. Nothing where it is not there.
     param([string]$Path, [switch]$Adding)
     # Administrators alone rename or delete what others made in the root of a drive.
     if ("$Path".Length -le 3) { return }
@@ -84,7 +84,7 @@ function Test-OwnPath {
 }
 
 function Add-Doubt {
-    # Notes for the report of the step that a file was taken for absent, and why. Returns nothing.
+    # Notes for the report of the step that a file was taken for absent, and why.
     param([string]$Path, [string]$Doubt)
     $run = Get-Variable -Name 'Run' -Scope 'Script' -ValueOnly -ErrorAction SilentlyContinue
     if ($null -eq $run) { return }
@@ -102,8 +102,7 @@ function Get-DoubtNotice {
 }
 
 function Assert-OwnProgram {
-    # Stops the step where a program, or a file that it Reads as its settings, is not known to be an administrator's.
-    # Windows' own programs are protected by Windows.
+    # Stops the step where a program that is not Windows' own, or a file that it Reads, is not believed.
     param([string]$Path, [string[]]$Reads = @())
     $doubts = @(
         if ($Path -notlike "$([Environment]::SystemDirectory)\*") { Get-PathDoubt -Path $Path -Program }

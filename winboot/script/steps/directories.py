@@ -15,7 +15,8 @@ def _parent(path: str) -> str:
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     """Folders by who may do what there; an undo removes the contents of `ours` too, of the others only what is empty.
 
-    `watched`: a file is run, or heeded, because it lies there.
+    `watched`: a file is run, or heeded, because it lies there. `opaque`: patterns of what pods and images fill, with owners
+    and links of their own.
     """
     paths = spec.paths
     containerd = _parent(paths.containerd_root)
@@ -53,6 +54,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         ],
         # Nobody but the services of this node writes there.
         "ours": [paths.kubelet_root, containerd, store, *written, *logs],
+        "opaque": [rf"{paths.kubelet_root}\pods\*\*", rf"{paths.containerd_root}\*\snapshots\*"],
         "watched": [paths.bin, paths.containerd_certs, paths.containerd_bin, paths.cni_bin, *configuration],
     }
 
@@ -62,7 +64,12 @@ DIRECTORIES = Step(
     why="a folder made in time has its access rules before the first secret is in it",
     inputs=_inputs,
     leaves=lambda spec: {
-        "folders": [path for paths in _inputs(spec).values() if isinstance(paths, list) for path in paths]
+        "folders": [
+            path
+            for name, paths in _inputs(spec).items()
+            if name != "opaque" and isinstance(paths, list)
+            for path in paths
+        ]
     },
     needs=("node-preflight", "download-sources"),
 )
