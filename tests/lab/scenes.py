@@ -95,7 +95,7 @@ def trusted_root(folder: Path) -> None:
 
 def _everything(site: Site) -> None:
     site.internet.proxy(PROXY, 3128)
-    site.outside.images.hosts.add(MIRROR)
+    site.outside.serve_registry(MIRROR)
 
 
 # What install-calico.ps1 makes for Calico's programs; its content is none of winboot's business.

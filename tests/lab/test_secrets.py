@@ -97,6 +97,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         for name, node in lab.nodes.items():
             node.machine.manage_at(*node.machine.management_ports, taps[name].port)
         lab.world.proxy("proxy.lab", 3128)
+        lab.outside.serve_registry("private.corp.example")
         _give_token(lab.cluster)
         told = Story([node.machine for node in lab.nodes.values()], witness, folder, lab.cluster)
         _listen(patch, told, _cutting(lab))

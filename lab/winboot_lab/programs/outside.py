@@ -50,9 +50,13 @@ class Outside:
     clusters: dict[tuple[str, int], LabCluster] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """The registries answer by HTTP, too: 401 to whoever has no token, as the distribution specification wants."""
-        for host in self.images.hosts:
-            self.world.serve(host, 443, lambda request: Response(401))
+        for host in tuple(self.images.hosts):
+            self.serve_registry(host)
+
+    def serve_registry(self, host: str) -> None:
+        """Let a registry answer, by HTTP, too: 401 to whoever has no token, as the distribution specification wants."""
+        self.images.hosts.add(host)
+        self.world.serve(host, 443, lambda request: Response(401))
 
     def attach(self, cluster: LabCluster) -> None:
         """Put a cluster at the address that its plan says machines use."""
