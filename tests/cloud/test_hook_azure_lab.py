@@ -19,9 +19,8 @@ from winboot_lab.windows.sockets import Request, Response
 from tests.cloud.azure_arm import SUBSCRIPTION, Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.cloud.test_hook_azure import NOTICE
-from winboot.cli.hook import _Quiet
 from winboot.cli.targets import run_context
-from winboot.node.run import Patience, Stop
+from winboot.node.run import Patience, Quiet, Stop
 from winboot.operations.hook import Settings, Worker
 from winboot.operations.hook.azure_queue import AzureQueue
 from winboot.operations.hook.metrics import Log
@@ -54,7 +53,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Arm
     with (
         an_arm(tmp_path) as (arm, certificate),
         Lab(nodes=[NodePlan("win-0", "2022", "10.0.250.10")]) as lab,
-        run_context([], _Quiet()) as (context, _),
+        run_context([], Quiet()) as (context, _),
     ):
         staged = stage(lab, tmp_path / "files")
         monkeypatch.setenv(staged.password_variable, staged.password)

@@ -1,7 +1,7 @@
 """How much a machine may say, and how often: every bound of winboot on what others send, in one place.
 
-A machine may be anybody's. What goes beyond one of these ends the work on it, by name, and on no other. Each is
-some ten times what the largest run of the lab needs, so that no honest machine meets it.
+A machine may be anybody's. What goes beyond one of these ends the work on it, by name, and on no other. Each is far
+more than a run should need, by judgement: none was measured on a real machine.
 docs/security.md shows them all (tests/test_limits.py holds the two together).
 """
 

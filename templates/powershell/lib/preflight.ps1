@@ -67,7 +67,8 @@ function Test-Addressing {
     if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
         New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)"
     }
-    if ($adapters.Count -le 1 -and -not $script:Node.node_ip) { Test-OtherWay }
+    # A live node has settled its address: it is not stopped for a second way.
+    if ($adapters.Count -le 1 -and -not $script:Node.node_ip -and -not $script:Run.Facts.NodeIsLive) { Test-OtherWay }
     if (Get-WayToServer) { return }
     New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
 }
