@@ -310,7 +310,8 @@ function Watch-Agent {
 }
 
 function Test-Unstarted {
-    # Whether a service was not tried in this boot (1077), or the control manager gave up on starting it.
+    # Whether a service was not tried in this boot (1077, ERROR_SERVICE_NEVER_STARTED of Windows' system error codes), or the
+    # control manager gave up on starting it.
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
     $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode', 'StartMode'
@@ -320,6 +321,7 @@ function Test-Unstarted {
 function Test-HnsRestart {
     # Whether a service has run since before HNS started: what it wrote to HNS is gone then. AKS restarts kube-proxy for it ("HNS service may
     # crash and HNS policies will be purged after it is restarted", AgentBaker, hnsremediator.ps1). False where either does not run.
+    # Unsourced: that hns has a process of its own; in a shared svchost a restart would go unseen (`sc.exe queryex hns` shows it).
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -ne 'Running' -or (Get-ServiceState -Name 'hns') -ne 'Running') { return $false }
     $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='hns'" -Property 'ProcessId').ProcessId
