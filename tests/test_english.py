@@ -19,6 +19,8 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 # Code whose sentences users read, those that the lab says in the place of Windows or a cluster too; docstrings are not
 # among them.
 COMPLAINTS = sorted((ROOT / "winboot").rglob("*.py"))
+# An administrator reads what is rendered from them before he approves it.
+SCRIPTS = sorted(file for file in (ROOT / "templates").rglob("*") if file.suffix in (".ps1", ".j2"))
 LAB = sorted((ROOT / "lab/winboot_lab").rglob("*.py"))
 # What it said, and what a native reader would write.
 WORDS = {
@@ -45,6 +47,8 @@ def _sentences() -> Iterator[tuple[str, str]]:
     yield "schema of a profile", json.dumps(profile_schema())
     yield "schema of an inventory", json.dumps(inventory_schema())
     yield "compat texts", (ROOT / "winboot/config/compat/data/texts.json").read_text(encoding="utf-8")
+    for script in SCRIPTS:
+        yield script.name, script.read_text(encoding="utf-8")
     for page in (ROOT / "README.md", ROOT / "lab/README.md", *PAGES):
         yield str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
     for file in (*COMPLAINTS, *LAB):
@@ -77,7 +81,16 @@ def test_all_of_it_is_read() -> None:
     """A folder that moved would pass everything."""
     read = {where.partition(":")[0] for where, _ in _sentences()}
 
-    assert {"README.md", "docs/changelog.md", "demo.py", "up.py", "checks.py", "run.py", "binder.py"} <= read
+    assert {
+        "README.md",
+        "docs/changelog.md",
+        "demo.py",
+        "up.py",
+        "checks.py",
+        "run.py",
+        "binder.py",
+        "guard.ps1",
+    } <= read
 
 
 @pytest.mark.parametrize(

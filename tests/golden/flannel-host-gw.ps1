@@ -666,14 +666,14 @@ Values = {
 }
 Look = {
     # While its network is missing, or a failed rewiring keeps it from starting, the step pod-network starts it, guarded.
-    $standing = (Test-PodNetwork -Wanted $network) -and -not (Get-Hold)
+    $standing = (Test-PodNetwork -Wanted $network) -and -not (Get-AgentHold)
     $held = @('service:state', 'service:start', 'service:in-use')
     Get-ServiceDifference -Service $service | Where-Object { $standing -or $held -notcontains $_.key }
 }
 Change = {
-    $standing = (Test-PodNetwork -Wanted $network) -and -not (Get-Hold)
+    $standing = (Test-PodNetwork -Wanted $network) -and -not (Get-AgentHold)
     # Nobody but a guarded run lets it start before: at a restart it would make its network with nobody to watch.
-    if (-not $standing) { $service.start = if (Get-Hold) { 'disabled' } else { 'demand' } }
+    if (-not $standing) { $service.start = if (Get-AgentHold) { 'disabled' } else { 'demand' } }
     Set-ServiceDefinition -Service $service
     if ($standing) { Start-CurrentService -Name $service.name }
 }
@@ -697,7 +697,7 @@ Look = {
 Change = {
     # Right after a restart the agent may only need a moment more.
     Wait-RunningAgent -Wanted $network -Seconds 30
-    if ((Test-PodNetwork -Wanted $network) -and -not (Get-Hold)) { Enable-Forwarding -Wanted $network }
+    if ((Test-PodNetwork -Wanted $network) -and -not (Get-AgentHold)) { Enable-Forwarding -Wanted $network }
     else { Start-Rewiring -Wanted $network -Guard $guard }
 }
 Guard = {

@@ -420,7 +420,7 @@ _ACCESS = _held_by(
     ),
     (
         "folder-above-not-looked-at",
-        "-Is (Get-StrangeReplacer -Path $path) -Want $null",
+        "-Is (Get-UntrustedReplacer -Path $path) -Want $null",
         "-Is $null -Want $null",
     ),
     (

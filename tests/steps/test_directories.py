@@ -114,11 +114,11 @@ def test_whoever_has_one_right_to_change_a_file_is_found(bench: Bench, right: in
     path = r"C:\opt\theirs.exe"
     bench.write(path, b"theirs")
     bench.machine.files.need(path)[1].acl.explicit[:] = [Rule(user.sid, 0x1200A9)]
-    assert call(bench, f"Get-StrangeWriter -Path '{path}'").objects == [None]
+    assert call(bench, f"Get-UntrustedWriter -Path '{path}'").objects == [None]
 
     bench.machine.files.need(path)[1].acl.explicit.append(Rule(user.sid, right))
 
-    assert call(bench, f"Get-StrangeWriter -Path '{path}'").objects == [user.sid]
+    assert call(bench, f"Get-UntrustedWriter -Path '{path}'").objects == [user.sid]
 
 
 def test_whoever_is_denied_a_right_has_none(bench: Bench):
@@ -126,7 +126,7 @@ def test_whoever_is_denied_a_right_has_none(bench: Bench):
     bench.write(path, b"theirs")
     bench.machine.files.need(path)[1].acl.explicit[:] = [Rule(ordinary(bench).sid, WRITE, "Deny")]
 
-    assert call(bench, f"Get-StrangeWriter -Path '{path}'").objects == [None]
+    assert call(bench, f"Get-UntrustedWriter -Path '{path}'").objects == [None]
 
 
 def test_audit_entries_outlive_a_join_and_its_undo(bench: Bench):

@@ -144,7 +144,7 @@ def test_a_service_that_came_up_late_after_a_restart_is_told(node: Node):
 
 START = """
 $script:Run = New-Run -Mode Boot -Id r -Steps @(@{ Name = 'kubelet' }) -Secrets @{} -Facts @{} -Text ''
-Start-FallenService
+Start-FailedService
 """
 
 

@@ -235,7 +235,7 @@ def test_whoever_cannot_have_the_mutex_at_all_is_told_and_goes_on(bench: Bench):
     found = call(bench, f"$script:Run += @{{ Mode = 'Look'; Id = 'r'; Sequence = 0 }}\n{broken}")
 
     assert (found.objects, found.id) == ([], "")
-    assert {"Invoke-Detached", "Start-FallenService"} <= callers("Wait-MutexAnyhow")
+    assert {"Invoke-Detached", "Start-FailedService"} <= callers("Wait-MutexIfPossible")
 
 
 def planted(bench: Bench, user: Token, name: str) -> None:

@@ -79,7 +79,7 @@ def callers(of: str) -> set[str]:
 def test_one_function_starts_programs_and_it_asks_whose_they_are() -> None:
     assert having(STARTERS) == {"Start-Program"}
     assert "Assert-OwnProgram" in calls(FUNCTIONS["Start-Program"])
-    assert callers("Start-Program") == {"Invoke-Program", "Start-Unawaited"}
+    assert callers("Start-Program") == {"Invoke-Program", "Start-ProgramWithoutWait"}
 
 
 def test_no_function_has_another_way_to_start_or_to_read_something() -> None:
@@ -121,7 +121,7 @@ def test_a_service_is_started_after_its_programs_were_looked_at() -> None:
     """The other one starts Windows' own hns."""
     assert callers("Start-Service") == {"Start-CurrentService", "Get-HnsObject"}
     assert "Get-ServiceDoubt" in calls(FUNCTIONS["Start-CurrentService"]) & calls(
-        FUNCTIONS["Start-FallenService"]
+        FUNCTIONS["Start-FailedService"]
     )
 
 
@@ -261,7 +261,7 @@ def test_a_file_that_is_not_believed_is_taken_for_absent(bench: Bench, alice: To
 def test_a_folder_is_asked_about_once(bench: Bench, own: str):
     """A look reads dozens of files in a handful of folders."""
     counted = (
-        "function Get-StrangeReplacer { param([string]$Path) $script:Asked++ }\n$script:Asked = 0\n"
+        "function Get-UntrustedReplacer { param([string]$Path) $script:Asked++ }\n$script:Asked = 0\n"
         'foreach ($n in 1..20) { [void](Get-PathDoubt -Path "C:\\a\\b\\$n") }; $script:Asked'
     )
 

@@ -26,7 +26,7 @@ HINTS: Final[Mapping[str, str]] = {
     "DiskFull": "Make room on that volume, then run the same command again: what is done stays done.",
     "DownloadFailed": "Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.",
     "FeatureBlocked": (
-        "Restart the machine to finish pending servicing; see to free space on C: and the system partition."
+        "Restart the machine to finish pending servicing; free up space on C: and the system partition."
     ),
     "FeatureSource": (
         r"Set windows.features_source to a share with sources\sxs of this build, "

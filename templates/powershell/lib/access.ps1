@@ -49,9 +49,9 @@ function Set-PrivateFolder {
     param([string]$Path)
     Assert-NoLink -Path $Path
     New-ClosedFolder -Path $Path
-    $who = Get-StrangeHolder -Path $Path
+    $who = Get-UntrustedHolder -Path $Path
     if ($who) { throw "$Path belongs to $who, who is no administrator: see whose it is, and delete it" }
-    if (Get-Stranger -Path $Path) { Set-PrivateAccess -Path $Path }
+    if (Get-UntrustedAccount -Path $Path) { Set-PrivateAccess -Path $Path }
 }
 
 function New-ClosedFolder {
@@ -72,7 +72,7 @@ function Test-Trusted {
     $Sid -eq [Security.Principal.WindowsIdentity]::GetCurrent().User.Value
 }
 
-function Get-Stranger {
+function Get-UntrustedAccount {
     # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
     param([string]$Path)
     $rules = (Read-Access -Path $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
@@ -80,14 +80,14 @@ function Get-Stranger {
     if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
 }
 
-function Get-StrangeOwner {
+function Get-UntrustedOwner {
     # The SID of an owner who is no administrator, or null. An owner may always change the rules.
     param([string]$Path)
     $owner = (Read-Access -Path $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
     if (Test-Trusted -Sid $owner) { $null } else { $owner }
 }
 
-function Get-StrangeWriter {
+function Get-UntrustedWriter {
     # Who, besides those that are trusted, owns a path or has one of these rights on it: SIDs, or null. The usual rights are
     # all that change something: write and append data (2, 4), extended attributes (10), children (40), attributes (100),
     # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
@@ -108,11 +108,11 @@ function Get-StrangeWriter {
     if ($strange) { $strange -join ', ' } else { $null }
 }
 
-function Get-StrangeHolder {
+function Get-UntrustedHolder {
     # Who, besides administrators, owns a file or folder or may delete or rename it or change its rules or owner (10000, 40000,
     # 80000, 10000000): he may have it open with that right, and keeps it whatever the rules become. SIDs, or null.
     param([string]$Path)
-    Get-StrangeWriter -Path $Path -Rights 0x100d0000 -Itself
+    Get-UntrustedWriter -Path $Path -Rights 0x100d0000 -Itself
 }
 
 function Test-Link {

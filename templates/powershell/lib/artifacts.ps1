@@ -31,7 +31,7 @@ function Get-VersionDifference {
 }
 
 function Assert-ArtifactVersion {
-    # Stops the step where a program with the right hash is of another version: no download can mend that.
+    # Stops the step where a program with the right hash is of another version: no download can correct that.
     param([object[]]$Differences)
     $wrong = @($Differences | Where-Object { $_.key -like 'version:*' })
     if (-not $wrong) { return }
@@ -97,7 +97,7 @@ function Install-OneArtifact {
 function Remove-Folder {
     # Deletes a folder with all that is in it; an absent one is fine.
     param([string]$Path, [int]$Tries = 9)
-    Invoke-Patient -File $Path -Tries $Tries -Work { if ([IO.Directory]::Exists($Path)) { [IO.Directory]::Delete($Path, $true) } }
+    Invoke-WithRetry -File $Path -Tries $Tries -Work { if ([IO.Directory]::Exists($Path)) { [IO.Directory]::Delete($Path, $true) } }
 }
 
 function Install-Member {
@@ -136,7 +136,7 @@ function Receive-Artifact {
 
 function Receive-Rest {
     # Downloads what is still missing of a file, from a web address or from a path that Windows can open. Returns
-    # nothing. An error is reported only at the Last attempt: until then the next one goes on from here.
+    # nothing. An error is reported only at the Last attempt: until then the next one continues from here.
     param([string]$Url, [string]$Path, [string]$Proxy, [switch]$Last)
     if ($Url -notmatch '^https?://') { Copy-WholeFile -From $Url -To $Path; return }
     $request = New-WebRequest -Url $Url -Proxy $Proxy
@@ -173,7 +173,7 @@ function New-WebRequest {
 }
 
 function Save-Body {
-    # Writes what a server sends to a file. Less than 512 KB in a minute is no download: another attempt goes on where this
+    # Writes what a server sends to a file. Less than 512 KB in a minute is no download: another attempt continues where this
     # one ends. The journal has a sign of life every 10 seconds.
     param([string]$Url, [IO.Stream]$Body, [IO.Stream]$Target)
     $buffer = [byte[]]::new(81920)

@@ -64,8 +64,8 @@ function Invoke-Boot {
     }
     Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
     # Before an agent that a cut left half way makes its network with nobody to watch.
-    Invoke-BootWork -Name '' -Work { Complete-CutRun }
-    Invoke-BootWork -Name '' -Work { Restore-Hold }
+    Invoke-BootWork -Name '' -Work { Complete-InterruptedRun }
+    Invoke-BootWork -Name '' -Work { Restore-AgentHold }
     Invoke-BootWork -Name '' -Work { Clear-OldFile }
     foreach ($step in $script:Run.Steps) { Invoke-BootStep -Step $step }
     Invoke-BootWork -Name '' -Work { Save-Start -Failed $script:Run.BootFailed }
@@ -140,7 +140,7 @@ function Watch-OwnService {
     $watch = [Diagnostics.Stopwatch]::StartNew()
     $calm = [Diagnostics.Stopwatch]::StartNew()
     while ($watch.Elapsed.TotalSeconds -lt $Seconds -and $calm.Elapsed.TotalSeconds -lt 60) {
-        if (@(Start-FallenService).Count -gt 0) { $calm.Restart() }
+        if (@(Start-FailedService).Count -gt 0) { $calm.Restart() }
         Start-Sleep -Seconds 10
     }
     $late = @(Get-AwaitedService | ForEach-Object { "$($_): $(Get-ServiceState -Name $_)$(Get-ServiceEnd -Name $_)" })
@@ -149,7 +149,7 @@ function Watch-OwnService {
     }
 }
 
-function Start-FallenService {
+function Start-FailedService {
     # Starts what can be started now, without waiting for it; emits the names of all that do not run yet. Each is
     # reported in the journal once.
     $awaited = @(Get-AwaitedService)
@@ -157,19 +157,19 @@ function Start-FallenService {
     Save-LateStart -Awaited $awaited
     if ($awaited.Count -eq 0) { return }
     # Whoever works on this machine starts services itself, in its own order and with a guard.
-    $lock = Wait-MutexAnyhow -Seconds 0
+    $lock = Wait-MutexIfPossible -Seconds 0
     if (-not $lock) { return }
     try {
         foreach ($name in $awaited) {
             # What it depends on comes first.
-            if (-not (Test-ServiceFallen -Name $name) -or (Get-ServiceDoubt -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) {
+            if (-not (Test-ServiceFailed -Name $name) -or (Get-ServiceDoubt -Name $name) -or @((Read-Service -Name $name).depends | Where-Object { $awaited -contains $_ })) {
                 continue
             }
             if (-not $script:Run.ContainsKey("Fallen $name")) {
                 $script:Run["Fallen $name"] = $true
                 [void](New-EventLine -Fields @{ event = 'service-fallen'; service = $name; why = (Get-ServiceEnd -Name $name).Trim() })
             }
-            Start-Unawaited -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name)
+            Start-ProgramWithoutWait -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name)
         }
     }
     finally { Exit-Run -Lock $lock }
@@ -189,7 +189,7 @@ function Save-LateStart {
     foreach ($name in $Awaited) { if (-not $late.ContainsKey($name)) { $late[$name] = [Diagnostics.Stopwatch]::StartNew() } }
 }
 
-function Start-Unawaited {
+function Start-ProgramWithoutWait {
     # Starts a program and does not wait: sc.exe may take 30 seconds, and the guard of the address must not.
     param([string]$Path, [string[]]$Arguments)
     (Start-Program -Path $Path -Arguments $Arguments).Dispose()
@@ -200,11 +200,11 @@ function Get-AwaitedService {
     # that was rolled back; one that a person stopped has no such exit code. Nothing when all run.
     foreach ($name in Get-OwnService) {
         if (@('auto', 'delayed-auto') -notcontains (Read-Service -Name $name).start) { continue }
-        if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFallen -Name $name)) { $name }
+        if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFailed -Name $name)) { $name }
     }
 }
 
-function Test-ServiceFallen {
+function Test-ServiceFailed {
     # Whether the control manager gave up on starting it: no answer in time (1053, 1070), or a dependency failed (1068).
     # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
     param([string]$Name)

@@ -53,7 +53,7 @@ function Get-CalicoAddress {
 
 function Start-Calico {
     # Starts the service and waits for what it makes first: the network, then the endpoint. Where one of them is not as
-    # wanted the service begins again, which makes both anew.
+    # wanted the service begins again, which makes both again.
     param([hashtable]$Wanted, [string]$Service, [int]$Seconds)
     $wrong = {
         $script:Run.Cache = @{}
@@ -78,7 +78,7 @@ function Remove-HostEndpoint {
 }
 
 function Reset-CalicoNetwork {
-    # At the start of the machine: the network goes and the agent makes it anew, because HNS does not say what of it
+    # At the start of the machine: the network goes and the agent makes it again, because HNS does not say what of it
     # came through the restart (Calico's node-service.ps1: "the HNS networks will be in unknown state"). Calico takes
     # every network away; here the first switch stays, so the adapter is not rewired while nobody watches.
     param([hashtable]$Wanted, [string]$Service)

@@ -99,7 +99,7 @@ function Get-KubeconfigDifference {
     $what = "file $($Wanted.path):"
     $text = Read-FileText -Path $Wanted.path
     if ($null -eq $text) { New-Difference -Key "credential:$($Wanted.path)" -What "$what credential" -Is $null -Want 'present'; return }
-    $strangers = Get-Stranger -Path $Wanted.path
+    $strangers = Get-UntrustedAccount -Path $Wanted.path
     if ($null -ne $strangers) {
         New-Difference -Key "access:$($Wanted.path)" -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
     }

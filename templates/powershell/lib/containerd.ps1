@@ -47,7 +47,7 @@ function Get-HostsFileDifference {
     if ($rest -cne (Get-LoginText -Registry $Registry -Login '')) {
         New-Difference -Key "logins:$($Registry.path)" -What "$what logins" -Is 'otherwise' -Want "for $($Registry.authorize -join ', ')"
     }
-    $strangers = Get-Stranger -Path $Registry.path
+    $strangers = Get-UntrustedAccount -Path $Registry.path
     if ($null -ne $strangers) {
         New-Difference -Key "access:$($Registry.path)" -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
     }

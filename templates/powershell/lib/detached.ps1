@@ -62,7 +62,7 @@ function Test-OuterAddress {
 
 function Assert-NoFailure {
     # A failed one fails the step once; one that a restart cut off, or that ended well before this start, does not.
-    foreach ($status in Read-UntoldRun -Step $script:Run.Step -Purpose $script:Run.Mode) {
+    foreach ($status in Read-UnreportedRun -Step $script:Run.Step -Purpose $script:Run.Mode) {
         $over = [DateTime]::UtcNow.AddMinutes(-15).Ticks -gt [long]$status.ended -or $status.boot_id -ne (Get-MachineIdentity).BootId
         if ($status.state -eq 'running' -or ($status.state -eq 'done' -and $over)) { continue }
         if ($status.state -eq 'done') { $status.message = 'but the step is not as wanted' }
@@ -70,7 +70,7 @@ function Assert-NoFailure {
     }
 }
 
-function Read-UntoldRun {
+function Read-UnreportedRun {
     # The detached runs of a step that nobody has been told the end of, each once; nothing where there are none. Purpose
     # is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
@@ -88,7 +88,7 @@ function Invoke-Detached {
     $id = $script:Run.Facts.Detached
     $status = Read-StateJson -Name "detached\$id.json"
     $ended = @{ State = 'failed'; Message = '' }
-    $lock = Wait-MutexAnyhow -Seconds 120
+    $lock = Wait-MutexIfPossible -Seconds 120
     try {
         try {
             if ($Rescue) { $ended = Invoke-Rescue -Status $status }
@@ -161,14 +161,14 @@ function Complete-Guarded {
     }
     $state = if ($null -eq $Problem) { 'done' } else { 'failed' }
     if ($Status.purpose -eq 'Change') {
-        if (Test-StepStanding -Step $Step) { Enable-NetworkAgent -Name $Status.guard.agent }
+        if (Test-StepDone -Step $Step) { Enable-NetworkAgent -Name $Status.guard.agent }
         else { Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) ended as ${state}: $message" }
     }
     Save-NetworkRecord
     @{ State = $state; Message = $message }
 }
 
-function Test-StepStanding {
+function Test-StepDone {
     # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
     # while it is away.
     param([hashtable]$Step)
@@ -191,7 +191,7 @@ function Invoke-Rescue {
     @{ State = 'restored'; Message = @("killed; $lost was lost and the change taken back", $after | Where-Object { $_ }) -join '; still lost: ' }
 }
 
-function Complete-CutRun {
+function Complete-InterruptedRun {
     # At the start of the machine: a run that the restart cut off has ended, and its agent waits for the next guarded run.
     $script:Run['Cut'] = @()
     foreach ($status in Read-DetachedRun) {
@@ -206,7 +206,7 @@ function Complete-CutRun {
     }
 }
 
-function Get-CutRecord {
+function Get-InterruptedRecord {
     # The interfaces as the runs that this start cut off had found them. Nothing where none was cut off.
     if (-not $script:Run.ContainsKey('Cut')) { return }
     foreach ($name in $script:Run.Cut) { Read-NetworkRecord -Name $name }
@@ -293,7 +293,7 @@ function Get-StartingDependent {
     # start the agent for it, also one that does not start by itself (a guarded run that a cut ends). Nothing where
     # there is none.
     param([string]$Name)
-    $noted = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
+    $noted = @(Get-AgentHold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     if ($noted.Count -gt 0) { return $noted }
     $service = Read-Service -Name 'kube-proxy'
     if ($null -eq $service -or $service.depends -notcontains $Name -or @('auto', 'delayed-auto') -notcontains $service.start) {
@@ -306,7 +306,7 @@ function Enable-NetworkAgent {
     # After a guarded run: from now on the guard starts it with the machine, and what depends on it.
     param([string]$Name)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
-    $dependents = @(Get-Hold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
+    $dependents = @(Get-AgentHold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'demand')
     foreach ($one in $dependents) {
         if ($null -ne (Get-ServiceState -Name $one.name)) {
@@ -316,13 +316,13 @@ function Enable-NetworkAgent {
     Remove-File -Path (Get-StatePath -Name 'held.json')
 }
 
-function Get-Hold {
+function Get-AgentHold {
     # Who is kept from starting, and why; nothing where nobody is.
     $hold = Read-StateJson -Name 'held.json'
     if ($hold -and (Read-Member -Object $hold -Names 'agent')) { $hold }
 }
 
-function Restore-Hold {
+function Restore-AgentHold {
     # Keeps an agent from starting that was kept from it before the start of the machine. Returns nothing.
-    foreach ($hold in Get-Hold) { Disable-NetworkAgent -Name $hold.agent -Why $hold.why }
+    foreach ($hold in Get-AgentHold) { Disable-NetworkAgent -Name $hold.agent -Why $hold.why }
 }

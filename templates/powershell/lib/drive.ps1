@@ -180,7 +180,7 @@ function Get-ChangeResult {
     param([hashtable]$Step)
     $result = Get-LookResult -Step $Step
     if ($result.State -eq 'ok' -and $Step.ContainsKey('Detached')) {
-        [void]@(Read-UntoldRun -Step $Step.Name -Purpose @('Change', 'Undo'))
+        [void]@(Read-UnreportedRun -Step $Step.Name -Purpose @('Change', 'Undo'))
     }
     if ($result.State -ne 'would-change') { return $result }
     try {
@@ -198,7 +198,7 @@ function Complete-Change {
     param([hashtable]$Step, [hashtable]$Result)
     $said = @(Invoke-Block -Step $Step -Block 'Change')
     $script:Run.Cache = @{}
-    foreach ($thing in $said) { Receive-Said -Step $Step -Result $Result -Thing $thing }
+    foreach ($thing in $said) { Save-StepOutput -Step $Step -Result $Result -Thing $thing }
     if ($Result.Detached) { return }
     # What takes effect with the restart still differs before it.
     $left = @(Read-Difference -Step $Step | Where-Object { -not $_.policy -and -not ($Result.Reboot -and $_.reboot) })
@@ -206,7 +206,7 @@ function Complete-Change {
     $Result.State = 'changed'
 }
 
-function Receive-Said {
+function Save-StepOutput {
     # Writes what a change or an undo emitted into the result: a wanted restart or a detached run. Anything else is an
     # error of the step. Returns nothing.
     param([hashtable]$Step, [hashtable]$Result, [object]$Thing)
@@ -231,7 +231,7 @@ function Get-UndoResult {
         foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') {
             # What cannot be as it was.
             if ($thing -is [Management.Automation.PSCustomObject] -and $thing.kind -eq 'difference') { $result.Differences += $thing }
-            else { Receive-Said -Step $Step -Result $result -Thing $thing }
+            else { Save-StepOutput -Step $Step -Result $result -Thing $thing }
         }
         if ($hadFormer -and $null -eq $result.Detached) {
             $result.State = 'changed'
@@ -307,7 +307,7 @@ function New-StepEvent {
 }
 
 function New-DetachedEvent {
-    # The two lines that end this session while a detached run goes on.
+    # The two lines that end this session while a detached run continues.
     param([object]$Run, [string]$Step)
     New-EventLine -Fields @{ event = 'detached'; id = $Run.id; step = $Step; timeout_s = $Run.timeout_s }
     New-EndEvent -Reason 'detached'

@@ -1,5 +1,5 @@
 function Get-FeatureDifference {
-    # Which features are not on. Asking DISM takes seconds; what stands there anyway is proof enough for Containers.
+    # Which features are not on. Asking DISM takes seconds; for Containers a file that only the feature brings is proof enough.
     param([string[]]$Features)
     foreach ($feature in $Features) {
         if ($feature -eq 'Containers' -and (Test-ContainerFeature)) { continue }

@@ -10,14 +10,14 @@ function Get-PathHash {
     param([string]$Path)
     if (-not (Test-OwnPath -Path $Path)) { return }
     $found = @{ Hash = $null }
-    Invoke-Patient -File $Path -Work {
+    Invoke-WithRetry -File $Path -Work {
         $stream = Open-SharedFile -Path $Path
         try { $found.Hash = [Security.Cryptography.SHA256]::Create().ComputeHash($stream) } finally { $stream.Dispose() }
     }
     [BitConverter]::ToString($found.Hash).Replace('-', '').ToLowerInvariant()
 }
 
-function Invoke-Patient {
+function Invoke-WithRetry {
     # Does Work, which opens, replaces, renames or deletes File. While another program (a virus scanner, a backup, an
     # indexer) has it open, this is tried again, after 50 ms and then twice as long each time: with 9 tries for 13
     # seconds. Then the problem names the file; .NET's own messages about Move and Replace do not.
@@ -65,7 +65,7 @@ function Read-AnyFileByte {
         Start-Sleep -Milliseconds 50
     }
     $content = [IO.MemoryStream]::new()
-    Invoke-Patient -File $Path -Work {
+    Invoke-WithRetry -File $Path -Work {
         $content.SetLength(0)
         $stream = Open-SharedFile -Path $Path
         try { $stream.CopyTo($content) } finally { $stream.Dispose() }
@@ -100,7 +100,7 @@ function Write-FileByte {
     # (CreateNew), which may have other rules, or be open. It is on the disk when this returns: what is changed next must not
     # survive a power cut that this does not.
     param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9, [switch]$Private)
-    Invoke-Patient -File $Path -Tries $Tries -Work {
+    Invoke-WithRetry -File $Path -Tries $Tries -Work {
         if ($Mode -eq 'CreateNew' -and [IO.File]::Exists($Path)) {
             Clear-ReadOnly -Path $Path
             [IO.File]::Delete($Path)
@@ -118,7 +118,7 @@ function Save-FileToDisk {
     # Has Windows write what it still keeps in memory of a file that another program made: a rename is on the disk before the
     # content is, and a power cut would leave the new name with nothing in it. Returns nothing.
     param([string]$Path)
-    Invoke-Patient -File $Path -Work {
+    Invoke-WithRetry -File $Path -Work {
         $stream = [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::ReadWrite, [IO.FileShare]::ReadWrite)
         try { $stream.Flush($true) } finally { $stream.Dispose() }
     }
@@ -129,7 +129,7 @@ function Copy-WholeFile {
     param([string]$From, [string]$To)
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($To))
     $part = "$To.winboot-new"
-    Invoke-Patient -File $From -Work {
+    Invoke-WithRetry -File $From -Work {
         $source = Open-SharedFile -Path $From
         try {
             if ([IO.File]::Exists($part)) { [IO.File]::Delete($part) }
@@ -195,7 +195,7 @@ function Write-FileText {
     # Replace is one step, but keeps the access rules of the old file.
     if ($Private -or -not [IO.File]::Exists($Path) -or (Get-PathDoubt -Path $Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
     else {
-        Invoke-Patient -File $Path -Tries $Tries -Work {
+        Invoke-WithRetry -File $Path -Tries $Tries -Work {
             # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
             if ([IO.File]::Exists($Path)) {
                 Clear-ReadOnly -Path $Path
@@ -217,7 +217,7 @@ function Remove-File {
     param([string]$Path, [int]$Tries = 9)
     if (-not [IO.File]::Exists($Path)) { return }
     try {
-        Invoke-Patient -File $Path -Tries $Tries -Work {
+        Invoke-WithRetry -File $Path -Tries $Tries -Work {
             Clear-ReadOnly -Path $Path
             [IO.File]::Delete($Path)
         }
@@ -225,7 +225,7 @@ function Remove-File {
     catch [UnauthorizedAccessException] {
         $waiting = "$Path.winboot-old-$([Guid]::NewGuid().ToString('N'))"
         Add-OldFile -Line $waiting
-        Invoke-Patient -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
+        Invoke-WithRetry -File $Path -Tries $Tries -Work { [IO.File]::Move($Path, $waiting) }
     }
 }
 
@@ -235,7 +235,7 @@ function Move-FileOver {
     param([string]$From, [string]$To, [int]$Tries = 9)
     if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
     if (-not [IO.File]::Exists($To)) {
-        Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
+        Invoke-WithRetry -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) }
         return
     }
     $old = "$To.winboot-old"
@@ -243,10 +243,10 @@ function Move-FileOver {
     if ([IO.File]::Exists($old)) { $old = "$old-$([Guid]::NewGuid().ToString('N'))" }
     # The mark goes with the success: with it, a file whose place is empty is put back there.
     Add-OldFile -Line "$old|$To"
-    Invoke-Patient -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
-    try { Invoke-Patient -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
+    Invoke-WithRetry -File $To -Tries $Tries -Work { [IO.File]::Move($To, $old) }
+    try { Invoke-WithRetry -File $From -Tries $Tries -Work { [IO.File]::Move($From, $To) } }
     catch {
-        Invoke-Patient -File $old -Work { [IO.File]::Move($old, $To) }
+        Invoke-WithRetry -File $old -Work { [IO.File]::Move($old, $To) }
         throw
     }
     Remove-OldFile -Path $old

@@ -23,17 +23,17 @@ function Get-FolderDifference {
             continue
         }
         if ($Private -contains $path) {
-            Compare-Wanted -Key "rights:$path" -What "folder ${path}: others with rights" -Is (Get-Stranger -Path $path) -Want $null
+            Compare-Wanted -Key "rights:$path" -What "folder ${path}: others with rights" -Is (Get-UntrustedAccount -Path $path) -Want $null
         }
         elseif ($above) {
             $what = "folder ${path}: others who may replace what is in it"
-            Compare-Wanted -Key "replacers:$path" -What $what -Is (Get-StrangeReplacer -Path $path) -Want $null
+            Compare-Wanted -Key "replacers:$path" -What $what -Is (Get-UntrustedReplacer -Path $path) -Want $null
         }
-        else { Compare-Wanted -Key "writers:$path" -What "folder ${path}: others who may write" -Is (Get-StrangeWriter -Path $path) -Want $null }
+        else { Compare-Wanted -Key "writers:$path" -What "folder ${path}: others who may write" -Is (Get-UntrustedWriter -Path $path) -Want $null }
         if ($above -or ($Watched -notcontains $path -and $checked -contains $path)) { continue }
         # What is open because the folder is, is closed with it.
         $open = Test-FolderOpen -Path $path -Private:($Private -contains $path)
-        $strange = @(Get-StrangeEntry -Path $path -But ($wanted + $Opaque) |
+        $strange = @(Get-UntrustedEntry -Path $path -But ($wanted + $Opaque) |
                 Where-Object { $wanted -notcontains $_.path -and ($_.aside -or -not $open) } |
                 ForEach-Object { "$($_.path) ($($_.who))" }) -join ', '
         if ($strange) { New-Difference -Key "strange-files:$path" -What "folder ${path}: files of others" -Is $strange -Want $null }
@@ -52,18 +52,18 @@ function Get-FolderOther {
     # Whose folder this is, if no administrator's: SIDs, or null. He owns it or may change its rules or owner; one that is to be
     # ours he may not rename either. He may have it open: rights are asked for only then.
     param([string]$Path, [switch]$Above)
-    if ($Above) { return (Get-StrangeWriter -Path $Path -Rights 0x100c0000 -Itself) }
-    Get-StrangeHolder -Path $Path
+    if ($Above) { return (Get-UntrustedWriter -Path $Path -Rights 0x100c0000 -Itself) }
+    Get-UntrustedHolder -Path $Path
 }
 
-function Get-StrangeReplacer {
+function Get-UntrustedReplacer {
     # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
     # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
     param([string]$Path)
-    Get-StrangeWriter -Path $Path -Rights 0x100d0040 -Itself
+    Get-UntrustedWriter -Path $Path -Rights 0x100d0040 -Itself
 }
 
-function Get-StrangeEntry {
+function Get-UntrustedEntry {
     # What users own or may change below a path, with the junctions and hard links that any of them can make: path, who, aside
     # (it has to go, with what is in it). Nothing where there is none. But: patterns of what is not looked into.
     param([string]$Path, [string[]]$But = @())
@@ -73,11 +73,11 @@ function Get-StrangeEntry {
         if ($link) { @{ path = $entry; who = $link; aside = $true }; continue }
         # A symbolic link: administrators alone may make one (SeCreateSymbolicLinkPrivilege).
         if (Test-Link -Path $entry) { continue }
-        $who = Get-StrangeWriter -Path $entry
-        $aside = $who -and $null -ne (Get-StrangeHolder -Path $entry)
+        $who = Get-UntrustedWriter -Path $entry
+        $aside = $who -and $null -ne (Get-UntrustedHolder -Path $entry)
         if ($who) { @{ path = $entry; who = $who; aside = $aside } }
         if ($aside -or -not [IO.Directory]::Exists($entry)) { continue }
-        if (@($But | Where-Object { $entry -like $_ }).Count -eq 0) { Get-StrangeEntry -Path $entry -But $But }
+        if (@($But | Where-Object { $entry -like $_ }).Count -eq 0) { Get-UntrustedEntry -Path $entry -But $But }
     }
 }
 
@@ -118,7 +118,7 @@ function Set-Folder {
         if ($above) { continue }
         # Closed first: nothing can be added while it is looked through.
         if ($open -or $Watched -contains $path -or $checked -notcontains $path) {
-            foreach ($entry in @(Get-StrangeEntry -Path $path -But ($wanted + $Opaque))) {
+            foreach ($entry in @(Get-UntrustedEntry -Path $path -But ($wanted + $Opaque))) {
                 if ($entry.aside) { Move-Aside -Path $entry.path } else { Protect-Path -Path $entry.path -Readable:(-not $closed) }
             }
         }
@@ -134,9 +134,9 @@ function Get-CheckedFolder {
 function Test-FolderOpen {
     # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
     param([string]$Path, [switch]$Private, [switch]$Above)
-    if ($Above) { return $null -ne (Get-StrangeReplacer -Path $Path) }
-    if ($Private) { return $null -ne (Get-Stranger -Path $Path) }
-    $null -ne (Get-StrangeWriter -Path $Path)
+    if ($Above) { return $null -ne (Get-UntrustedReplacer -Path $Path) }
+    if ($Private) { return $null -ne (Get-UntrustedAccount -Path $Path) }
+    $null -ne (Get-UntrustedWriter -Path $Path)
 }
 
 function Add-Folder {
@@ -171,7 +171,7 @@ function Move-Aside {
 function Move-Entry {
     # Renames a file, or a folder with all that is in it; a link is renamed itself.
     param([string]$From, [string]$To)
-    Invoke-Patient -File $From -Tries 4 -Work {
+    Invoke-WithRetry -File $From -Tries 4 -Work {
         if ([IO.Directory]::Exists($From)) { [IO.Directory]::Move($From, $To) } else { [IO.File]::Move($From, $To) }
     }
 }

@@ -17,10 +17,10 @@ function Get-GuardDifference {
 function Test-OwnSetting {
     # Whether somebody set something on an interface that a switch can take from it.
     param([object]$Interface)
-    @($Interface.addresses).Count -gt 0 -or @($Interface.dns).Count -gt 0 -or @(Get-LastingRoute -Interface $Interface).Count -gt 0
+    @($Interface.addresses).Count -gt 0 -or @($Interface.dns).Count -gt 0 -or @(Get-PersistentRoute -Interface $Interface).Count -gt 0
 }
 
-function Get-LastingRoute {
+function Get-PersistentRoute {
     # The routes of an interface that somebody set for good. Nothing where there is none. Those of a cloud's metadata service
     # (169.254...) are the image's: it sets them at each start, for that one or for good.
     param([object]$Interface)
@@ -76,7 +76,7 @@ function ConvertTo-InterfaceText {
     # What somebody set on an interface, as one text to compare.
     param([object]$Interface)
     $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
-    $routes = @(Get-LastingRoute -Interface $Interface | ForEach-Object { "$($_.prefix) via $($_.next_hop) at $($_.metric)" } | Sort-Object)
+    $routes = @(Get-PersistentRoute -Interface $Interface | ForEach-Object { "$($_.prefix) via $($_.next_hop) at $($_.metric)" } | Sort-Object)
     "dhcp $($Interface.dhcp); $($addresses -join ' '); $($Interface.dns -join ' '); $($routes -join ', ')"
 }
 
@@ -122,7 +122,7 @@ function Test-OtherAddress {
 function Get-LostInterface {
     # What a rewiring before this start lost: known from the run that was cut off, else from the last record. Nothing
     # where none is lost.
-    $known = @(Get-CutRecord)
+    $known = @(Get-InterruptedRecord)
     if ($known.Count -eq 0) { $known = @(Read-NetworkRecord) }
     $known | Where-Object { Test-LostInterface -Was $_ }
 }
@@ -145,7 +145,7 @@ function Restore-BootNetwork {
     # Windows dropped the switch and gave the adapter its address. What a person changed stays.
     $intact = {
         $lost = @(Get-LostInterface)
-        $cut = @(Get-CutRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
+        $cut = @(Get-InterruptedRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
         $taken = @{ adapters = $lost + $cut }
         (Invoke-NetworkRestore -Snapshot $taken) -and $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
     }
@@ -198,7 +198,7 @@ function Start-Guard {
 
 function Invoke-Guard {
     # The task guard. It has no clock: it stays for as long as a step's Guard block answers that its network may still come and take an
-    # adapter over, and two minutes longer. It holds no mutex while it waits, and leaves the network to a guarded run that goes on.
+    # adapter over, and two minutes longer. It holds no mutex while it waits, and leaves the network to a guarded run that is under way.
     $watch = @{ Known = $null; Round = 0; Busy = [DateTime]::UtcNow; Awaited = $true }
     while ($watch.Awaited -or $watch.Busy.AddSeconds(120) -gt [DateTime]::UtcNow) {
         # HNS answers nobody for a while, or somebody holds a file: the next round may be the one that is needed.
@@ -296,14 +296,14 @@ function Watch-Agent {
     # Starts the agent that makes the network, and what depends on it: neither starts with the machine by itself, so that no switch is made
     # that nobody watches. Returns whether the network may still come. Dependents: names of services.
     param([hashtable]$Wanted, [string[]]$Dependents)
-    if (-not (Test-FormerValue) -or (Get-Hold)) { return $false }
+    if (-not (Test-FormerValue) -or (Get-AgentHold)) { return $false }
     if (-not (Test-StartSettled)) { return $true }
     $stands = Test-PodNetwork -Wanted $Wanted
     if (-not $stands -and (Test-HnsRestart -Name $Wanted.agent)) { Invoke-UnderMutex -Work { Restart-OwnService -Name $Wanted.agent } }
     $late = @(@($Wanted.agent) + $Dependents | Where-Object { Test-Unstarted -Name $_ })
     $now = @($late | Where-Object { $stands -or $_ -eq $Wanted.agent })
     if ($now.Count -gt 0) {
-        Invoke-UnderMutex -Work { foreach ($name in $now) { Start-Unawaited -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name) } }
+        Invoke-UnderMutex -Work { foreach ($name in $now) { Start-ProgramWithoutWait -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name) } }
     }
     # What a person stopped makes no network.
     $late.Count -gt 0 -or (-not $stands -and (Get-ServiceState -Name $Wanted.agent) -ne 'Stopped')

@@ -314,7 +314,7 @@ function Invoke-Restore {
         $told.problem = $_.Exception.GetBaseException().Message
         $script:Run['Trouble'] = "${What}: $($told.problem)"
     }
-    # It is tried again every few seconds: only what is new is told.
+    # It is tried again every few seconds: only what is new is reported.
     $key = "restore $What $($told.problem)"
     if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
     $script:Run[$key] = $true

@@ -8,7 +8,7 @@ function Get-PodNetworkDifference {
     # It chooses the adapter for the agent's network: where that is right, there is nothing to choose.
     if ($Wanted.first -and ($own | Where-Object { -not $_.unknown })) { Get-HnsNetworkDifference -Wanted $Wanted.first -Key 'first-switch' }
     if ($Wanted.agent -eq '') { return }
-    foreach ($hold in Get-Hold) {
+    foreach ($hold in Get-AgentHold) {
         New-Difference -Key 'agent:held' -What "service $($hold.agent): kept from starting" -Is $hold.why -Want $null
     }
 }
@@ -165,7 +165,7 @@ function Get-SubnetFileDifference {
 }
 
 function Test-PodNetwork {
-    # Nothing is left that only making it anew can mend.
+    # Nothing is left that only making it again can correct.
     param([hashtable]$Wanted)
     -not (Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts })
 }

@@ -48,7 +48,7 @@ function Invoke-Program {
 
 function Start-Program {
     # Starts a program whose owner is known, and does not wait: the process. Redirected: what it writes is read by the caller.
-    # One that another program holds open is tried again for 13 seconds, as in Invoke-Patient.
+    # One that another program holds open is tried again for 13 seconds, as in Invoke-WithRetry.
     param([string]$Path, [string[]]$Arguments = @(), [string[]]$Reads = @(), [switch]$Redirected)
     Assert-OwnProgram -Path $Path -Reads $Reads
     $start = [Diagnostics.ProcessStartInfo]@{
@@ -119,7 +119,7 @@ function Get-ProcessTree {
     $found
 }
 
-function Get-LivingProcess {
+function Get-RunningProcess {
     # Those of a tree (see Get-ProcessTree) that still run. Nothing when all have ended.
     param([object[]]$Tree)
     foreach ($one in $Tree) {
@@ -131,7 +131,7 @@ function Get-LivingProcess {
 function Stop-ProcessTree {
     # Ends those of a tree that still run.
     param([object[]]$Tree)
-    foreach ($one in @(Get-LivingProcess -Tree $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
+    foreach ($one in @(Get-RunningProcess -Tree $Tree)) { Stop-Process -Id $one.Id -Force -ErrorAction SilentlyContinue }
 }
 
 function Assert-Program {

@@ -22,7 +22,7 @@ function Get-ServiceDifference {
     $unknown = $Service.unknown -contains 'environment'
     Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:$unknown @flags
     Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery -Service $Service)
-    # 0: only after a crash. A kubelet that is told to stop may end with an error.
+    # 0: only after a crash. A kubelet that is asked to stop may end with an error.
     if ($null -ne $is.recovery) {
         Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0
     }
@@ -285,7 +285,7 @@ function Stop-OneService {
         }
     }
     # A process may outlive its service, and a program the process that started it: its port and its file stay in use.
-    if (-not (Wait-Until -Test { -not (Get-LivingProcess -Tree $tree) } -Seconds $Seconds -Pause 300)) {
+    if (-not (Wait-Until -Test { -not (Get-RunningProcess -Tree $tree) } -Seconds $Seconds -Pause 300)) {
         Stop-ProcessTree -Tree $tree
     }
 }

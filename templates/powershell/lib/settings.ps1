@@ -14,7 +14,7 @@ function Get-SettingDifference {
 
 function Read-SettingValue {
     # The value of a setting as it is, with its kind where that is not the wanted one: who reads a DWord takes no text for
-    # it, and `reg add` writes a text when it is told nothing else.
+    # it, and `reg add` writes a text unless a type is named. Nothing where there is none.
     param([hashtable]$Setting)
     $is = Read-Registry -Path $Setting.path -Name $Setting.name
     $kind = Read-RegistryKind -Path $Setting.path -Name $Setting.name

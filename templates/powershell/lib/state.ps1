@@ -34,8 +34,8 @@ function Assert-OwnFolder {
         if (Test-Link -Path $one) { throw "$one is a link to another place: see who made it, and delete it" }
         # Something may have gone since it was listed.
         try {
-            $owner = Get-StrangeOwner -Path $one
-            $holder = Get-StrangeHolder -Path $one
+            $owner = Get-UntrustedOwner -Path $one
+            $holder = Get-UntrustedHolder -Path $one
         }
         catch [IO.FileNotFoundException] { continue }
         if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
@@ -51,7 +51,7 @@ function Remove-StateFolder {
     $folder = Get-StatePath
     if (-not [IO.Directory]::Exists($folder)) { return }
     $waiting = @(Get-OldFile | ForEach-Object { $_.Split('|')[0] })
-    try { Invoke-Patient -File $folder -Work { [IO.Directory]::Delete($folder, $true) } }
+    try { Invoke-WithRetry -File $folder -Work { [IO.Directory]::Delete($folder, $true) } }
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
         $left = [IO.Directory]::GetFileSystemEntries($folder, '*', 'AllDirectories')
         # What lies deeper goes first.
@@ -90,7 +90,7 @@ function Save-Journal {
         if ((Test-Link -Path $path) -or (Test-HardLink -Path $path)) { return }
         Limit-Journal
         $text = ($Waiting -join "`n") + "`n"
-        Invoke-Patient -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
+        Invoke-WithRetry -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
         $Waiting.Clear()
     }
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
@@ -104,7 +104,7 @@ function Limit-Journal {
     if (-not [IO.File]::Exists($path) -or [IO.FileInfo]::new($path).Length -le 1MB) { return }
     $older = Get-StatePath -Name 'journal.1.jsonl'
     Remove-File -Path $older -Tries 1
-    Invoke-Patient -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
+    Invoke-WithRetry -File $path -Tries 1 -Work { [IO.File]::Move($path, $older) }
 }
 
 function Read-StateJson {
@@ -183,8 +183,8 @@ function Wait-Mutex {
     } while ([DateTime]::UtcNow -lt $until)
 }
 
-function Wait-MutexAnyhow {
-    # The mutex, or nothing where it is held or cannot even be asked for: what puts a machine right goes on without.
+function Wait-MutexIfPossible {
+    # The mutex, or nothing where it is held or cannot even be asked for: what puts a machine right continues without.
     param([int]$Seconds)
     try { Wait-Mutex -Seconds $Seconds }
     catch {
@@ -218,7 +218,7 @@ function Read-DetachedRun {
 }
 
 function Get-RunningDetached {
-    # The detached run that goes on in this boot; nothing without one.
+    # The detached run that is under way in this boot; nothing without one.
     foreach ($status in Read-DetachedRun) {
         $inTime = [DateTime]::UtcNow.Ticks -lt $status.deadline
         if ($status.state -eq 'running' -and $inTime -and $status.boot_id -eq (Get-MachineIdentity).BootId) { return $status }

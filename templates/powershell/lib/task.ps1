@@ -137,7 +137,7 @@ function Remove-Task {
     # Removes the task if it is there.
     param([string]$Name)
     foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        # A task that is unregistered goes on running. The guard is ended; others remove themselves.
+        # A task that is unregistered continues to run. The guard is ended; others remove themselves.
         if ($Name -eq 'guard') { Stop-ScheduledTask -TaskName $Name -TaskPath '\winboot\' }
         Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
     }

@@ -28,7 +28,7 @@ function Read-PathDoubt {
     $doubt = Get-FolderDoubt -Path $folder -Adding:$Program
     if ($doubt -or -not [IO.File]::Exists($Path)) { return $doubt }
     if (Test-Link -Path $Path) { return (Get-LinkDoubt -Path $Path -Program:$Program) }
-    $who = Get-StrangeWriter -Path $Path
+    $who = Get-UntrustedWriter -Path $Path
     if ($who) { return "$Path belongs to $who, or can be written there" }
     # Its owner and rules are those of the other name, which whoever may add files here has chosen.
     if (-not $Program -and (Get-FolderDoubt -Path $folder -Adding) -and (Test-HardLink -Path $Path)) {
@@ -59,7 +59,7 @@ function Get-FolderDoubt {
     if (-not $doubt -and [IO.Directory]::Exists($Path)) {
         if (Test-Link -Path $Path) { $doubt = "$Path is a link" }
         else {
-            $who = if ($Adding) { Get-StrangeWriter -Path $Path -Itself } else { Get-StrangeReplacer -Path $Path }
+            $who = if ($Adding) { Get-UntrustedWriter -Path $Path -Itself } else { Get-UntrustedReplacer -Path $Path }
             if ($who) { $doubt = "$Path belongs to $who, or can be changed there" }
         }
     }
@@ -75,7 +75,7 @@ function Test-HardLink {
 }
 
 function Test-OwnPath {
-    # Whether a file is there and is believed; why it is not is told with the step.
+    # Whether a file is there and is believed; why it is not is reported with the step.
     param([string]$Path, [switch]$Program)
     if (-not [IO.File]::Exists($Path)) { return $false }
     $doubt = Get-PathDoubt -Path $Path -Program:$Program
