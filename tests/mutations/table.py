@@ -424,9 +424,9 @@ _ACCESS = _held_by(
         "-Is $null -Want $null",
     ),
     (
-        "strange-file-runs",
-        "    Save-FormerFile -Path $Entry.path\n    Remove-OldFile -Path $Entry.path\n",
-        "    Save-FormerFile -Path $Entry.path\n",
+        "strange-child-stays",
+        "if ($entry.aside) { Move-Aside -Path $entry.path } else {",
+        "if (-not $entry.aside) {",
     ),
     (
         "state-folder-of-another",

@@ -8,6 +8,7 @@ from winboot_lab.engine.types import hns
 from winboot_lab.programs import hcn
 
 from tests.lab.hands import sc
+from tests.steps.library import call
 from tests.steps.nodes import Node
 from winboot.script.library import templates_root
 
@@ -38,6 +39,15 @@ def test_a_service_that_does_not_run_is_started_before_anything_is_made_anew(joi
 
     assert list(node.machine.hns.networks) == before
     assert node.machine.services.running("hns")
+
+
+def test_the_last_network_of_an_adapter_is_removed_by_a_guarded_run_alone(node: Node):
+    """With it the switch goes, and a static address with the switch."""
+    every = "$script:Run.Mode = 'Change'; Assert-SwitchLeft -Networks @(Get-HnsObject -Kind networks)"
+
+    assert call(node, every).id.endswith("LastNetwork")
+    assert call(node, f"$script:Run.Snapshot = 'a record of the settings'; {every}").id == ""
+    assert call(node, every.replace("networks)", "networks -Name 'External')")).id == ""
 
 
 def test_the_lab_knows_exactly_the_declaration_of_the_library():

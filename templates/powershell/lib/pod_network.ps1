@@ -345,6 +345,8 @@ function Assert-SwitchLeft {
     if ($script:Run.ContainsKey('Snapshot')) { return }
     $ids = @($Networks | ForEach-Object { $_.ID })
     $carrier = Get-CarrierName -Network $Networks[0]
+    # NAT and internal networks are on no adapter.
+    if (-not $carrier) { return }
     foreach ($other in Get-HnsObject -Kind networks) {
         if ($ids -notcontains $other.ID -and (Get-CarrierName -Network $other) -eq $carrier) { return }
     }
