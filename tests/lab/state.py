@@ -21,7 +21,7 @@ _BY_CHANCE: Final = re.compile(
 # plugin writes down of each sandbox, under its id.
 _HISTORY: Final = re.compile(
     r"(?i)^C:\\(var\\log\\|var\\lib\\cni\\flannel\\|ProgramData\\winboot\\"
-    r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|reboot\.json|detached\\|former\\|downloads\\))"
+    r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|started\.json|reboot\.json|detached\\|former\\|downloads\\))"
 )
 _IMAGES: Final = re.compile(r"(?i)\\io\.containerd\.metadata\.v1\.bolt\\meta\.db$")
 # An overlay's address on the wire is drawn when its network is made.
@@ -77,6 +77,12 @@ def _machine(site: Site, name: str) -> Tree:
         # Not delayed, in so many words: what sc.exe leaves of a start type that was delayed for a while.
         if isinstance(values, dict) and values.get("DelayedAutostart") == 0:
             del values["DelayedAutostart"]
+    # The guard comes and goes by itself: whether it is at work just now is nobody's change.
+    tasks = tree["tasks"]
+    assert isinstance(tasks, dict)
+    for task, settings in tasks.items():
+        if task.lower() == r"\winboot\guard" and isinstance(settings, dict):
+            settings.pop("state", None)
     tree["files"] = {
         _DATED.sub("-<date>", path): _file(path, shown)
         for path, shown in files.items()

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 Work = Callable[[], None]
@@ -49,6 +49,7 @@ class Waiter:
     target: float
     place: object | None
     woken: bool = False
+    thread: int = field(default_factory=threading.get_ident)
 
 
 class Patience:
@@ -223,6 +224,23 @@ class LabTime:
                 self._waiters.remove(waiter)
                 if not waiter.woken:
                     self._wake(waiter)
+
+    def hold(self) -> None:
+        """Nobody changes anything here until `release`: a copy of the process is made."""
+        self._counting.acquire()
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """The copy is made."""
+        self._lock.release()
+        self._counting.release()
+
+    def forget_others(self) -> None:
+        """In a copy of the process, while held: only this thread acts and waits."""
+        me, place = threading.get_ident(), self._place()
+        self._waiters = [one for one in self._waiters if one.thread == me]
+        asleep = any(one.place is not None and not one.woken for one in self._waiters)
+        self._busy = Counter() if place is None or asleep else Counter({place: 1})
 
     def _wake(self, waiter: Waiter) -> None:
         waiter.woken = True

@@ -28,6 +28,7 @@ from winboot_lab.windows.faults import Faults
 from winboot_lab.windows.features import Features
 from winboot_lab.windows.files import Files
 from winboot_lab.windows.firewall import Firewall
+from winboot_lab.windows.forking import take_part
 from winboot_lab.windows.hardware import RELEASES, Hardware, Release
 from winboot_lab.windows.hns import Hns
 from winboot_lab.windows.install import install
@@ -118,6 +119,7 @@ class Machine:
             install(self, name)
             self.network.plug_in(address, prefix_length, gateway, list(dns), dhcp=dhcp)
             self.power.come_up()
+        take_part(self)
 
     # ---- acting on the machine -------------------------------------------------------------------------
 

@@ -142,7 +142,10 @@ class Tasks:
             limit = self._machine.after(task.limit_seconds, lambda: self.stop(task))
             task.timers.append(limit)
         thread = threading.Thread(
-            target=self._run, args=(task, session), name=f"task {task.name}", daemon=True
+            target=self._run,
+            args=(task, session),
+            name=f"{'resident ' if task.resident else ''}task {task.name}",
+            daemon=True,
         )
         # It counts as busy from this moment on, not only when its thread gets the processor.
         self._machine.time.hand_over(self._machine)
@@ -204,6 +207,15 @@ class Tasks:
         self._machine.wake()
         for thread in self._residents:
             thread.join(10.0)
+
+    def forget_residents(self) -> None:
+        """In a copy of the process, which has none of their threads: they have ended."""
+        self._residents.clear()
+        for task in self.all():
+            session = task.running
+            if task.resident and session is not None:
+                task.running, task.last_result = None, TERMINATED
+                session.close()
 
     def forget_running(self) -> None:
         """The machine goes down: what ran is over."""

@@ -1,0 +1,52 @@
+"""A copy of this process (`os.fork`) has one thread: the one that made it.
+
+The locks of machines and of their time are taken before and given back after, so that no other thread is in the midst of
+anything. In the copy the waits of the other threads are over, and tasks that may run for ever have ended: their triggers
+start them again.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from winboot_lab.windows.machine import Machine
+
+_MACHINES: Final[weakref.WeakSet[Machine]] = weakref.WeakSet()
+# Those whose locks are held while a copy is made.
+_held: list[Machine] = []
+
+
+def take_part(machine: Machine) -> None:
+    """From now on copies of this process have this machine whole."""
+    _MACHINES.add(machine)
+
+
+def _before() -> None:
+    for machine in sorted(_MACHINES, key=id):
+        machine.lock.acquire()
+        _held.append(machine)
+    for time in {machine.time for machine in _held}:
+        time.hold()
+
+
+def _in_parent() -> None:
+    for time in {machine.time for machine in _held}:
+        time.release()
+    while _held:
+        _held.pop().lock.release()
+
+
+def _in_child() -> None:
+    machines = list(_held)
+    for time in {machine.time for machine in machines}:
+        time.forget_others()
+    _in_parent()
+    for machine in machines:
+        machine.tasks.forget_residents()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
