@@ -13,7 +13,16 @@ from tests.cloud.azure_arm import Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.config.scene import a_spec
 from tests.join.fakes import FakeCluster, a_node
-from winboot.base.errors import CloudError, Interrupted, LoginRefused, NodeFailed, Unreachable, UsageError
+from winboot.base.errors import (
+    CloudError,
+    Declined,
+    Interrupted,
+    LoginRefused,
+    NodeFailed,
+    NotDone,
+    Unreachable,
+    UsageError,
+)
 from winboot.cli.join import Depth as Recoveries
 from winboot.cli.join import _confirm
 from winboot.config.node_spec import NodeSpec
@@ -178,24 +187,24 @@ def test_what_the_cloud_cannot_do_is_refused_before_anything_is_touched(bench: C
     scene = bench()
     identifier = scene.arm.add_machine("win-9", address="10.1.0.9")
     alone = replace(scene.spec, machine=replace(scene.spec.machine, provider_id=f"azure://{identifier}"))
-    with pytest.raises(UsageError, match="no group"):
+    with pytest.raises(NotDone, match="no group"):
         scene.plan("replace", alone)
     flexible = scene.arm.add_machine("flex_1", address="10.1.0.8", scale_set="flex")
     one = replace(scene.spec, machine=replace(scene.spec.machine, provider_id=f"azure://{flexible}"))
-    with pytest.raises(UsageError, match="Flexible"):
+    with pytest.raises(NotDone, match="Flexible"):
         scene.plan("replace", one)
     with pytest.raises(UsageError, match="Flexible"):
         scene.azure.replace(scene.machine_of(f"azure://{flexible}")[1])
     unknown = replace(scene.spec, machine=replace(scene.spec.machine, provider_id=None))
     scene.cluster.node_facts = a_node(provider_id="")
-    with pytest.raises(UsageError, match="which machine"):
+    with pytest.raises(NotDone, match="which machine"):
         scene.plan("reimage", unknown)
     assert scene.cluster.names == []
 
 
 def test_nothing_is_deleted_where_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    with pytest.raises(UsageError, match="no terminal") as caught:
+    with pytest.raises(Declined, match="no terminal") as caught:
         _confirm(2, Recoveries.reimage, yes=False)
     assert "--yes" in caught.value.hint
     _confirm(2, Recoveries.reimage, yes=True)

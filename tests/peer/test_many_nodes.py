@@ -74,7 +74,7 @@ def test_what_chatty_nodes_send_is_not_kept(tmp_path: Path) -> None:
 
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [node.failure.name for node in report.nodes if node.failure is not None] == ["QuietNode"] * 2
+    assert [node.failure.name for node in report.nodes if node.failure is not None] == ["ExcessiveOutput"] * 2
     assert peak < 60_000_000
     assert sum(file.stat().st_size for file in (tmp_path / "journals").rglob("*.jsonl")) < 12_000_000
 

@@ -97,7 +97,7 @@ function ConvertFrom-FailureAction {
     # SERVICE_FAILURE_ACTIONS structure of winsvc.h.
     # Reset period, two unused, count, offset; then pairs of action (1: restart) and delay.
     param([object]$Bytes)
-    if ($null -ne $Bytes -and $Bytes -isnot [byte[]]) { return "$(ConvertTo-Shown -Value $Bytes) (no Binary)" }
+    if ($null -ne $Bytes -and ($Bytes -isnot [array] -or $Bytes -is [string[]])) { return "$(ConvertTo-Shown -Value $Bytes) (no Binary)" }
     $raw = [byte[]]@($Bytes)
     if ($raw.Length -lt 20) { return '' }
     # No more than there are bytes for, whatever the count says.
