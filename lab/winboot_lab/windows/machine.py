@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Literal, TypeVar
 
 from winboot_lab.engine.refusal import Refusal
@@ -270,7 +271,10 @@ class Machine:
         cost = max(self.time.scale, pace, SLOW * self.time.stretch if self.time.busy else 0.0)
         if cost > 0:
             step = min(step, now + 0.02 / cost)
+            began = monotonic()
             self.lock.wait(max(step - now, 0) * cost)
+            # Another waiter may have ended this wait early: no more passes than was paid for.
+            step = min(step, now + (monotonic() - began) / cost)
         self.time.advance_to(step)
 
     def outside(self, work: Callable[[], T]) -> T:
