@@ -92,7 +92,7 @@ FAULTS: Final = (
         "the mirror is off",
         lambda site: site.internet.close(MIRROR_HOST, 80),
         lambda site: site.internet.serve(MIRROR_HOST, 80, site.mirror.handle),
-        r"artifacts failed: \w+: .*mirror\.lab",
+        r"download-sources failed: artifact-source: .*mirror\.lab",
     ),
     Fault(
         "the disk is full",
