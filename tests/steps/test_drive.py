@@ -12,6 +12,7 @@ from winboot.script.library import templates_root
 # Who the machine is and what it has stored are other files' business here.
 STUBS = """
 function Get-DoubtNotice { }
+function Assert-StateFolder { }
 function Get-TextHash { param($Text) "hash of '$Text'" }
 function Get-MachineIdentity { @{ BootId = 'b'; Uuid = 'u'; Build = '20348.1'; Name = 'WIN-1' } }
 function Get-NodeIp { '10.0.1.11' }
