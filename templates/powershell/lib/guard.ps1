@@ -298,6 +298,8 @@ function Watch-Agent {
     param([hashtable]$Wanted, [string[]]$Dependents)
     if (-not (Test-FormerValue) -or (Get-AgentHold)) { return $false }
     if (-not (Test-StartSettled)) { return $true }
+    # What it builds on comes first, by the startup task, which reports it: sc.exe would start that, too.
+    if (@(Get-AwaitedService).Count -gt 0) { return $true }
     $stands = Test-PodNetwork -Wanted $Wanted
     if (-not $stands -and (Test-HnsRestart -Name $Wanted.agent)) { Invoke-UnderMutex -Work { Restart-OwnService -Name $Wanted.agent } }
     $late = @(@($Wanted.agent) + $Dependents | Where-Object { Test-Unstarted -Name $_ })
