@@ -8,13 +8,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
 from winboot_lab.programs.calico import calico_node
 from winboot_lab.programs.kube_proxy import KubeProxy
 from winboot_lab.programs.outside import HostProcess
-from winboot_lab.windows.acl import WRITE, Rule
+from winboot_lab.windows.acl import DELETE_CHILD, WRITE, Rule
 
 from tests.lab import hands
 from tests.lab.hands import (
@@ -49,6 +49,7 @@ from tests.lab.hands import (
 )
 from tests.lab.scenes import by_hand
 from tests.lab.site import Site
+from tests.lab.whats import ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,18 @@ def _task(name: str, **values: object) -> Hand:
     return hand
 
 
+FAILED_BOOT: Final = {"step": "pod-network", "message": "HNS did not answer"}
+
+
+def _start_record(noted: Callable[[Site], dict[str, Any]]) -> Hand:
+    """What the startup task noted of its last start."""
+
+    def hand(site: Site) -> None:
+        write(rf"{STATE}\started.json", json.dumps(noted(site)))(site)
+
+    return hand
+
+
 def _rights(path: str, rights: int) -> Hand:
     """Every user gets these rights on a folder itself, not on what is in it."""
 
@@ -237,6 +250,14 @@ def _disable_task(name: str) -> Hand:
         task.enabled = False
 
     return hand
+
+
+def _end_guard(site: Site) -> None:
+    """Somebody ends the guard's task, and has disabled it before."""
+    _disable_task("guard")(site)
+    task = site.machine.tasks.find("guard", "\\winboot\\")
+    assert task is not None
+    site.machine.tasks.stop(task)
 
 
 def _no_exclusion(site: Site) -> None:
@@ -536,6 +557,13 @@ DAMAGES: tuple[Damage, ...] = (
         r"folder C:\opt\cni\bin: others who may write",
         do=_rights(r"C:\opt\cni\bin", WRITE),
     ),
+    damage(
+        "everybody may replace the plugins' folder",
+        r"folder C:\opt: others who may replace what is in it",
+        # What may have been exchanged is not believed.
+        *(rf"file C:\opt\cni\bin\{name}.exe: sha256" for name in ("flannel", "host-local", "win-bridge")),
+        do=_rights(r"C:\opt", DELETE_CHILD),
+    ),
     # What others own is set aside whole, for an undo: tests/steps/test_directories.py has it.
     # Firewall
     at_once(
@@ -571,8 +599,31 @@ DAMAGES: tuple[Damage, ...] = (
             rf"task \winboot\{name}: {what}",
             do=_task(name, **{what: value}),
         )
-        for name in ("boot", "logs")
+        for name in ("boot", "guard", "logs")
         for what, value in (("description", "somebody's"), ("priority", 9))
+    ),
+    *(
+        damage(
+            f"the {name} task runs as somebody else, and never",
+            rf"task \winboot\{name}: account",
+            rf"task \winboot\{name}: triggers",
+            do=_task(name, user="LOCAL SERVICE", triggers=[]),
+        )
+        for name in ("boot", "guard", "logs")
+    ),
+    damage("the guard's task is deleted", r"task \winboot\guard: command", do=_unregister("guard")),
+    damage("the guard's task is disabled", r"task \winboot\guard: state", do=_disable_task("guard")),
+    damage(
+        "a step failed when the machine started",
+        "work of pod-network at the start of the machine",
+        do=_start_record(lambda site: {"boot_id": hands.boot_id(site), "failed": [FAILED_BOOT]}),
+    ),
+    damage(
+        "the startup task did not come to its work",
+        "work of the startup task at the start of the machine",
+        do=all_of(
+            _start_record(lambda site: {"boot_id": "before", "failed": []}), lambda site: site.settle(45 * 60)
+        ),
     ),
     # Programs
     at_once(
@@ -639,14 +690,22 @@ DAMAGES: tuple[Damage, ...] = (
         ),
     ),
     at_once(
-        "all services are to be started by hand",
+        "all services are to start otherwise",
         *(
             damage(
                 f"{name} is to be started by hand",
                 f"service {name}: start type",
                 do=sc("config", name, "start=", "demand"),
             )
-            for name in ALL_SERVICES
+            for name in ("containerd", "kubelet")
+        ),
+        *(
+            damage(
+                f"{name} is to start before anybody guards it",
+                f"service {name}: start type",
+                do=sc("config", name, "start=", "auto"),
+            )
+            for name in ("flanneld", "kube-proxy")
         ),
     ),
     damage(
@@ -1054,7 +1113,6 @@ DAMAGES: tuple[Damage, ...] = (
         damage(
             f"{scene}: nobody keeps up the network, and something is gone: {whats[0]}",
             *whats,
-            "guard of the static address 10.0.1.11",
             do=all_of(_operator(None), do),
             meanwhile=_operator(calico_node if scene == "operator" else by_hand),
             scene=scene,
@@ -1078,13 +1136,20 @@ DAMAGES: tuple[Damage, ...] = (
             ),
         )
     ),
-    damage(
-        "nobody keeps up the network of a machine whose name servers somebody set",
-        r"CNI configuration in C:\etc\cni\net.d",
-        "guard of the settings of •",
-        do=all_of(_operator(None), delete(r"C:\etc\cni\net.d\10-calico.conflist")),
-        meanwhile=_operator(calico_node),
-        scene="operator by DHCP",
+    *(
+        damage(
+            f"{scene}: nobody keeps up the network, and nobody guards what somebody set",
+            r"CNI configuration in C:\etc\cni\net.d",
+            r"task \winboot\guard: state",
+            guarded,
+            do=all_of(_operator(None), delete(r"C:\etc\cni\net.d\10-calico.conflist"), _end_guard),
+            meanwhile=_operator(calico_node),
+            scene=scene,
+        )
+        for scene, guarded in (
+            ("operator", "guard of the static address 10.0.1.11"),
+            ("operator by DHCP", "guard of the settings of •"),
+        )
     ),
     damage("an address leaks", "leaked address •", do=_leak("ab" * 32)),
     damage(
@@ -1099,3 +1164,14 @@ def _edit_rule(site: Site, name: str, old: str, new: str) -> None:
     text = registry.text(key, name)
     assert old in text
     registry.set(key, name, "String", text.replace(old, new))
+
+# What no single hand on a joined node provokes: the test that sees it, by a piece of its text.
+ELSEWHERE: Final = {
+    f"file {ANY}: taken for absent": ("tests/steps/test_trust.py", "is_not_believed_is_taken_for_absent"),
+    f"file {ANY}: version": ("tests/steps/test_artifacts.py", "is_found_by_what_the_program_says"),
+    f"folder {ANY}: files of others": ("tests/steps/test_directories.py", "files of others"),
+    f"folder {ANY}: of others": ("tests/steps/test_directories.py", ": of others"),
+    "kube-proxy: rules in HNS": ("tests/steps/test_kube_proxy.py", "rules in HNS"),
+    f"node {ANY}: version of the {ANY}": ("tests/join/test_admission.py", "version of the kubelet is"),
+    f"what was at {ANY}": ("tests/steps/test_directories.py", "what was at"),
+}

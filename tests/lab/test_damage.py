@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.lab.damages import DAMAGES, Damage
+from tests.lab.damages import DAMAGES, ELSEWHERE, Damage
 from tests.lab.notices import NOTICES, Notice
 from tests.lab.scenes import SCENES, Scenes
 from tests.lab.site import Controller, Site, differences, only, problems
@@ -16,6 +17,7 @@ from tests.lab.state import changes, state
 from tests.lab.whats import ANY, all_whats, pattern_of
 from tests.matrix import Matrix, first
 
+ROOT: Final = Path(__file__).parents[2]
 # All of them each day; one for each kind of thing that can differ is more than enough for the hand.
 KINDS: Final = Matrix(
     "kinds of damage",
@@ -89,10 +91,13 @@ def test_whatever_a_look_can_say_is_in_the_tables(
     """
     in_tables = {_pattern(what.replace(ANY, "any")) for line in (*DAMAGES, *NOTICES) for what in line.whats}
 
-    missing = sorted(what.text for what in all_whats() if what.text not in in_tables)
+    missing = sorted(what.text for what in all_whats() if what.text not in in_tables | set(ELSEWHERE))
 
     record_property("damage", f"{len(in_tables)} of {len(all_whats())}")
     assert missing == []
+    assert sorted(set(ELSEWHERE) & in_tables) == [], "the table has it now"
+    for what, (file, words) in ELSEWHERE.items():
+        assert words in (ROOT / file).read_text(encoding="utf-8"), what
 
 
 @pytest.mark.parametrize("scene", first(4, SCENES))

@@ -226,6 +226,19 @@ def test_undo_leaves_a_folder_that_was_there_before(bench: Bench):
     assert bench.machine.console.invoke("file.stat", {"path": r"C:\var\log\kubelet"}).objects
 
 
+def test_what_was_set_aside_comes_back_beside_its_place_where_something_else_is_there(bench: Bench):
+    bench.machine.files.make_directory(r"C:\opt", ordinary(bench))
+    bench.write(r"C:\opt\theirs.txt", b"theirs")
+    bench.run(STEP)
+    bench.write(r"C:\opt\somebody.txt", b"an administrator's, since")
+
+    told = bench.undo(STEP).differences(STEP)
+
+    assert told[r"what was at C:\opt"] == (r"at C:\opt.before-winboot", "in its place")
+    assert bench.machine.files.read(r"C:\opt.before-winboot\theirs.txt") == b"theirs"
+    assert bench.machine.files.read(r"C:\opt\somebody.txt") == b"an administrator's, since"
+
+
 def test_a_folder_that_somebody_holds_open_is_told_with_the_reason(bench: Bench):
     bench.run("directories")
     path = r"C:\var\log\kubelet\kubelet.log"

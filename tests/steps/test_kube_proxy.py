@@ -57,6 +57,23 @@ def test_it_is_registered_and_started_once_taken_away_and_made_again(node: Node)
     assert node.differs == []
 
 
+def test_rules_that_went_with_hns_are_a_difference_and_written_again(node: Node):
+    """The guard does it within seconds; here it has come to nothing yet."""
+    guard = node.machine.tasks.find("guard", "\\winboot\\")
+    assert guard is not None
+    guard.enabled = False
+    node.machine.tasks.stop(guard)
+    services, lists = node.machine.services, len(node.machine.hns.policy_lists)
+    services.stop(services.need("hns"))
+    services.start(services.need("hns"))
+
+    assert set(node.look(STEP).differences(STEP)) == {"kube-proxy: rules in HNS"}
+    assert node.change(STEP).states == {STEP: "changed"}
+    node.site.settle(60)
+    assert len(node.machine.hns.policy_lists) == lists > 0
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
 @pytest.mark.parametrize(
     ("hand", "what", "is_"),
     [

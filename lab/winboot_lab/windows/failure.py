@@ -50,6 +50,7 @@ _WORDS: dict[int, tuple[str, str]] = {
     0xB7: (_IO, "Cannot create a file when that file already exists."),
     0x10B: (_IO, "The directory name is invalid."),
     0x497: (_IO, "Unable to remove the file to be replaced."),
+    0x522: (_IO, "A required privilege is not held by the client."),
     0x1126: (_IO, "The file or directory is not a reparse point."),
 }
 

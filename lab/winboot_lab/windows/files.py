@@ -647,7 +647,7 @@ class Files:
         if kind == "SymbolicLink" and ADMINISTRATORS not in token.sids:
             # ERROR_PRIVILEGE_NOT_HELD: SeCreateSymbolicLinkPrivilege is the administrators' by default
             # (learn.microsoft.com/windows/security/threat-protection/security-policy-settings/create-symbolic-links).
-            raise io_failure(1314, path)
+            raise io_failure(0x522, path)
         if kind == "HardLink":
             _, node = self._need_file(target)
             node.names += 1
