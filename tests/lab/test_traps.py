@@ -150,11 +150,19 @@ PROXIED: Final = Place(
 )
 PLACES: Final = (HOST_GW, VXLAN, OLDER, PROXIED)
 
-# The rewiring as part of the session that it cuts off, and a startup task that does nothing.
+# The rewiring as part of the session that it cuts off; startup task and guard that do nothing; an agent that Windows
+# itself starts with the machine.
 IN_THE_SESSION: Final = put(
     r"Start-Rewiring[^}]*", "Start-NetworkAgent -Wanted $network -Seconds 180 ", where="pod-network"
 )
-UNGUARDED: Final = everywhere(r"'Boot' \{ Invoke-Boot \}", "'Boot' { }")
+UNGUARDED: Final = both(
+    everywhere(r"'Boot' \{ Invoke-Boot \}", "'Boot' { }"),
+    everywhere(r"'Guard' \{ Invoke-Guard \}", "'Guard' { }"),
+)
+BY_ITSELF: Final = both(
+    put(r"start = 'demand'", "start = 'auto'", where="flanneld"),
+    put(r"else \{ 'demand' \}", "else { 'auto' }", where="flanneld"),
+)
 
 TRAPS: Final = (
     Trap(
@@ -239,7 +247,7 @@ TRAPS: Final = (
     ),
     Trap(
         "a restart takes an overlay along, and with its new network the static address",
-        UNGUARDED,
+        both(UNGUARDED, BY_ITSELF),
         effect=lambda site: not has_address(site) and not site.machine.reachable(),
         place=VXLAN,
         well=True,
