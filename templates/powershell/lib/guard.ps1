@@ -45,9 +45,32 @@ function Save-NetworkRecord {
 function Update-NetworkRecord {
     # The record as somebody's changes have it. A run right after a start may be there before the startup task: what ended with that
     # start is no change of anybody's, and comes back first. Returns nothing.
-    $known = Read-StateJson -Name 'network.json'
-    if ($known -and (Read-Member -Object $known -Names 'boot_id') -ne (Get-BootId)) { Restore-StartRoute -Ended }
+    Restore-EndedRoute
     Save-NetworkRecord
+}
+
+function Restore-EndedRoute {
+    # Puts back the routes that ended with this start, as the record of an earlier one has them. Returns nothing.
+    if (Test-EarlierRecord) { Restore-StartRoute -Ended }
+}
+
+function Test-EarlierRecord {
+    # Whether the record of the network settings is of a start before this one.
+    $known = Read-StateJson -Name 'network.json'
+    $null -ne $known -and (Read-Member -Object $known -Names 'boot_id') -ne (Get-BootId)
+}
+
+function Test-RouteAwaited {
+    # Whether a route that ended with this start is still to come back on the adapter that had it, before an agent takes that one
+    # over: it comes with the address, for which the startup task waits two minutes.
+    $started = Get-BootTime
+    if ($null -eq $started -or $started.AddSeconds(120) -lt [DateTime]::UtcNow -or -not (Test-EarlierRecord)) { return $false }
+    $here = @(Get-NetRoute -ErrorAction SilentlyContinue | ForEach-Object { $_.DestinationPrefix })
+    foreach ($was in Read-NetworkRecord) {
+        if (Test-CarryingInterface -Guid $was.guid) { continue }
+        if (@(Get-PersistentRoute -Interface $was | Where-Object { $here -notcontains $_.prefix }).Count -gt 0) { return $true }
+    }
+    $false
 }
 
 function Read-NetworkRecord {
@@ -233,6 +256,7 @@ function Invoke-GuardRound {
     $quiet = $Watch.Busy.AddSeconds(120) -lt [DateTime]::UtcNow
     if ($Watch.Round % $(if ($quiet) { 6 } else { 5 }) -ne 0) { return }
     # The settings come first: where the rest of a round fails, they are known.
+    Restore-EndedRoute
     $Watch.Known = Update-Snapshot -Known $Watch.Known
     $awaited = Invoke-GuardWork
     # What begins now is looked at closely.
@@ -258,8 +282,9 @@ function Restore-MovedInterface {
     try {
         Restore-NetworkSnapshot -Snapshot @{ adapters = $Moved }
         if (Get-MissingAddress -Snapshot @{ adapters = $Moved }) { return }
+        # With what ended with this start, which the record of the last one still has.
+        Update-NetworkRecord
         $Watch.Known = Update-Snapshot -Known $Watch.Known -Settled $Moved
-        Save-NetworkRecord
     }
     finally { if ($lock) { Exit-Run -Lock $lock } }
 }
@@ -297,7 +322,7 @@ function Watch-Agent {
     # that nobody watches. Returns whether the network may still come. Dependents: names of services.
     param([hashtable]$Wanted, [string[]]$Dependents)
     if (-not (Test-FormerValue) -or (Get-AgentHold)) { return $false }
-    if (-not (Test-StartSettled)) { return $true }
+    if (-not (Test-StartSettled) -or (Test-RouteAwaited)) { return $true }
     # What it builds on comes first, by the startup task, which reports it: sc.exe would start that, too.
     if (@(Get-AwaitedService).Count -gt 0) { return $true }
     $stands = Test-PodNetwork -Wanted $Wanted
