@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from winboot_lab.windows.accounts import Token
+from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
 from winboot_lab.windows.acl import CHANGE_PERMISSIONS, WRITE, Rule
 from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit, image_bytes
