@@ -1165,6 +1165,7 @@ def _edit_rule(site: Site, name: str, old: str, new: str) -> None:
     assert old in text
     registry.set(key, name, "String", text.replace(old, new))
 
+
 # What no single hand on a joined node provokes: the test that sees it, by a piece of its text.
 ELSEWHERE: Final = {
     f"file {ANY}: taken for absent": ("tests/steps/test_trust.py", "is_not_believed_is_taken_for_absent"),
