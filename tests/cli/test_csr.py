@@ -17,6 +17,7 @@ from winboot_lab.cluster.controllers import CLIENT_SIGNER, SERVING_SIGNER
 from winboot_lab.cluster.identity import ADMIN, Identity, user
 
 from tests.config.scene import GOOD, an_inventory
+from tests.shape import lines_of
 from winboot.cli import run
 from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import resolve
@@ -104,7 +105,7 @@ def test_what_is_not_is_refused_with_its_reason_and_stays(
     desk.ask("client", "win-2", "", client=True)
 
     assert desk.csr("approve", "-o", "json") == 2
-    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
+    (row,) = lines_of(capsys.readouterr().out)
     assert (row["request"], row["node"], row["decision"]) == ("bad", "win-1", "refused")
     assert "the address 10.0.1.12 is not one of this machine's (10.0.1.11)" in row["reasons"][0]
     assert desk.states() == {"bad": [], "stranger": [], "client": []}
@@ -121,7 +122,7 @@ def test_the_list_says_what_would_become_of_each_and_changes_nothing(
     desk.ask("stranger", "win-9", "10.0.1.19")
 
     assert desk.csr("list", "-o", "json") == 0
-    rows = {row["request"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    rows = {row["request"]: row for row in lines_of(capsys.readouterr().out)}
     assert {name: row["decision"] for name, row in rows.items()} == {
         "good": "approve",
         "bad": "refuse",
@@ -142,7 +143,7 @@ def test_the_list_shows_what_is_decided_too(desk: Desk, capsys: pytest.CaptureFi
 
     desk.csr("list", "-o", "json")
 
-    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
+    (row,) = lines_of(capsys.readouterr().out)
     assert (row["state"], row["decision"]) == ("issued", "leave")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ import pytest
 
 from tests.config.scene import an_inventory
 from tests.join.fakes import FakeCluster, FakeMachine, Found, a_node, completed
+from tests.shape import lines_of
 from winboot.base import exits
 from winboot.base.errors import LoginRefused, Superseded, Unreachable, WinbootError
 from winboot.base.secret import Secret
@@ -316,7 +316,7 @@ def test_a_repair_of_machines_that_are_no_nodes_says_so_in_every_form(world: Wor
     page = world.folder / "r.html"
 
     assert world.winboot("repair", "-o", "json", "--report", str(page)) == 2
-    lines = [json.loads(line) for line in world.capsys.readouterr().out.splitlines()]
+    lines = lines_of(world.capsys.readouterr().out)
     nodes = {line["node"]: line for line in lines if line["kind"] == "node"}
     assert (nodes["win-1"]["outcome"], nodes["win-1"]["failure"]) == ("skipped", None)
     assert nodes["win-1"]["skipped"]["name"] == "NoNodeYet"
@@ -341,7 +341,7 @@ def test_a_node_that_waits_for_a_drain_has_not_failed(world: World) -> None:
     _rough(world, "win-1")
 
     assert world.winboot("join", "-o", "json") == 2
-    lines = [json.loads(line) for line in world.capsys.readouterr().out.splitlines()]
+    lines = lines_of(world.capsys.readouterr().out)
     (node,) = [line for line in lines if line.get("node") == "win-1"]
     assert node["outcome"] == "blocked"
     assert {step["problem"]["id"] for step in node["steps"] if step["state"] == "blocked"} == {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from winboot_lab.cli.staging import Staged, stage
 from winboot_lab.cluster.kinds import kind_of
 from winboot_lab.up import Lab
 
+from tests.shape import lines_of
 from winboot import cli
 
 RBAC = "rbac.authorization.k8s.io"
@@ -31,7 +31,7 @@ def told(
     """The exit code of a command, and what its JSON lines say."""
     capsys.readouterr()
     code = cli.run([command, "-i", str(staged.inventory), "-o", "json", *more])
-    return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return code, lines_of(capsys.readouterr().out)
 
 
 def findings(rows: list[dict]) -> list[str]:
@@ -81,7 +81,7 @@ def test_a_proxy_that_does_not_resolve_is_found_out_before_any_change(lab, capsy
 
     code, rows = told(staged, "ping", capsys)
     assert code == 1
-    assert [one["subject"] for one in rows[0]["findings"] if one["level"] == "error"] == ["proxy"]
+    assert [one["id"] for one in rows[0]["findings"] if one["level"] == "error"] == ["proxy"]
     assert told(staged, "preflight", capsys)[0] == 1
 
     code, rows = told(staged, "join", capsys)

@@ -88,7 +88,7 @@ def test_a_signal_ends_ping_with_what_it_knows(tmp_path: Path, number: signal.Si
 
     assert (process.returncode, "Traceback" in err) == (code, False), err
     assert [json.loads(line)["node"] for line in out.splitlines()] == ["n000", "n001"]
-    assert '"subject": "Interrupted"' in out
+    assert '"id": "Interrupted"' in out
 
 
 SIZES: Final = [

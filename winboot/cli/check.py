@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from winboot.base import exits
 from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm, renew_command
+from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Machine
@@ -262,29 +262,31 @@ def _script_complaints(specs: Sequence[NodeSpec]) -> list[Complaint]:
 
 
 def _show(file: Path, complaints: list[Complaint], output: Output) -> None:
+    errors = sum(one.level == "error" for one in complaints)
+    warnings = len(complaints) - errors
     if output is Output.json:
-        for one in complaints:
-            place = one.place
-            typer.echo(
-                json.dumps(
-                    {
-                        "file": place.file if place else str(file),
-                        "line": place.line if place else None,
-                        "column": place.column if place else None,
-                        "level": one.level,
-                        "path": one.path,
-                        "wrong": one.wrong,
-                        "expected": one.expected,
-                        "did_you_mean": one.did_you_mean,
-                        "instead": one.instead,
-                        "source": one.source,
-                    }
-                )
-            )
+        _show_lines(file, complaints, errors, warnings)
         return
     for one in complaints:
         say(str(one), "red" if one.level == "error" else "yellow", err=True)
-    errors = sum(one.level == "error" for one in complaints)
-    warnings = len(complaints) - errors
     plural = "" if warnings == 1 else "s"
     typer.echo(f"{file}: {'good' if not errors else f'{errors} to correct'}, {warnings} warning{plural}")
+
+
+def _show_lines(file: Path, complaints: Sequence[Complaint], errors: int, warnings: int) -> None:
+    for one in complaints:
+        place = one.place
+        data = {
+            "file": place.file if place else str(file),
+            "line": place.line if place else None,
+            "column": place.column if place else None,
+            "level": one.level,
+            "path": one.path,
+            "wrong": one.wrong,
+            "expected": one.expected,
+            "did_you_mean": one.did_you_mean,
+            "instead": one.instead,
+            "source": one.source,
+        }
+        typer.echo(json_line("complaint", data), nl=False)
+    typer.echo(json_line("checked", {"file": str(file), "errors": errors, "warnings": warnings}), nl=False)

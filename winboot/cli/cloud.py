@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -57,11 +56,13 @@ def check(
     Node name, provider id, metadata route, source/destination check or IP forwarding, pod route, clock.
     """
     from winboot.node.cloud_check import findings
+    from winboot.report.data import finding_data
+    from winboot.report.shape import json_line
 
     found = findings(_look(_named(node, inventory)))
     if output is CheckOutput.json:
         for one in found:
-            typer.echo(json.dumps(asdict(one)))
+            typer.echo(json_line("cloud", finding_data(one)), nl=False)
     else:
         for one in found:
             typer.echo(f"{one.level}  {one.id}: {one.reason}\n    fix: {one.fix}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ import typer
 
 from winboot.base import exits
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, words
+from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
     from winboot.cli.targets import Clusters
@@ -132,7 +132,7 @@ class Desk:
         rows = [self._row(request) for request in found]
         if self._json:
             for row in rows:
-                typer.echo(json.dumps(row))
+                typer.echo(json_line("request", row), nl=False)
         elif rows:
             for line in _columns(
                 [("REQUEST", "AGE", "KIND", "NODE", "STATE", "WHAT WINBOOT DOES"), *map(_cells, rows)]
@@ -159,11 +159,13 @@ class Desk:
 
     def _say(self, verdict: Verdict, node: str) -> None:
         what = "approved" if verdict.approved else "refused"
-        row = {"request": verdict.request, "kind": verdict.kind, "node": node, "decision": what}
+        row = {"request": verdict.request, "certificate": verdict.kind, "node": node, "decision": what}
         text = f"{node}: {verdict.kind} certificate request {verdict.request}: {what}"
         reasons = "; ".join(verdict.reasons)
         self.say_once(
-            json.dumps({**row, "reasons": list(verdict.reasons)}) if self._json else _with(text, reasons),
+            json_line("request", {**row, "reasons": list(verdict.reasons)}).rstrip()
+            if self._json
+            else _with(text, reasons),
             out=True,
         )
 
@@ -179,7 +181,7 @@ class Desk:
         return {
             "request": request.name,
             "made": request.made.isoformat() if request.made is not None else None,
-            "kind": request.kind,
+            "certificate": request.kind,
             "node": node.name if node is not None else None,
             "user": request.user,
             "state": request.state,
@@ -211,7 +213,7 @@ def _cells(row: dict[str, object]) -> tuple[str, ...]:
     if isinstance(made, str):
         age = _age((datetime.now(UTC) - datetime.fromisoformat(made)).total_seconds())
     decision = _with(str(row["decision"]), "; ".join(reasons)) if row["state"] == "pending" else ""
-    names = ("request", "kind", "node", "state")
+    names = ("request", "certificate", "node", "state")
     request, kind, node, state = (str(row[name] or "-") for name in names)
     return request, age, kind, node, state, decision
 

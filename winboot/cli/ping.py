@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from winboot.base.clean import clean
 from winboot.base.errors import InternalError, Interrupted
 from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, Workers, words
+from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
     from winboot.cli.targets import Clusters
@@ -87,11 +87,7 @@ def ping(
         results = _with_sources(specs, results, workers)
     if output is Output.json:
         for result in results:
-            findings = [
-                {"level": f.level, "subject": f.subject, "text": f.text, "fix": f.fix}
-                for f in result.findings
-            ]
-            typer.echo(json.dumps({"node": result.node, "address": result.address, "findings": findings}))
+            _show_line(result)
     else:
         for result in results:
             _show(result)
@@ -329,6 +325,19 @@ def _clock(offset: float, whose: str) -> Finding:
         f"{offset:+.0f} s from {whose}; certificates and tokens fail when clocks disagree",
         "w32tm /resync on the machine, or windows.time_servers in the profile.",
     )
+
+
+def _show_line(result: Pinged) -> None:
+    findings = [
+        {"id": one.subject, "level": one.level, "reason": one.text, "fix": one.fix} for one in result.findings
+    ]
+    data = {
+        "node": result.node,
+        "address": result.address,
+        "exit_code": result.exit_code,
+        "findings": findings,
+    }
+    typer.echo(json_line("ping", data), nl=False)
 
 
 def _show(result: Pinged) -> None:

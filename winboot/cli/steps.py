@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
 
 from winboot.cli.options import Output, OutputForm
@@ -12,6 +10,7 @@ from winboot.cli.options import Output, OutputForm
 def steps(output: OutputForm = Output.table) -> None:
     """List every step: what it is called, what it needs, and why it exists."""
     from winboot.base.errors import UsageError
+    from winboot.report.shape import json_line
     from winboot.script.steps import STEPS
 
     if output is Output.junit:
@@ -19,7 +18,7 @@ def steps(output: OutputForm = Output.table) -> None:
     if output is Output.json:
         for s in STEPS:
             row = {"step": s.name, "why": s.why, "needs": list(s.needs), "side": s.side}
-            typer.echo(json.dumps(row))
+            typer.echo(json_line("step", row), nl=False)
         return
     width = max(len(step.name) for step in STEPS)
     for step in STEPS:

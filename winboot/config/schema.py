@@ -19,6 +19,7 @@ from winboot.config.model import Model, model_at
 from winboot.config.profile import Profile
 from winboot.config.profile import Reference as SecretReference
 from winboot.report.plan_file import plan_schema
+from winboot.report.shape import lines_page, lines_schema
 
 Json = dict[str, Any]
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -132,8 +133,10 @@ def published() -> dict[str, str]:
         "schemas/profile.json": _json(profile_schema()),
         "schemas/inventory.json": _json(inventory_schema()),
         "schemas/plan.json": _json(plan_schema()),
+        "schemas/lines.json": _json(lines_schema()),
         "profile.md": profile_page(),
         "inventory.md": inventory_page(),
+        "json.md": lines_page(),
     }
 
 

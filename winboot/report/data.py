@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -10,6 +9,7 @@ from xml.etree import ElementTree as ET
 from winboot.report.events import Difference, Problem
 from winboot.report.finding import Finding
 from winboot.report.results import Failure, NodeReport, Report, StepReport
+from winboot.report.shape import FLAGS, json_line
 
 
 def difference_data(difference: Difference) -> dict[str, Any]:
@@ -21,13 +21,12 @@ def difference_data(difference: Difference) -> dict[str, Any]:
         "want": difference.want,
     }
     texts = {name: text for name in ("was", "will") if (text := getattr(difference, name)) is not None}
-    flags = ("unknown", "reboot", "disrupts", "disturbs", "policy")
-    return data | texts | {flag: True for flag in flags if getattr(difference, flag)}
+    return data | texts | {flag: True for flag in FLAGS if getattr(difference, flag)}
 
 
 def difference_of(data: Mapping[str, Any]) -> Difference:
     """The difference that `difference_data` gave."""
-    flags = {flag: bool(data.get(flag)) for flag in ("unknown", "reboot", "disrupts", "disturbs", "policy")}
+    flags = {flag: bool(data.get(flag)) for flag in FLAGS}
     return Difference(
         data["what"],
         data["is"],
@@ -114,18 +113,17 @@ def json_lines(report: Report) -> str:
 
 def finding_line(finding: Finding) -> str:
     """The line of a finding of preflight."""
-    return json.dumps({"kind": "preflight", **finding_data(finding)}) + "\n"
+    return json_line("preflight", finding_data(finding))
 
 
 def node_line(node: NodeReport) -> str:
     """The line of a node."""
-    return json.dumps({"kind": "node", **node_data(node)}) + "\n"
+    return json_line("node", node_data(node))
 
 
 def run_line(report: Report) -> str:
     """The line of the run as a whole, which comes last."""
     data = {
-        "kind": "run",
         "command": report.command,
         "run": report.run,
         "started": report.started,
@@ -136,7 +134,7 @@ def run_line(report: Report) -> str:
         "by": report.by,
         "plan": report.plan or None,
     }
-    return json.dumps(data) + "\n"
+    return json_line("run", data)
 
 
 def junit(report: Report) -> str:

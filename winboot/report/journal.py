@@ -17,6 +17,7 @@ from typing import TextIO
 from winboot.base.errors import UsageError
 from winboot.base.private import make_private_folder, open_to_append, stranger_above
 from winboot.base.secret import Secret
+from winboot.report.shape import json_line
 
 
 def default_folder() -> Path:
@@ -65,13 +66,13 @@ class Journal:
         self._hidden |= forms
 
     def write(self, kind: str, data: Mapping[str, object]) -> None:
-        """Append one record: `{"at": seconds since the epoch, "kind": …, …data}`."""
-        line = json.dumps({"at": round(time.time(), 3), "kind": kind, **data}, default=str)
+        """Append one record of this kind (see `report.shape`); `at` is in seconds since 1970."""
+        line = json_line(kind, {"at": round(time.time(), 3), **data})
         with self._lock:
             for value in sorted(self._hidden, key=len, reverse=True):
                 line = line.replace(value, "***")
             try:
-                self._file.write(line + "\n")
+                self._file.write(line)
                 self._file.flush()
             except OSError as error:
                 self.problem = f"the journal {self.path} is not complete: {error.strerror}"

@@ -16,6 +16,7 @@ import winboot
 from winboot.base.errors import InvalidInput
 from winboot.report.data import difference_data
 from winboot.report.results import Digests, NodeReport, Report, StepReport
+from winboot.report.shape import FLAG, MAYBE, SHA, SHA_OR_NOTHING, TEXT, TEXTS, an_object, difference_schema
 
 VERSION: Final = 1
 KIND: Final = "winboot plan"
@@ -182,36 +183,20 @@ def differing_digests(planned: Digests, now: Digests) -> Sequence[str]:
 
 
 def plan_schema() -> dict[str, Any]:
-    """The JSON Schema of the file."""
-    text = {"type": "string"}
-    sha = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-    maybe = {"type": ["string", "null"]}
-    flags = {name: {"type": "boolean"} for name in ("unknown", "reboot", "disrupts", "disturbs")}
-    difference = _object(
-        {"key": text, "what": text, "is": maybe, "want": maybe}, {**flags, "was": text, "will": text}
-    )
-    step = _object({"problem": maybe, "differences": {"type": "array", "items": difference}})
-    node = _object(
-        {"settings": sha, "script": sha, "library": sha, "failure": text}
+    """The JSON Schema of the file. What others hold is no part of a plan, so that no difference has `policy`."""
+    difference = difference_schema(("unknown", "reboot", "disrupts", "disturbs"))
+    step = an_object({"problem": MAYBE, "differences": {"type": "array", "items": difference}})
+    node = an_object(
+        {**dict.fromkeys(("settings", "script", "library"), SHA_OR_NOTHING), "failure": TEXT}
         | {"steps": {"type": "object", "additionalProperties": step}}
     )
-    names = {"type": "array", "items": text}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "winboot plan",
-        **_object(
-            {"kind": {"const": KIND}, "version": {"const": VERSION}, "sha256": sha}
-            | dict.fromkeys(("winboot", "made", "by", "run"), text)
-            | {"selection": _object({"only": names, "skip": names, "adopt": {"type": "boolean"}})}
+        **an_object(
+            {"kind": {"const": KIND}, "version": {"const": VERSION}, "sha256": SHA}
+            | dict.fromkeys(("winboot", "made", "by", "run"), TEXT)
+            | {"selection": an_object({"only": TEXTS, "skip": TEXTS, "adopt": FLAG})}
             | {"nodes": {"type": "object", "additionalProperties": node}}
         ),
-    }
-
-
-def _object(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {**required, **(optional or {})},
-        "required": list(required),
-        "additionalProperties": False,
     }

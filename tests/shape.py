@@ -1,0 +1,30 @@
+"""JSON lines of winboot, read as a program reads them and held to the published schema."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCHEMA = Path(__file__).parent.parent / "docs" / "schemas" / "lines.json"
+
+
+@cache
+def _validator() -> Any:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is missing")
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    """Each line; fails where one is not what the schema says of its kind."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    wrong = [
+        f"{line.get('kind')}: {error.message}: {[one.message for one in error.context or ()][:3]}"
+        for line in lines
+        for error in _validator().iter_errors(line)
+    ]
+    assert wrong == []
+    return lines

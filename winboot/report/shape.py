@@ -1,0 +1,350 @@
+"""The one shape of everything that winboot writes as JSON lines: answers of commands, reports, journals.
+
+Each line is an object with `version` and `kind`. What else it has is in KINDS alone: the published schema
+(docs/schemas/lines.json) and its page (docs/json.md) are made of it, and tests hold the commands to it. Within a version
+kinds and keys may be added; none goes, is renamed or changes its type.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+VERSION: Final = 1
+
+Json = Mapping[str, Any]
+Said = tuple[Json, str]  # the schema of a value, and what it says
+
+TEXT: Final[Json] = {"type": "string"}
+MAYBE: Final[Json] = {"type": ["string", "null"]}
+FLAG: Final[Json] = {"type": "boolean"}
+NUMBER: Final[Json] = {"type": "number"}
+COUNT: Final[Json] = {"type": "integer", "minimum": 0}
+TEXTS: Final[Json] = {"type": "array", "items": TEXT}
+SHA: Final[Json] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+# Empty where nothing was rendered.
+SHA_OR_NOTHING: Final[Json] = {"type": "string", "pattern": "^([0-9a-f]{64})?$"}
+FLAGS: Final = ("unknown", "reboot", "disrupts", "disturbs", "policy")
+
+
+def json_line(kind: str, data: Json) -> str:
+    """One line of this shape. What JSON has no form for (a date) is written as its text."""
+    return json.dumps({"version": VERSION, "kind": kind, **data}, default=str) + "\n"
+
+
+def an_object(required: Json, optional: Json | None = None) -> dict[str, Any]:
+    """The schema of an object that has these keys and no others."""
+    return {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def difference_schema(flags: tuple[str, ...] = FLAGS) -> dict[str, Any]:
+    """The schema of a difference; a flag is there where it is true."""
+    return an_object(
+        {"key": TEXT, "what": TEXT, "is": MAYBE, "want": MAYBE},
+        {**dict.fromkeys(flags, FLAG), "was": TEXT, "will": TEXT},
+    )
+
+
+def _one_of(*words: str) -> Json:
+    return {"enum": list(words)}
+
+
+def _or_null(name: str) -> Json:
+    return {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]}
+
+
+def _list_of(name: str) -> Json:
+    return {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}
+
+
+_LEVELS: Final = _one_of("error", "warning")
+_STATES: Final = ("ok", "would-change", "changed", "failed", "blocked")
+_OUTCOMES: Final = ("ok", "changed", "would-change", "blocked", "skipped", "failed", "interrupted")
+_DEFINITIONS: Final[Json] = {
+    "difference": difference_schema(),
+    "problem": an_object(dict.fromkeys(("id", "message", "hint", "position"), TEXT)),
+    "failure": an_object({"name": TEXT, "message": TEXT, "hint": TEXT, "exit_code": COUNT}),
+    "step": an_object(
+        {"step": TEXT, "state": _one_of(*_STATES), "ms": COUNT}
+        | {"differences": _list_of("difference"), "problem": _or_null("problem")}
+    ),
+    "answer": an_object(
+        {"id": TEXT, "level": _one_of("ok", "warning", "error"), "reason": TEXT, "fix": TEXT}
+    ),
+    "digests": an_object(dict.fromkeys(("settings", "script", "library"), SHA_OR_NOTHING)),
+    "need": an_object({"flag": TEXT, "why": TEXT}),
+}
+_WHERE_IN_A_FILE: Final[Mapping[str, Said]] = {
+    "file": (TEXT, "the file that it is about"),
+    "line": ({"type": ["integer", "null"]}, "from 1; null where the file as a whole is meant"),
+    "column": ({"type": ["integer", "null"]}, "from 1"),
+}
+_FINDING: Final[Mapping[str, Said]] = {
+    "id": (TEXT, "stable; what `--skip-preflight` takes"),
+    "level": (_LEVELS, "an error stops a join"),
+    "reason": (TEXT, "what is wrong"),
+    "fix": (TEXT, "what to do next"),
+    "nodes": (TEXTS, "which nodes it concerns; none means all of the cluster"),
+    "skipped": (FLAG, "whether `--skip-preflight` let it pass"),
+}
+_REQUEST: Final[Mapping[str, Said]] = {
+    "request": (TEXT, "the name of the CertificateSigningRequest"),
+    "certificate": (TEXT, "what it asks for: `serving` or `client`"),
+    "node": (MAYBE, "whose it is; null or empty where no machine of the inventory asks"),
+    "decision": (_one_of("approve", "refuse", "leave", "approved", "refused"), "what winboot does, or did"),
+    "reasons": (TEXTS, "why it is refused or left"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of line: who writes it, and what it has besides `version` and `kind`. Not every one has what is `optional`."""
+
+    name: str
+    where: str
+    says: str
+    keys: Mapping[str, Said]
+    optional: Mapping[str, Said] | None = None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The schema of such a line."""
+        head = {"version": {"const": VERSION}, "kind": {"const": self.name}}
+        return an_object(
+            {**head, **{key: schema for key, (schema, _) in self.keys.items()}},
+            {key: schema for key, (schema, _) in (self.optional or {}).items()},
+        )
+
+
+ANSWERS: Final = (
+    Kind(
+        "complaint",
+        "`check`",
+        "something that is wrong with a file, or worth a warning",
+        {
+            **_WHERE_IN_A_FILE,
+            "level": (_LEVELS, "a warning changes no exit code"),
+            "path": (TEXT, "the key, such as `kubernetes.version`; empty where there is none"),
+            "wrong": (MAYBE, "what is wrong"),
+            "expected": (MAYBE, "what would be right"),
+            "did_you_mean": (MAYBE, "the nearest word that is allowed"),
+            "instead": (MAYBE, "what to use in its place"),
+            "source": (MAYBE, "where this is known from"),
+        },
+    ),
+    Kind(
+        "checked",
+        "`check`",
+        "the last line of each file",
+        {
+            "file": (TEXT, "an inventory or a profile"),
+            "errors": (COUNT, "how many complaints are errors"),
+            "warnings": (COUNT, "how many are warnings"),
+        },
+    ),
+    Kind(
+        "ping",
+        "`ping`",
+        "one machine, and what is in the way",
+        {
+            "node": (TEXT, "the host of the inventory"),
+            "address": (TEXT, "where it was looked for"),
+            "exit_code": (COUNT, "what this machine alone would make the command exit with"),
+            "findings": (_list_of("answer"), "each thing that was asked, with its fix where it is not `ok`"),
+        },
+    ),
+    Kind(
+        "preflight", "`preflight`, `plan`, `join`, `repair`", "a finding before anything is changed", _FINDING
+    ),
+    Kind("cloud", "`cloud check`", "a finding about a node and its cloud", _FINDING),
+    Kind(
+        "node",
+        "`plan`, `join`, `repair`, `preflight`, and their `--report`",
+        "one node, when it has ended",
+        {
+            "node": (TEXT, "the host of the inventory"),
+            "address": (TEXT, "where it was reached"),
+            "os": (TEXT, "the release of Windows Server that the inventory says"),
+            "outcome": (_one_of(*_OUTCOMES), "the node in one word: the worst that happened to it"),
+            "ready": ({"type": ["boolean", "null"]}, "whether its Node is Ready; null where nobody looked"),
+            "steps": (_list_of("step"), "in running order, each with its differences and its problem"),
+            "failure": (_or_null("failure"), "why it stopped, apart from a failed step"),
+            "skipped": (_or_null("failure"), "why it was left alone"),
+            "reboots": (COUNT, "restarts of the machine"),
+            "detached": (COUNT, "runs that rewired its network"),
+            "reconnects": (COUNT, "connections that were lost and made again"),
+            "pipelines": (COUNT, "how often a script was sent"),
+            "seconds": (NUMBER, "wall time here"),
+            "notes": (TEXTS, "worth knowing; they changed nothing"),
+            "digests": ({"$ref": "#/$defs/digests"}, "the SHA-256 of settings, script and library"),
+            "live": ({"type": ["boolean", "null"]}, "whether pods may run there; null where nobody looked"),
+            "needs": (_list_of("need"), "flags without which a join would refuse"),
+        },
+    ),
+    Kind(
+        "run",
+        "`plan`, `join`, `repair`, `preflight`, and their `--report`",
+        "the run as a whole: the last line",
+        {
+            "command": (TEXT, "what was called"),
+            "run": (TEXT, "its id, the name of its folder of journals"),
+            "started": (TEXT, "ISO 8601, UTC"),
+            "seconds": (NUMBER, "wall time"),
+            "changed": (COUNT, "how many steps were changed, over all nodes"),
+            "exit_code": (
+                COUNT,
+                "what the nodes give ([exit-codes.md](exit-codes.md)); where a signal came, the process ends with the signal's",
+            ),
+            "winboot": (TEXT, "its version"),
+            "by": (TEXT, "who ran it"),
+            "plan": (MAYBE, "the SHA-256 of the plan that was run, if there was one"),
+        },
+    ),
+    Kind(
+        "request",
+        "`csr`",
+        "a certificate request of a kubelet",
+        _REQUEST,
+        {
+            "made": (MAYBE, "`csr list`: ISO 8601"),
+            "user": (TEXT, "`csr list`: who asks"),
+            "state": (TEXT, "`csr list`: pending, approved, denied, issued …"),
+        },
+    ),
+    Kind(
+        "step",
+        "`steps`",
+        "a step of the catalogue",
+        {
+            "step": (TEXT, "its name"),
+            "why": (TEXT, "why it exists"),
+            "needs": (TEXTS, "the steps that come before it"),
+            "side": (TEXT, "where it is done: on the machine, or here"),
+        },
+    ),
+)
+_AT: Final[dict[str, Said]] = {"at": (NUMBER, "seconds since 1970")}
+_ERROR: Final[dict[str, Said]] = _AT | {
+    "name": (TEXT, "the class of the error"),
+    "problem": (TEXT, "its sentence"),
+}
+JOURNAL: Final = (
+    Kind(
+        "script",
+        "journal",
+        "what is about to run on the node",
+        _AT
+        | {
+            "settings": (SHA, "SHA-256 of the node's merged settings"),
+            "script": (SHA, "SHA-256 of its script"),
+            "library": (SHA, "SHA-256 of the library in it"),
+            "winboot": (TEXT, "its version"),
+            "by": (TEXT, "who ran it"),
+            "plan": (MAYBE, "the SHA-256 of the plan, if there was one"),
+        },
+    ),
+    Kind(
+        "pass",
+        "journal",
+        "the script is sent",
+        _AT | {"mode": (TEXT, "`Look`, `Change` …"), "run": (TEXT, "the id that its events carry")},
+    ),
+    Kind(
+        "event",
+        "journal",
+        "an event of the script",
+        _AT | {"line": (TEXT, "the line as it came: a JSON object with `v` 1, see architecture.md")},
+    ),
+    Kind("noise", "journal", "a line that is no event of this run", _AT | {"line": (TEXT, "its beginning")}),
+    Kind("error", "journal", "a session ended", _ERROR),
+    Kind("failed", "journal", "the node has failed", _ERROR),
+    Kind("skipped", "journal", "the node was left alone", _ERROR),
+    Kind("bug", "journal", "a bug in winboot itself", _AT | {"traceback": (TEXT, "for its report")}),
+)
+
+
+def lines_schema() -> dict[str, Any]:
+    """The JSON Schema of a line."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "winboot JSON lines",
+        "oneOf": [kind.schema for kind in (*ANSWERS, *JOURNAL)],
+        "$defs": dict(_DEFINITIONS),
+    }
+
+
+_HEAD: Final = """# JSON
+
+With `-o json` a command writes one JSON object a line to standard output. `--report FILE.json` and the journals of a run
+have the same shape: each object has `version` (this page is about {version}) and `kind`, and the keys of its kind below. The
+schema is [lines.json](schemas/lines.json); a test holds every command to it.
+
+Within a version kinds and keys may be added. None goes, is renamed or changes its type: read what you know, and leave the
+rest. A plan (`winboot plan --out FILE`) is one object with `kind` and `version` of its own, [plan.json](schemas/plan.json).
+
+Questions, progress, warnings and errors of usage go to standard error as text, never between the lines. Times have their
+unit in the name or in the table. No line holds a secret.
+
+Not of this shape, because other programs define it: `inventory --list` (Ansible), `cloud policy` (AWS, Azure), `--report
+FILE.xml` and `-o junit` (JUnit), and the log of `hook serve` (`time`, `message`, and what it is about).
+
+This page is made from `winboot/report/shape.py` (`python -m winboot.config.schema`).
+"""
+
+
+def lines_page() -> str:
+    """docs/json.md: each kind of line with its keys."""
+    return "\n".join(
+        [
+            _HEAD.format(version=VERSION),
+            "## Answers of commands, and reports",
+            *(line for kind in ANSWERS for line in _section(kind)),
+            "",
+            "## The journal of a node",
+            "",
+            "`$WINBOOT_STATE/runs/RUN/NODE.jsonl`, a line for each thing in the order in which it happened.",
+            *(line for kind in JOURNAL for line in _section(kind)),
+            "",
+            "## Parts of them",
+            *(line for name, schema in _DEFINITIONS.items() for line in _part(name, schema)),
+            "",
+        ]
+    )
+
+
+def _section(kind: Kind) -> Iterator[str]:
+    yield from ("", f"### `{kind.name}`", "", f"{kind.where}: {kind.says}.", "")
+    yield from ("| key | type | says |", "| --- | --- | --- |")
+    for key, (schema, says) in kind.keys.items():
+        yield f"| `{key}` | {_type(schema)} | {says} |"
+    for key, (schema, says) in (kind.optional or {}).items():
+        yield f"| `{key}` | {_type(schema)}, optional | {says} |"
+
+
+def _part(name: str, schema: Json) -> Iterator[str]:
+    yield from ("", f"### {name}", "", "| key | type |", "| --- | --- |")
+    for key, value in schema["properties"].items():
+        yield f"| `{key}` | {_type(value)}{'' if key in schema['required'] else ', optional'} |"
+
+
+def _type(schema: Json) -> str:
+    """A schema in words."""
+    if "enum" in schema:
+        return ", ".join(f"`{word}`" for word in schema["enum"])
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name})"
+    if "anyOf" in schema:
+        return " or ".join(_type(one) for one in schema["anyOf"])
+    if "pattern" in schema:
+        return "64 hex digits" + ("" if schema["pattern"] == SHA["pattern"] else " or empty")
+    if schema["type"] == "array":
+        return f"list of {_type(schema['items'])}"
+    return schema["type"] if isinstance(schema["type"], str) else " or ".join(schema["type"])
