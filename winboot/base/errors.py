@@ -37,6 +37,7 @@
         RestartForbidden             exit 2    a restart of the machine is due, and --no-restart was given
         Declined                     exit 2    somebody was asked and said no, or nobody could be asked
         OtherThanPlanned             exit 2    settings, script or look are not those of the plan that was approved
+      BudgetUsedUp                   exit 4    a failure budget or a deadline was used up before this node was begun
       Superseded                     exit 75   another run has taken over
       ReportNotWritten               exit 74   the work is done, and its report could not be written
       Interrupted                    exit 130
@@ -268,6 +269,12 @@ class RestartForbidden(NotDone):
 
 class OtherThanPlanned(NotDone):
     """The node is not as the approved plan shows it: its settings, its script, or what a look finds."""
+
+
+class BudgetUsedUp(WinbootError):
+    """A failure budget or a deadline was used up before this node was begun; a report calls such a node skipped."""
+
+    exit_code = exits.STOPPED_ITSELF
 
 
 class Superseded(WinbootError):

@@ -32,6 +32,7 @@ from winboot.cli.options import (
     Yes,
     words,
 )
+from winboot.cli.pace import Canary, Deadline, Jitter, MaxFailed, MaxUnavailable, Soak, budget_of
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
@@ -63,6 +64,12 @@ def join(
     plan: PlanPath = None,
     yes: Yes = False,
     no_restart: NoRestart = False,
+    canary: Canary = None,
+    soak: Soak = None,
+    max_unavailable: MaxUnavailable = None,
+    max_failed: MaxFailed = None,
+    deadline: Deadline = None,
+    jitter: Jitter = None,
 ) -> None:
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
     from winboot.operations.join import Options
@@ -76,6 +83,14 @@ def join(
         skip_preflight=words(skip_preflight),
         workers=workers,
         restart=not no_restart,
+        budget=budget_of(
+            canary=canary,
+            soak=soak,
+            max_unavailable=max_unavailable,
+            max_failed=max_failed,
+            deadline=deadline,
+            jitter=jitter,
+        ),
     )
     _run("join", inventory, words(limit), options, output, report, plan=plan, yes=yes)
 
@@ -101,6 +116,12 @@ def repair(
         bool,
         typer.Option("--yes", help="Do not ask, nor before the cloud reimages or replaces machines."),
     ] = False,
+    canary: Canary = None,
+    soak: Soak = None,
+    max_unavailable: MaxUnavailable = None,
+    max_failed: MaxFailed = None,
+    deadline: Deadline = None,
+    jitter: Jitter = None,
 ) -> None:
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
     from winboot.operations.join import Options
@@ -114,6 +135,14 @@ def repair(
         skip_preflight=words(skip_preflight),
         workers=workers,
         restart=not no_restart,
+        budget=budget_of(
+            canary=canary,
+            soak=soak,
+            max_unavailable=max_unavailable,
+            max_failed=max_failed,
+            deadline=deadline,
+            jitter=jitter,
+        ),
     )
     if by is Depth.in_place:
         _run("repair", inventory, words(limit), options, output, report, plan=plan, yes=yes)
@@ -139,7 +168,7 @@ def _run(
     from winboot.cli.approval import at_terminal, gone, load_plan, with_plan
     from winboot.cli.failure import explain_error
     from winboot.cli.output import Reporting, progress
-    from winboot.cli.targets import load_targets, run_context
+    from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import join as join_nodes
 
     left: tuple[NodeReport, ...] = ()
@@ -147,7 +176,8 @@ def _run(
     if approved is not None:
         options = with_plan(options, approved)
     reporting = Reporting(report, output)
-    specs = load_targets(inventory, limit, pinned=True)
+    fleet = load_fleet(inventory, limit, pinned=True)
+    specs = fleet.specs
     if approved is not None:
         left = () if limit else gone(approved, specs)
         specs = [spec for spec in specs if spec.node.name in approved.nodes]
@@ -158,7 +188,7 @@ def _run(
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep) as (context, tuned),
+        run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
     ):
         result = join_nodes(specs, context, tuned(options), command=command)
         result = replace(result, nodes=(*result.nodes, *left))

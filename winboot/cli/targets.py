@@ -8,9 +8,9 @@ import signal
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -39,7 +39,21 @@ SIGNALS: Final = tuple(one for one in (signal.SIGINT, signal.SIGTERM, _HANGUP) i
 Tune = Callable[["Options"], "Options"]
 
 
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The nodes of a command, in the order of the inventory, and the group of each of its hosts, the others' included: the
+    group that defines the host."""
+
+    specs: list[NodeSpec]
+    groups: Mapping[str, str]
+
+
 def load_targets(inventory: Path, limit: tuple[str, ...], *, pinned: bool = False) -> list[NodeSpec]:
+    """The nodes of `load_fleet`."""
+    return load_fleet(inventory, limit, pinned=pinned).specs
+
+
+def load_fleet(inventory: Path, limit: tuple[str, ...], *, pinned: bool = False) -> Fleet:
     """Every host of the inventory that `limit` names (hosts or groups; all when empty), resolved. With `pinned`, hashes
     that belong to another version than the wanted one are refused.
 
@@ -60,7 +74,8 @@ def load_targets(inventory: Path, limit: tuple[str, ...], *, pinned: bool = Fals
     found = [(machine, resolve(machine.profile, machine)) for machine in _limited(loaded, limit)]
     if pinned:
         _refuse_other_pins(found, inventory)
-    return [spec for _, spec in found]
+    groups = {machine.name: machine.group for machine in loaded}
+    return Fleet([spec for _, spec in found], groups)
 
 
 def _refuse_other_pins(found: Sequence[tuple[Machine, NodeSpec]], inventory: Path) -> None:
@@ -160,9 +175,11 @@ def run_context(
     keep: Keep | None = None,
     *,
     in_cluster: bool = False,
+    groups: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[RunContext, Tune]]:
-    """The context of one run; `keep` is told of each node that ends. Ctrl-C and SIGTERM ask the nodes' work to stop at its
-    next safe point. With `in_cluster`, the service account of the pod is used where no kubeconfig is named.
+    """The context of one run; `keep` is told of each node that ends, `groups` are those of a `Fleet`. Ctrl-C and SIGTERM
+    ask the nodes' work to stop at its next safe point. With `in_cluster`, the service account of the pod is used where no
+    kubeconfig is named.
     """
     from winboot.node.run import Stop
     from winboot.operations.join import RunContext
@@ -180,6 +197,7 @@ def run_context(
         run=uuid.uuid4().hex[:12],
         holder=_holder(),
         stop=stop,
+        groups=groups or {},
     )
     if keep is not None:
         context = replace(context, keep=keep)

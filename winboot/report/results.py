@@ -94,7 +94,8 @@ class NodeReport:
         counts = self.counts
         if self.failure is not None and self.failure.exit_code == exits.INTERRUPTED:
             return "interrupted"
-        skipped = self.failure is not None and self.failure.exit_code == exits.NOT_DONE
+        left = (exits.NOT_DONE, exits.STOPPED_ITSELF)
+        skipped = self.failure is not None and self.failure.exit_code in left
         if counts["failed"] or (self.failure is not None and not skipped):
             return "failed"
         if skipped:

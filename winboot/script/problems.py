@@ -15,6 +15,7 @@ from typing import Final
 from winboot.base.errors import (
     AccessDenied,
     BadEvent,
+    BudgetUsedUp,
     Busy,
     CertificateNotTrusted,
     ClaimRefused,
@@ -130,6 +131,7 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
     NotDone: "Read why; when that is out of the way, run the same command again.",
     NoNodeYet: "`winboot join` makes the machine a node.",
+    BudgetUsedUp: "Look at the nodes that the reason names; the same command continues with those that are left.",
     OtherThanPlanned: "`winboot plan --out FILE` makes a new plan; look at it, and run that.",
     RestartForbidden: "Run again without `--no-restart` when the machine may restart.",
     Declined: "Run the same command again, with `--yes` where there is no terminal.",

@@ -1,6 +1,7 @@
 """Many nodes side by side: one thread a node, one report a node, whatever happens to the others.
 
     context   what a run needs from outside, and what the command line asked for
+    budget    how fast a run goes over its nodes, and when it stops by itself
     node      one node while it is worked on: session, journal, report
     workers   the threads
 
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet.budget import Budget, Pace, Share
 from winboot.node.fleet.context import Keep, Options, PreparedNode, RunContext, prepare
 from winboot.node.fleet.node import NodeRun
 from winboot.node.fleet.workers import each
@@ -44,9 +46,11 @@ def run_nodes(
     plan = options.approved.sha256 if options.approved is not None else ""
     so_far = SoFar(command, context.run, nodes, findings, by=context.holder, plan=plan)
     context.keep(so_far.report)
+    pace = _pace(nodes, context, options)
 
     def ended(node: NodeRun) -> NodeReport:
-        report = so_far.ended(node, node.reported(work))
+        report = so_far.ended(node, node.reported(work, pace.begin))
+        pace.ended(report)
         context.keep(so_far.report, report)
         return report
 
@@ -59,6 +63,26 @@ def run_nodes(
         nudge=NodeRun.interrupt,
     )
     return so_far.whole(reports)
+
+
+def _pace(nodes: Sequence[NodeRun], context: RunContext, options: Options) -> Pace:
+    def unavailable() -> dict[str, str]:
+        clusters = {id(one): one for node in nodes if (one := context.cluster(node.spec)) is not None}
+        down = (node for cluster in clusters.values() for node in cluster.nodes())
+        return {
+            node.name: "cordoned" if node.ready else "NotReady"
+            for node in down
+            if not node.ready or node.unschedulable
+        }
+
+    return Pace(
+        options.budget,
+        [node.name for node in nodes],
+        context.groups,
+        unavailable,
+        context.stop,
+        say=context.listener.say,
+    )
 
 
 class SoFar:
@@ -107,4 +131,15 @@ class SoFar:
         )
 
 
-__all__ = ["Keep", "NodeRun", "Options", "PreparedNode", "RunContext", "each", "prepare", "run_nodes"]
+__all__ = [
+    "Budget",
+    "Keep",
+    "NodeRun",
+    "Options",
+    "PreparedNode",
+    "RunContext",
+    "Share",
+    "each",
+    "prepare",
+    "run_nodes",
+]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet.budget import Budget
 from winboot.node.run import Listener, Patience, Stop
 from winboot.remote.cluster.base import Cluster
 from winboot.remote.transport.base import Transport
@@ -36,6 +37,7 @@ class Options:
     approved: PlanFile | None = None
     # False: a step that needs a restart of the machine stays blocked.
     restart: bool = True
+    budget: Budget = field(default_factory=Budget)
 
 
 class Keep(Protocol):
@@ -64,6 +66,8 @@ class RunContext:
     holder: str
     stop: Stop
     keep: Keep = _nobody
+    # The group of every host of the inventory, those outside of this run, too.
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Final
 import winboot
 from winboot.base.clean import clean
 from winboot.base.errors import (
+    BudgetUsedUp,
     ClusterError,
     InternalError,
     Interrupted,
@@ -63,16 +64,17 @@ class NodeRun:
         self._runner: ScriptRunner | None = None
         self._dialled: tuple[str, ...] | None = None
 
-    def reported(self, work: Callable[[NodeRun], None]) -> NodeReport:
-        """Do the work; an error becomes this node's outcome and no other's, be it expected or a bug."""
+    def reported(self, work: Callable[[NodeRun], None], begin: Callable[[str], None]) -> NodeReport:
+        """Do the work once `begin` lets this node in; an error becomes its outcome and no other's, be it expected or a
+        bug."""
         clock = time.monotonic()
         failure = None
         try:
-            if self.context.stop.requested:
-                raise self._interrupted("it was not begun")
+            begin(self.name)
+            clock = time.monotonic()
             self._open()
             work(self)
-        except NotDone as error:
+        except (NotDone, BudgetUsedUp) as error:
             self._write("skipped", {"name": type(error).__name__, "problem": error.problem})
             failure = Failure.of(error)
         except WinbootError as error:

@@ -1,0 +1,136 @@
+"""The options that say how fast a command goes over many nodes, and when it stops by itself; see winboot.node.fleet.budget."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from winboot.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from winboot.node.fleet import Budget, Share
+
+_PANEL: Final = "Many nodes"
+Canary = Annotated[
+    str | None,
+    typer.Option(
+        "--canary",
+        metavar="N|N%",
+        rich_help_panel=_PANEL,
+        help="So many nodes go first; the others begin when these are Ready.",
+    ),
+]
+Soak = Annotated[
+    str | None,
+    typer.Option(
+        "--soak",
+        metavar="TIME",
+        rich_help_panel=_PANEL,
+        help="How long the canary must stay Ready before the others begin (10m, 1h30m).",
+    ),
+]
+MaxUnavailable = Annotated[
+    str | None,
+    typer.Option(
+        "--max-unavailable",
+        metavar="N|N%",
+        rich_help_panel=_PANEL,
+        help="How many nodes of a group may be worked on, NotReady or cordoned at once.",
+    ),
+]
+MaxFailed = Annotated[
+    str | None,
+    typer.Option(
+        "--max-failed",
+        metavar="N|N%",
+        rich_help_panel=_PANEL,
+        help="So many failed nodes are borne; with one more nothing new begins (exit code 4).",
+    ),
+]
+Deadline = Annotated[
+    str | None,
+    typer.Option(
+        "--deadline",
+        metavar="TIME|HH:MM",
+        rich_help_panel=_PANEL,
+        help="Nothing new begins after this time from now (2h), or after this time of day (05:30).",
+    ),
+]
+Jitter = Annotated[
+    str | None,
+    typer.Option(
+        "--jitter",
+        metavar="TIME",
+        rich_help_panel=_PANEL,
+        help="Each node begins after a random part of this time, so that a mirror is not asked by all at once.",
+    ),
+]
+
+_SHARE: Final = re.compile(r"(\d{1,6})(%?)")
+_TIME: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
+_CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+def budget_of(
+    *,
+    canary: str | None = None,
+    soak: str | None = None,
+    max_unavailable: str | None = None,
+    max_failed: str | None = None,
+    deadline: str | None = None,
+    jitter: str | None = None,
+    now: datetime | None = None,
+) -> Budget:
+    """What these options ask for; `now` is local time. Raises UsageError that names the option."""
+    from winboot.node.fleet import Budget
+
+    if soak is not None and canary is None:
+        raise UsageError(
+            "--soak without --canary", hint="The canary is what is watched: --canary 1 --soak 10m."
+        )
+    return Budget(
+        canary=_share("--canary", canary, least=1),
+        soak=_seconds("--soak", soak) or 0.0,
+        max_unavailable=_share("--max-unavailable", max_unavailable, least=1),
+        max_failed=_share("--max-failed", max_failed),
+        deadline=_deadline(deadline, now or datetime.now()),
+        jitter=_seconds("--jitter", jitter) or 0.0,
+    )
+
+
+def _share(option: str, text: str | None, *, least: int = 0) -> Share | None:
+    from winboot.node.fleet import Share
+
+    if text is None:
+        return None
+    found = _SHARE.fullmatch(text.strip())
+    if found is None or int(found[1]) < least or (found[2] and int(found[1]) > 100):
+        low = "1" if least else "0"
+        raise UsageError(
+            f"{option} {text}",
+            hint=f"Expected a number of nodes from {low} on, or a part of them such as 10%.",
+        )
+    return Share(int(found[1]), percent=bool(found[2]))
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    found = _TIME.fullmatch(text.strip())
+    if found is None or not any(found.groups()):
+        raise UsageError(f"{option} {text}", hint="Expected a time such as 90s, 10m or 1h30m.")
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(hours * 3600 + minutes * 60 + seconds)
+
+
+def _deadline(text: str | None, now: datetime) -> float | None:
+    found = _CLOCK.fullmatch((text or "").strip())
+    if found is None:
+        return _seconds("--deadline", text)
+    then = now.replace(hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
+    if then <= now:
+        then += timedelta(days=1)
+    return (then - now).total_seconds()
