@@ -83,6 +83,10 @@ def somebodys_settings(site: Site) -> None:
         hands.regedit(r"SYSTEM\CurrentControlSet\Control\FileSystem", "LongPathsEnabled", "DWord", 0),
         hands.regedit(r"SYSTEM\CurrentControlSet\Control\CrashControl", "CrashDumpEnabled", "DWord", 7),
         hands.regedit(rf"{SERVICES}\Tcpip\Parameters", "KeepAliveTime", "DWord", 0xFFFFFFFF),
+        # Of other kinds than Windows reads there.
+        hands.regedit(rf"{SERVICES}\Tcpip\Parameters", "TcpTimedWaitDelay", "String", "60"),
+        hands.regedit(r"SOFTWARE\Microsoft\Windows\Windows Error Reporting", "DontShowUI", "QWord", 2**40),
+        hands.regedit(rf"{SERVICES}\kubelet\Parameters", "AppDirectory", "MultiString", ["", "C:\\", ""]),
     ):
         hand(site)
     for path, content in {
@@ -91,6 +95,34 @@ def somebodys_settings(site: Site) -> None:
         r"C:\Program Files\containerd\config.toml": b"version = 2\n# theirs\n",
     }.items():
         hands.write(path, content)(site)
+
+
+# What an installer has Windows do at the next start.
+PENDING: Final = (r"\??\C:\a.dll", r"!\??\C:\b.dll", r"\??\C:\c.tmp", "")
+
+
+def somebody_waits_and_holds(site: Site) -> None:
+    """An installer waits for the next start; a scanner has files open for a moment, and a log shipper the journal for long."""
+    hands.write(r"C:\a.dll", b"the new one")(site)
+    hands.write(r"C:\c.tmp", b"")(site)
+    hands.regedit(
+        r"SYSTEM\CurrentControlSet\Control\Session Manager",
+        "PendingFileRenameOperations",
+        "MultiString",
+        list(PENDING),
+    )(site)
+    for path in (r"C:\k\kubelet.exe", r"C:\k\crictl.yaml", r"C:\ProgramData\winboot\logs.ps1"):
+        assert site.machine.faults.hold(path, 0.3, share="Read"), path
+    assert site.machine.faults.hold(r"C:\ProgramData\winboot\journal.jsonl", share="ReadWrite")
+
+
+def installed_since(site: Site) -> bool:
+    """Whether the installer's operations were done, whatever an undo added to them; its files are taken out of what is
+    compared."""
+    files = site.machine.files
+    replaced = files.read(r"C:\b.dll") == b"the new one"
+    files.delete(r"C:\b.dll")
+    return replaced and not any(files.exists(path) for path in (r"C:\a.dll", r"C:\c.tmp"))
 
 
 def tree(site: Site) -> Tree:
@@ -113,9 +145,11 @@ def test_a_machine_of_somebody_else_is_as_it_was_after_a_join_and_its_undo(scene
     assert (problems(joined), only(joined).ready) == ([], True)
     changed = diff(before, tree(site))
     assert [thing for thing in TAKEN if not any(thing in line for line in changed)] == []
+    somebody_waits_and_holds(site)
     states = undo(site)
 
     assert {step: state for step, state in states.items() if state not in ("ok", "changed")} == {}
+    assert installed_since(site)
     left = [line for line in diff(before, tree(site)) if not line.endswith(": {}")]
     unwritten = [line for line in left if not any(re.search(pattern, line) for pattern in WRITTEN)]
     assert unwritten == []

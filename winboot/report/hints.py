@@ -162,6 +162,7 @@ HINTS: Final[Mapping[str, str]] = {
     "StillDifferent": (
         "Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself."
     ),
+    "RegistryKind": "See what wrote it (regedit shows its kind), delete the value, and run the same command again.",
     "UpdateMissing": "Install the current cumulative update and restart.",
     "WrongAdapter": (
         "Everything is as before. Remove HNS networks that others left (Get-HnsNetwork), then run the same command again."

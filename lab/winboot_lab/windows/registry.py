@@ -15,8 +15,12 @@ from winboot_lab.windows.snapshot import Tree, show_bytes
 if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
 
-Kind = Literal["String", "ExpandString", "Binary", "DWord", "MultiString", "QWord", "None"]
-KINDS: tuple[Kind, ...] = ("String", "ExpandString", "Binary", "DWord", "MultiString", "QWord", "None")
+Kind = Literal["String", "ExpandString", "Binary", "DWord", "MultiString", "QWord", "None", "Unknown"]
+KINDS: tuple[Kind, ...] = (
+    *("String", "ExpandString", "Binary", "DWord", "MultiString", "QWord", "None"),
+    # REG_LINK, REG_RESOURCE_LIST and others, as RegistryKey.GetValueKind calls them.
+    "Unknown",
+)
 Data: TypeAlias = str | int | bytes | list[str]
 
 HKLM = "HKEY_LOCAL_MACHINE"
@@ -57,7 +61,7 @@ def checked(kind: str, data: object) -> Data:
             return data
         case ("MultiString", list() | tuple()) if all(isinstance(d, str) for d in data):
             return [str(d) for d in data]
-        case ("Binary" | "None", bytes() | bytearray()):
+        case ("Binary" | "None" | "Unknown", bytes() | bytearray()):
             return bytes(data)
         case ("DWord", bool()):
             return int(data)

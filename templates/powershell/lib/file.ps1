@@ -322,6 +322,10 @@ function Save-FormerFile {
             Copy-WholeFile -From $Path -To $former.kept
         }
     }
+    # The folders that come with the file, outermost first: they go with it.
+    foreach ($folder in @(Get-ParentPath -Path $Path | Where-Object { -not [IO.Directory]::Exists($_) })) {
+        Save-FormerValue -Kind 'Folder' -Key $folder -Value @{ path = $folder; ours = $false; existed = $false }
+    }
     Save-FormerValue -Kind 'File' -Key $Path -Value $former
 }
 
@@ -336,4 +340,6 @@ function Restore-File {
     elseif ($null -eq $Former.kept) { Remove-File -Path $Former.path }
     elseif ([IO.File]::Exists($Former.kept)) { Copy-WholeFile -From $Former.kept -To $Former.path }
     else { Stop-Step -Id 'FormerLost' -Message "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
+    # A cut between the two halves of a replacement leaves it.
+    Remove-File -Path "$($Former.path).winboot-new"
 }

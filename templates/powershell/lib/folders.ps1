@@ -181,7 +181,9 @@ function Restore-Aside {
     param([object]$Former)
     if (-not [IO.File]::Exists($Former.aside) -and -not [IO.Directory]::Exists($Former.aside)) { return }
     $to = $Former.path
-    if ([IO.Directory]::Exists($to) -and [IO.Directory]::GetFileSystemEntries($to).Count -eq 0) { [IO.Directory]::Delete($to) }
+    if ([IO.Directory]::Exists($to) -and [IO.Directory]::GetFileSystemEntries($to).Count -eq 0) {
+        Invoke-WithRetry -File $to -Work { [IO.Directory]::Delete($to) }
+    }
     if ([IO.File]::Exists($to) -or [IO.Directory]::Exists($to)) {
         $to = "$to.before-winboot"
         New-Difference -Key "aside:$($Former.path)" -What "what was at $($Former.path)" -Is "at $to" -Want 'in its place'
@@ -202,6 +204,6 @@ function Restore-Folder {
     $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0
     if (-not $empty -and -not $Former.ours) { return }
     # Links are removed here, not followed.
-    try { [IO.Directory]::Delete($Former.path, $true) }
+    try { Remove-Folder -Path $Former.path }
     catch { Stop-Step -Id 'FolderLeft' -Message "$($Former.path) cannot be removed: $($_.Exception.GetBaseException().Message)" }
 }

@@ -12,7 +12,7 @@ function Get-FormerLine {
     param([string]$Step = $script:Run.Step)
     foreach ($line in "$(Read-FileText -Path (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
-        if (-not $line.EndsWith('}')) { continue }
+        if (-not $line.EndsWith('}', [StringComparison]::Ordinal)) { continue }
         try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
         if ($null -ne (Read-Member -Object $note -Names 'kind') -and $note.PSObject.Properties['value']) { $note }
     }

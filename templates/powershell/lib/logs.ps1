@@ -83,5 +83,5 @@ function Restore-LogTask {
     # Removes both.
     param([object]$Former)
     Remove-Task -Name $Former.name
-    [IO.File]::Delete((Get-StatePath -Name 'logs.ps1'))
+    Remove-File -Path (Get-StatePath -Name 'logs.ps1')
 }

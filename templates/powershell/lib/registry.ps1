@@ -28,7 +28,8 @@ function Read-RegistryKind {
     param([string]$Path, [string]$Name)
     $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path)
     if (-not $key) { return }
-    try { if ($null -ne $key.GetValue($Name)) { $key.GetValueKind($Name).ToString() } }
+    # By the names: of some kinds .NET gives no value at all.
+    try { if ($key.GetValueNames() -contains $Name) { $key.GetValueKind($Name).ToString() } }
     finally { $key.Dispose() }
 }
 
@@ -41,10 +42,35 @@ function Read-RegistryNote {
 }
 
 function Set-RegistryValue {
-    # Writes a value below HKEY_LOCAL_MACHINE and notes what was there.
+    # Writes a value below HKEY_LOCAL_MACHINE and notes what was there. The key made is the outermost one that was missing.
     param([string]$Path, [string]$Name, [object]$Value, [string]$Kind = 'DWord')
-    Save-FormerValue -Kind 'Registry' -Key "$Path\$Name" -Value (Read-RegistryNote -Path $Path -Name $Name)
+    $note = Read-RegistryNote -Path $Path -Name $Name
+    if ($null -eq $note.value -and $note.kind) {
+        Stop-Step -Id 'RegistryKind' -Message "registry HKLM\${Path}: $Name is of a kind that could not be put back"
+    }
+    $note.made = Get-MissingKey -Path $Path
+    Save-FormerValue -Kind 'Registry' -Key "$Path\$Name" -Value $note
     Write-Registry -Path $Path -Name $Name -Value $Value -Kind $Kind
+}
+
+function Get-MissingKey {
+    # The outermost key on the way to this one that is missing; nothing where the key is there.
+    param([string]$Path)
+    $missing = $null
+    for ($key = $Path; $key -and -not (Test-RegistryKey -Path $key); $key = [IO.Path]::GetDirectoryName($key)) { $missing = $key }
+    $missing
+}
+
+function Remove-EmptyKey {
+    # Deletes a key and those above it up to the Outermost, as long as there is nothing in them. Returns nothing.
+    param([string]$Path, [string]$Outermost)
+    for ($name = $Path; $name.Length -ge $Outermost.Length; $name = [IO.Path]::GetDirectoryName($name)) {
+        $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($name)
+        if (-not $key) { continue }
+        try { $count = $key.SubKeyCount + $key.ValueCount } finally { $key.Dispose() }
+        if ($count -gt 0) { return }
+        [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKey($name, $false)
+    }
 }
 
 function ConvertTo-SignedNumber {
@@ -75,7 +101,16 @@ function Write-Registry {
 }
 
 function Restore-Registry {
-    # Puts a former value back, or deletes one that was not there. Returns nothing.
+    # Puts a former value back, or deletes one that was not there, with the keys that came with it.
     param([object]$Former)
-    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $Former.kind
+    $kind = "$($Former.kind)"
+    # A number of another length than its kind has: .NET reads it as bytes and writes no such number.
+    if (@('DWord', 'QWord') -contains $kind -and $Former.value -is [array]) {
+        $kind = 'Binary'
+        $where = "registry HKLM\$($Former.path): $($Former.name)"
+        New-Difference -Key "registry:$($Former.path)\$($Former.name)" -What $where -Is 'the same bytes as Binary' -Want $Former.kind
+    }
+    Write-Registry -Path $Former.path -Name $Former.name -Value $Former.value -Kind $kind
+    $made = Read-Member -Object $Former -Names 'made'
+    if ($made) { Remove-EmptyKey -Path $Former.path -Outermost $made }
 }

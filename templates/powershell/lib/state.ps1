@@ -65,10 +65,42 @@ function Remove-AtRestart {
     # empty folders before anything opens them, as MoveFileEx arranges it: pairs of a name and nothing
     # (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
     param([string[]]$Path)
-    $manager = 'SYSTEM\CurrentControlSet\Control\Session Manager'
-    $pairs = @(Read-Registry -Path $manager -Name 'PendingFileRenameOperations' | Where-Object { $null -ne $_ })
+    $pairs = @(Read-PendingRename)
     foreach ($one in $Path) { $pairs += @("\??\$one", '') }
-    Write-Registry -Path $manager -Name 'PendingFileRenameOperations' -Value $pairs -Kind 'MultiString'
+    Write-PendingRename -Pairs $pairs
+}
+
+function Read-PendingRename {
+    # What Windows does with files at the next start of the machine, text by text: a name, then where it goes to, or nothing
+    # for a file that is deleted. Updates and installers wait there, too. Nothing where nothing is to be done.
+    $list = Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\Session Manager' -Name 'PendingFileRenameOperations'
+    foreach ($text in $list) { $text }
+}
+
+function Write-PendingRename {
+    # Keeps these pairs for the next start of the machine. Without any there is no value: Windows deletes it then, too.
+    param([string[]]$Pairs)
+    $list = $null
+    if ($Pairs.Count -gt 0) { $list = $Pairs }
+    Write-Registry -Path 'SYSTEM\CurrentControlSet\Control\Session Manager' -Name 'PendingFileRenameOperations' -Value $list -Kind 'MultiString'
+}
+
+function Clear-RemovalAtRestart {
+    # Takes back what an undo left to the next start of the machine: a new run has made the same paths again. A program that was
+    # set aside is on the list of old files instead. What others wait for stays as it is.
+    $folder = (Get-StatePath).TrimEnd('\')
+    $pairs = @(Read-PendingRename)
+    $kept = @()
+    for ($index = 0; $index -lt $pairs.Count; $index += 2) {
+        $pair = @($pairs[$index..($index + 1)] | Where-Object { $null -ne $_ })
+        $path = [regex]::Match($pair[0], '^\\\?\?\\(.+)$').Groups[1].Value
+        $deletes = $pair.Count -eq 2 -and $pair[1] -eq ''
+        $inside = $path -eq $folder -or $path.StartsWith("$folder\", [StringComparison]::OrdinalIgnoreCase)
+        $aside = $path -match '\.winboot-old(-[0-9a-f]{32})?$'
+        if ($deletes -and $aside -and -not $inside) { Add-OldFile -Line $path }
+        if (-not $deletes -or -not ($inside -or $aside)) { $kept += $pair }
+    }
+    if ($kept.Count -ne $pairs.Count) { Write-PendingRename -Pairs $kept }
 }
 
 function Write-Journal {
@@ -159,7 +191,10 @@ function Enter-Run {
     if ($facts.TakeOver) { Save-Fence -Holder $facts.Holder }
     $lock = Wait-Mutex -Seconds $(if ($facts.TakeOver) { 300 } else { 20 })
     if (-not $lock) { return }
-    try { Save-Fence -Holder $facts.Holder }
+    try {
+        Save-Fence -Holder $facts.Holder
+        Clear-RemovalAtRestart
+    }
     catch {
         Exit-Run -Lock $lock
         throw

@@ -215,7 +215,8 @@ def _get_value(
 ) -> Value:
     self.check()
     record = ask_one(runtime, "registry.get", key=self.name, name=name or "")
-    if record is None:
+    # Kinds that it has no name for are taken for absent (referencesource: microsoft/win32/registrykey.cs, InternalGetValue).
+    if record is None or str(record["kind"]) == "Unknown":
         return default
     return value_of(record, expand=options is None or options.number == 0)
 
