@@ -58,10 +58,15 @@ def circles(graph: grimp.ImportGraph) -> list[list[str]]:
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    """Imports for type checkers alone do not count: they are not made when the program runs."""
+    """In the lab imports for type checkers alone do not count: all that a machine has knows the machine by its type."""
     graph = grimp.build_graph("winboot", "winboot_lab", exclude_type_checking_imports=True, cache_dir=None)
 
     assert circles(graph) == []
+
+
+def test_types_show_the_same_arrows_as_imports_in_the_tool():
+    """Whoever reads follows the types, too. (That no package imports to the left for types: the contracts of import-linter.)"""
+    assert circles(grimp.build_graph("winboot", exclude_type_checking_imports=False, cache_dir=None)) == []
 
 
 def test_a_circle_is_found_wherever_it_begins():

@@ -18,9 +18,9 @@ from winboot_lab.cluster import ApiFailure, LabCluster
 from winboot_lab.cluster.identity import Identity, user
 
 from tests.cluster.conftest import LabTransport, kubelet
-from winboot.remote.cluster.base import ExpectedNode
+from winboot.remote.cluster.base import SERVING_SIGNER, ExpectedNode, Request
 from winboot.remote.cluster.lightkube import LightkubeCluster
-from winboot.remote.cluster.requests import SERVING_SIGNER, Request, problems
+from winboot.remote.cluster.requests import problems
 
 NODE: Final = ExpectedNode("win-1", frozenset({"win-a1"}), frozenset({"10.0.1.11"}))
 CSRS: Final = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from winboot_lab.cluster.authority import Subject, new_key, request_pem
 
-from winboot.remote.cluster.base import ExpectedNode
+from winboot.remote.cluster.base import CLIENT_SIGNER, SERVING_SIGNER, ExpectedNode, Request
 from winboot.remote.cluster.identity import same_machine
-from winboot.remote.cluster.requests import CLIENT_SIGNER, SERVING_SIGNER, Request, problems
+from winboot.remote.cluster.requests import problems
 
 NODE = ExpectedNode(
     "win-1", frozenset({"win-a1"}), frozenset({"10.0.1.11"}), frozenset({"system:bootstrap:abcdef"})
@@ -92,6 +92,26 @@ def test_a_name_is_the_machines_own_or_it_is_refused_whatever_it_ends_with(name:
     (why,) = problems(a_serving_request(replace(SERVING, dns_names=("win-1", name))), NODE)
 
     assert f"the name {name} is not one of this machine's" in why
+
+
+def test_a_serving_request_whose_list_of_names_is_empty_is_refused() -> None:
+    """An extension without a name in it is no name."""
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes"),
+            x509.NameAttribute(NameOID.COMMON_NAME, NODE.user),
+        ]
+    )
+    made = x509.CertificateSigningRequestBuilder(subject).add_extension(
+        x509.SubjectAlternativeName([]), critical=False
+    )
+    pem = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(
+        serialization.Encoding.PEM
+    )
+
+    (why,) = problems(replace(a_serving_request(), pem=base64.b64encode(pem).decode()), NODE)
+
+    assert "at least one name" in why
 
 
 def test_what_is_no_request_is_refused() -> None:

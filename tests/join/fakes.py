@@ -21,15 +21,16 @@ from winboot.operations.join import join, survey
 from winboot.remote.cluster.base import (
     Drained,
     ExpectedNode,
+    Judge,
     MissingRight,
     Need,
     NodeFacts,
     NodeWish,
+    Request,
     Token,
     Verdict,
     Wait,
 )
-from winboot.remote.cluster.requests import Judge, Request
 from winboot.report.events import Difference, Event
 from winboot.report.results import NodeReport
 from winboot.script.plan import make_plan

@@ -8,7 +8,7 @@ import pytest
 from lab_wsman.stage import PASSWORD, USER, node, says
 
 from winboot.base.errors import Busy, ConnectionLost, InvalidInput, Unreachable, UsageError
-from winboot.base.retry import again
+from winboot.base.retry import retried
 from winboot.config.inventory import Connection, Tls
 from winboot.config.profile import Reference
 from winboot.config.profile.reference import LoginReference
@@ -123,10 +123,11 @@ def test_trying_again_goes_by_the_class_of_the_error():
     tries = []
 
     def attempt(error: Exception, *kinds) -> None:
-        for one in again(0.5, *kinds):
-            with one:
-                tries.append(error)
-                raise error
+        def work() -> None:
+            tries.append(error)
+            raise error
+
+        retried(work, 0.5, *kinds)
 
     with pytest.raises(Busy):
         attempt(Busy("x"))
@@ -144,11 +145,13 @@ def test_trying_again_goes_by_the_class_of_the_error():
 def test_no_time_to_try_again_is_one_attempt():
     """Zero seconds."""
     tries = []
+
+    def work() -> None:
+        tries.append(1)
+        raise Unreachable("x")
+
     with pytest.raises(Unreachable):
-        for attempt in again(0):
-            with attempt:
-                tries.append(1)
-                raise Unreachable("x")
+        retried(work, 0)
     assert tries == [1]
 
 

@@ -1,8 +1,6 @@
 """When to try again: the one policy of transport, run and cluster, decided by the class of the error, never its text.
 
-    for attempt in again(30, Unreachable, Busy):
-        with attempt:
-            ...
+    session = retried(open_session, 30, Unreachable, Busy)
 
 The pauses grow and are scattered, so that a hundred nodes that lost the same switch do not come back as one.
 """
@@ -11,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from tenacity import (
     RetryCallState,
@@ -25,18 +23,20 @@ from tenacity import (
 from winboot.base.errors import ClusterBusy, WinbootError
 
 LONGEST_PAUSE_S: Final = 5.0
+T = TypeVar("T")
 
 
-def again(
+def retried(
+    work: Callable[[], T],
     seconds: float,
     *errors: type[WinbootError],
     when: Callable[[WinbootError], bool] | None = None,
     pause: float | None = None,
     sleep: Callable[[float], None] = time.sleep,
     between: Callable[[WinbootError], object] = lambda error: None,
-) -> Retrying:
-    """Attempts for up to `seconds`, as long as one of `errors` ends them; with none given, one that says it is worth
-    retrying. `when` narrows that down. The last error is raised as it is.
+) -> T:
+    """What `work` gives, tried for up to `seconds` as long as one of `errors` ends it; with none given, one that says it is
+    worth retrying. `when` narrows that down. The last error is raised as it is.
 
     Who says when to come back (ClusterBusy.retry_after) is not asked before.
     `pause` is a fixed pause in seconds instead of a growing one; `sleep` waits, and may raise to end it all; `between`
@@ -62,7 +62,7 @@ def again(
         asked = error.retry_after if isinstance(error, ClusterBusy) else None
         return usual(state) if asked is None else asked + growing(state)
 
-    return Retrying(
+    attempts = Retrying(
         retry=retry_if_exception(worth_it),
         stop=stop_before_delay(seconds),
         wait=wait,
@@ -70,3 +70,4 @@ def again(
         sleep=sleep,
         reraise=True,
     )
+    return attempts(work)

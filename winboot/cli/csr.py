@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
     from winboot.node.roster import Roster
     from winboot.node.run import Stop
-    from winboot.remote.cluster.base import Cluster, Verdict
-    from winboot.remote.cluster.requests import Request
+    from winboot.remote.cluster.base import Cluster, Request, Verdict
 
 
 class Action(StrEnum):

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from winboot.config.inventory import Connection
 from winboot.config.node_spec import NodeSpec
 from winboot.node.names import expected_node
-from winboot.remote.cluster.base import ExpectedNode
-from winboot.remote.cluster.requests import Request, concerns, problems
+from winboot.remote.cluster.base import ExpectedNode, Request
+from winboot.remote.cluster.requests import concerns, problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Roster:
         return next((node for node in self.nodes if concerns(request, node)), None)
 
     def judge(self, request: Request) -> tuple[str, ...] | None:
-        """Why a request must not be approved: see `winboot.remote.cluster.requests.Judge`.
+        """Why a request must not be approved: see `winboot.remote.cluster.base.Judge`.
 
         A client certificate is asked for with a bootstrap token that this command knows nothing of: those
         are the controller-manager's.

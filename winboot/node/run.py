@@ -42,7 +42,7 @@ from winboot.base.limits import (
     MOST_NOISE,
     MOST_PASSES,
 )
-from winboot.base.retry import again
+from winboot.base.retry import retried
 from winboot.base.secret import Secret
 from winboot.node.names import refuse_second_claim
 from winboot.remote.transport.base import Transport
@@ -293,24 +293,26 @@ class ScriptRunner:
             self.record.reconnects += 1
             self._listener.say(self.node, f"connection lost ({error.problem}); continuing")
 
-        for attempt in again(
+        return retried(
+            lambda: self._try_pass(mode, facts, secrets),
             max(self._patience.reconnect, self._patience.first),
             *RETRIED,
             when=helps,
             pause=self._patience.poll,
             sleep=self._pause,
             between=again_after,
-        ):
-            with attempt:
-                self._check_stop()
-                try:
-                    return self._pass(mode, facts, secrets)
-                except TransportError as error:
-                    self._drop(error)
-                    # A script that we ended ourselves is no failure of its node.
-                    self._check_stop()
-                    raise
-        raise AssertionError("again() ends by an answer or an error")
+        )
+
+    def _try_pass(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
+        """One pass; the session is given up where it fails."""
+        self._check_stop()
+        try:
+            return self._pass(mode, facts, secrets)
+        except TransportError as error:
+            self._drop(error)
+            # A script that we ended ourselves is no failure of its node.
+            self._check_stop()
+            raise
 
     def _pass(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
         transport = self._open()

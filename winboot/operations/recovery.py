@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from winboot.base.errors import Interrupted, NodeFailed, NotDone, TransportError, UsageError, WinbootError
-from winboot.base.retry import again
+from winboot.base.retry import retried
 from winboot.config.node_spec import NodeSpec
 from winboot.node.drain import drain
 from winboot.remote.cloud.base import CloudHost, Provider
@@ -164,9 +164,7 @@ def _wait_for(one: Recovery, means: Means) -> None:
             )
 
     try:
-        for attempt in again(means.answers_s, pause=ASKS_S, sleep=wait):
-            with attempt:
-                means.answers(one.spec)
+        retried(lambda: means.answers(one.spec), means.answers_s, pause=ASKS_S, sleep=wait)
     except TransportError as error:
         raise NodeFailed(
             f"{one.name}: reimaged, but it does not answer: {error.problem}",

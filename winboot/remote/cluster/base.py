@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias
 
 from winboot.base.secret import Secret
 from winboot.config.compat.version import Version
@@ -15,8 +15,12 @@ from winboot.config.node_spec import Taint
 from winboot.remote.cluster.claims import Leases
 from winboot.report.events import Difference
 
-if TYPE_CHECKING:
-    from winboot.remote.cluster.requests import Judge, Request
+CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
+REQUEST_KINDS: Final[dict[str, Literal["client", "serving"]]] = {
+    CLIENT_SIGNER: "client",
+    SERVING_SIGNER: "serving",
+}
 
 # Waits so many seconds; True means: stop waiting for good (`winboot.node.run.Stop.wait` is one).
 Wait = Callable[[float], bool]
@@ -76,6 +80,32 @@ class ExpectedNode:
     def user(self) -> str:
         """The user name, and certificate subject, of this node's kubelet."""
         return f"system:node:{self.name}"
+
+
+RequestState: TypeAlias = Literal["pending", "approved", "denied", "failed", "issued"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A CertificateSigningRequest object, as far as it decides anything. `pem` is base64, as stored; `made` is when."""
+
+    name: str
+    signer: str
+    user: str
+    groups: tuple[str, ...]
+    usages: frozenset[str]
+    pem: str
+    state: RequestState = "pending"
+    made: datetime | None = None
+
+    @property
+    def kind(self) -> Literal["client", "serving"] | None:
+        """Which of a kubelet's two certificates this asks for; None for a signer that is not a kubelet's."""
+        return REQUEST_KINDS.get(self.signer)
+
+
+# Why a request must not be approved; empty when all is in order, None when it is not ours to judge.
+Judge: TypeAlias = Callable[[Request], tuple[str, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)

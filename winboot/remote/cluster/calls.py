@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from winboot.base.errors import ClusterBusy, ClusterError, ClusterUnreachable, WinbootError
-from winboot.base.retry import again
+from winboot.base.retry import retried
 from winboot.remote.cluster.base import Wait
 from winboot.remote.cluster.failures import translated
 
@@ -64,10 +64,9 @@ class Calls:
             nonlocal stopped
             stopped = self._wait(seconds)
 
-        for attempt in again(self._patience.later, ClusterUnreachable, when=helps, sleep=pause):
-            with attempt:
-                return self.once(doing, ask)
-        raise AssertionError("again() ends by an answer or an error")
+        return retried(
+            lambda: self.once(doing, ask), self._patience.later, ClusterUnreachable, when=helps, sleep=pause
+        )
 
     def once(self, doing: str, ask: Callable[[], T]) -> T:
         """The same, asked once: for whoever asks again anyway."""

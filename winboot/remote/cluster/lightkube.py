@@ -39,7 +39,7 @@ from lightkube.types import PatchType
 
 from winboot.base.clean import clean
 from winboot.base.errors import ClusterConflict, ClusterError, ClusterUnreachable
-from winboot.base.retry import again
+from winboot.base.retry import retried
 from winboot.base.secret import Secret as HiddenText
 from winboot.config.compat.version import Version
 from winboot.config.networks import NETWORKS, cluster_settings
@@ -47,12 +47,15 @@ from winboot.config.networks.cluster import ResourceKind
 from winboot.config.node_spec import Taint
 from winboot.remote.cluster import labels, requests
 from winboot.remote.cluster.base import (
+    REQUEST_KINDS,
     Drained,
     ExpectedNode,
+    Judge,
     MissingRight,
     Need,
     NodeFacts,
     NodeWish,
+    Request,
     Token,
     Verdict,
     Wait,
@@ -268,28 +271,28 @@ class LightkubeCluster:
     def _patch_node(self, name: str, doing: str, patch: Callable[[NodeFacts], dict[str, Any] | None]) -> bool:
         """Patch what is there now; look again when somebody else was quicker. False: nothing to do."""
         asked = False
-        for attempt in again(_OVERTAKEN_S, ClusterConflict):
-            with attempt:
-                wanted = patch(self._present(name))
-                if wanted is None:
-                    # Nothing left to do after a try of ours: it was done, and its answer lost.
-                    return asked
-                asked = True
-                self._call(
-                    f"{doing} node {name}",
-                    partial(self._client.patch, Node, name, wanted, patch_type=PatchType.MERGE),
-                )
-        return True
+
+        def change() -> bool:
+            nonlocal asked
+            wanted = patch(self._present(name))
+            if wanted is None:
+                # Nothing left to do after a try of ours: it was done, and its answer lost.
+                return asked
+            asked = True
+            self._call(
+                f"{doing} node {name}",
+                partial(self._client.patch, Node, name, wanted, patch_type=PatchType.MERGE),
+            )
+            return True
+
+        return retried(change, _OVERTAKEN_S, ClusterConflict)
 
     # Bootstrap tokens
 
     def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
         """A bootstrap token for one join, by the cluster's clock."""
         expires = self.server_time() + lifetime
-        for attempt in again(_OVERTAKEN_S, ClusterConflict):
-            with attempt:
-                return self._mint(node, expires)
-        raise AssertionError("again() ends by an answer or an error")
+        return retried(lambda: self._mint(node, expires), _OVERTAKEN_S, ClusterConflict)
 
     def _mint(self, node: str, expires: datetime) -> Token:
         """One token with an id of its own; ClusterConflict when somebody has that id already."""
@@ -351,25 +354,22 @@ class LightkubeCluster:
     def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
         """Look at each pending certificate request of this node; approve those that are in order."""
 
-        def judge(request: requests.Request) -> tuple[str, ...] | None:
+        def judge(request: Request) -> tuple[str, ...] | None:
             return requests.problems(request, expected) if requests.concerns(request, expected) else None
 
         return self._settled(judge)
 
-    def certificate_requests(self) -> tuple[requests.Request, ...]:
+    def certificate_requests(self) -> tuple[Request, ...]:
         """All requests for a kubelet's certificates, decided ones too."""
         return self._call(
             "listing certificate requests", lambda: tuple(map(_request, self._kubelet_requests()))
         )
 
-    def judge_requests(self, judge: requests.Judge) -> tuple[Verdict, ...]:
+    def judge_requests(self, judge: Judge) -> tuple[Verdict, ...]:
         """Approve each pending serving request that `judge` finds nothing wrong with; see the protocol."""
-        for attempt in again(_OVERTAKEN_S, ClusterUnreachable):
-            with attempt:
-                return self._settled(judge)
-        raise AssertionError("again() ends by an answer or an error")
+        return retried(lambda: self._settled(judge), _OVERTAKEN_S, ClusterUnreachable)
 
-    def _settled(self, judge: requests.Judge) -> tuple[Verdict, ...]:
+    def _settled(self, judge: Judge) -> tuple[Verdict, ...]:
         listed = self._call.once("listing certificate requests", self._kubelet_requests)
         verdicts = []
         for found in listed:
@@ -387,10 +387,10 @@ class LightkubeCluster:
         return [
             one
             for one in self._client.list(CertificateSigningRequest, chunk_size=_PAGE)
-            if one.spec.signerName in requests.KINDS
+            if one.spec.signerName in REQUEST_KINDS
         ]
 
-    def _approve(self, csr: CertificateSigningRequest, request: requests.Request) -> bool:
+    def _approve(self, csr: CertificateSigningRequest, request: Request) -> bool:
         """Approve exactly the object that was judged; False when somebody else was at it meanwhile."""
         condition = CertificateSigningRequestCondition(
             type="Approved",
@@ -626,11 +626,11 @@ def node_facts(node: Node) -> NodeFacts:
     )
 
 
-def _request(csr: CertificateSigningRequest) -> requests.Request:
+def _request(csr: CertificateSigningRequest) -> Request:
     spec, status = csr.spec, csr.status
     decided = [c.type for c in (status.conditions if status is not None else None) or ()]
     made = csr.metadata.creationTimestamp if csr.metadata is not None else None
-    return requests.Request(
+    return Request(
         name=_name(csr.metadata),
         signer=spec.signerName,
         user=spec.username or "",

@@ -10,10 +10,8 @@ import base64
 import binascii
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -21,11 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtensionOID, NameOID
 
 from winboot.base.limits import LARGEST_REQUEST, MOST_NAMES
-from winboot.remote.cluster.base import ExpectedNode
+from winboot.remote.cluster.base import ExpectedNode, Request, RequestState
 
-CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
-SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
-KINDS: Final[dict[str, Literal["client", "serving"]]] = {CLIENT_SIGNER: "client", SERVING_SIGNER: "serving"}
 _USAGE: Final = {"client": "client auth", "serving": "server auth"}
 _RSA_BITS: Final = 2048
 _CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
@@ -38,37 +33,11 @@ _PEM: Final = re.compile(
 )
 
 
-State: TypeAlias = Literal["pending", "approved", "denied", "failed", "issued"]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A CertificateSigningRequest object, as far as it decides anything. `pem` is base64, as stored; `made` is when."""
-
-    name: str
-    signer: str
-    user: str
-    groups: tuple[str, ...]
-    usages: frozenset[str]
-    pem: str
-    state: State = "pending"
-    made: datetime | None = None
-
-    @property
-    def kind(self) -> Literal["client", "serving"] | None:
-        """Which of a kubelet's two certificates this asks for; None for a signer that is not a kubelet's."""
-        return KINDS.get(self.signer)
-
-
-# Why a request must not be approved; empty when all is in order, None when it is not ours to judge.
-Judge: TypeAlias = Callable[[Request], tuple[str, ...] | None]
-
-
-def state_of(conditions: Sequence[str], *, issued: bool) -> State:
+def state_of(conditions: Sequence[str], *, issued: bool) -> RequestState:
     """Where a request stands, by the types of its conditions."""
     if issued:
         return "issued"
-    states: tuple[tuple[str, State], ...] = (
+    states: tuple[tuple[str, RequestState], ...] = (
         ("Denied", "denied"),
         ("Failed", "failed"),
         ("Approved", "approved"),

@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from winboot.remote.cluster.base import Need
+from winboot.remote.cluster.base import SERVING_SIGNER, Need
 
 SYSTEM: Final = "kube-system"
 JOINERS: Final = (
     "system:bootstrappers:kubeadm:default-node-token"  # the group of bootstrap tokens, as kubeadm has it
 )
 CERTIFICATES: Final = "certificates.k8s.io"
-SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
 _CSR: Final = "certificatesigningrequests"
 
 # For every join.

@@ -14,12 +14,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import IO, Final, Self
+from typing import IO, Final
 
 from winboot.base.errors import Unreachable
 from winboot.base.secret import Secret
-from winboot.remote.transport.base import Outside, Probe, nobody_waits
+from winboot.remote.transport.base import Outside, Probe, Transport, nobody_waits
 from winboot.remote.transport.console import ARGUMENTS, Conversation, standard_input
 from winboot.remote.transport.probe import PROBE_SCRIPT, read_probe
 
@@ -31,21 +30,13 @@ _CLOSE_S: Final = 5
 _QUIET_S: Final = 1.0
 
 
-class LocalTransport:
+class LocalTransport(Transport):
     """This machine."""
 
     def __init__(self, *, name: str) -> None:
         self._name = name
         self._running: _PipedProcess | None = None
         self.on_quiet = nobody_waits
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def run(
         self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]

@@ -23,8 +23,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from xml.etree import ElementTree
 
 from pypsrp.complex_objects import ErrorRecord, PSInvocationState, RunspacePoolState
@@ -48,9 +47,9 @@ from winboot.base.errors import (
     WinbootError,
 )
 from winboot.base.limits import LARGEST_MESSAGE
-from winboot.base.retry import again
+from winboot.base.retry import retried
 from winboot.base.secret import Secret
-from winboot.remote.transport.base import Endpoint, Probe, nobody_waits
+from winboot.remote.transport.base import Endpoint, Probe, Transport, nobody_waits
 from winboot.remote.transport.failures import (
     ALL_ERRORS,
     HTTP_TOO_LARGE,
@@ -294,7 +293,7 @@ def _selector(pool: RunspacePool) -> SelectorSet:
     return selectors
 
 
-class PsrpTransport:
+class PsrpTransport(Transport):
     """One machine over WinRM."""
 
     def __init__(self, endpoint: Endpoint, *, name: str) -> None:
@@ -311,14 +310,6 @@ class PsrpTransport:
         self._pool: _Pool | None = None
         self._finished: _Pipeline | None = None
         self.on_quiet = nobody_waits
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def run(
         self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]
@@ -480,9 +471,9 @@ class PsrpTransport:
         timeouts = self._endpoint.timeouts
         connection = self._connection = Connection(self._endpoint, self._name)
         try:
-            for attempt in again(timeouts.open, Unreachable, ConnectionLost, Busy):
-                with attempt:
-                    self._pool = pool = self._open(connection)
+            pool = self._pool = retried(
+                lambda: self._open(connection), timeouts.open, Unreachable, ConnectionLost, Busy
+            )
         except ConnectionLost as error:
             if connection.wire.answered:
                 raise

@@ -20,8 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import paramiko
 from paramiko.hostkeys import HostKeyEntry
@@ -45,11 +44,11 @@ from winboot.base.errors import (
     Unreachable,
     WinbootError,
 )
-from winboot.base.retry import again
+from winboot.base.retry import retried
 from winboot.base.secret import Secret
 from winboot.config.inventory import Connection, Jump
 from winboot.config.profile import Reference
-from winboot.remote.transport.base import Outside, Probe, Timeouts, nobody_waits
+from winboot.remote.transport.base import Outside, Probe, Timeouts, Transport, nobody_waits
 from winboot.remote.transport.console import AGAIN, Conversation, command_line, standard_input
 from winboot.remote.transport.probe import PROBE_SCRIPT, read_probe
 
@@ -174,7 +173,7 @@ def shown_host_key(endpoint: SshEndpoint, name: str) -> str:
         link.close()
 
 
-class SshTransport:
+class SshTransport(Transport):
     """One machine over SSH."""
 
     def __init__(self, endpoint: SshEndpoint, *, name: str) -> None:
@@ -183,14 +182,6 @@ class SshTransport:
         self._link: Link | None = None
         self._talk: Conversation | None = None
         self.on_quiet = nobody_waits
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def run(
         self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]
@@ -255,10 +246,13 @@ class SshTransport:
         if self._link is not None and self._link.transport.is_active():
             return self._link
         self.close()
-        for attempt in again(self._endpoint.timeouts.open, Unreachable, ConnectionLost, Busy):
-            with attempt:
-                self._link = _open(self._endpoint, self._name)
-        assert self._link is not None
+        self._link = retried(
+            lambda: _open(self._endpoint, self._name),
+            self._endpoint.timeouts.open,
+            Unreachable,
+            ConnectionLost,
+            Busy,
+        )
         return self._link
 
     def _stop(self, pid: int) -> None:

@@ -16,8 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from winboot.base.errors import Unreachable, UsageError
 from winboot.base.secret import Secret
@@ -111,7 +110,7 @@ class Tunnel:
                 self._said = (self._said + piece)[-_LAST_WORDS:]
 
 
-class TunnelledTransport:
+class TunnelledTransport(Transport):
     """A transport through a tunnel: both are opened on first use, and closed together."""
 
     def __init__(
@@ -122,14 +121,6 @@ class TunnelledTransport:
         self._name = name
         self._open: tuple[Tunnel, Transport] | None = None
         self.on_quiet = nobody_waits
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def run(
         self, script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]

@@ -29,7 +29,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 
 from winboot.base.errors import Busy, ConnectionLost, InvalidInput, ProtocolError, Unreachable
 from winboot.base.limits import LARGEST_ANSWER
-from winboot.base.retry import again
+from winboot.base.retry import retried
 from winboot.remote.transport.base import Endpoint, Tls
 from winboot.remote.transport.dial import lead_through
 from winboot.remote.transport.failures import ALL_ERRORS, HTTP_TOO_LARGE, LIBRARY_ERRORS, translate
@@ -104,17 +104,18 @@ class Wire(_TransportHTTP):
         """
         if not retries_on_read_timeout:
             return self._deliver(message, timeout, self.patience)
-        for attempt in again(self._resume, Unreachable, ConnectionLost, Busy):
-            with attempt:
-                self.repeated = self.repeated or attempt.retry_state.attempt_number > 1
-                return self._deliver(message, timeout, 0)
-        raise AssertionError("again() ends by an answer or an error")
+        attempts = 0
+
+        def deliver() -> bytes:
+            nonlocal attempts
+            attempts += 1
+            self.repeated = self.repeated or attempts > 1
+            return self._deliver(message, timeout, 0)
+
+        return retried(deliver, self._resume, Unreachable, ConnectionLost, Busy)
 
     def _deliver(self, message: bytes, timeout: float | tuple[float, float] | None, patience: float) -> bytes:
-        for attempt in again(patience, Unreachable):
-            with attempt:
-                return self._once(message, timeout)
-        raise AssertionError("again() ends by an answer or an error")
+        return retried(lambda: self._once(message, timeout), patience, Unreachable)
 
     def _once(self, message: bytes, timeout: float | tuple[float, float] | None) -> bytes:
         try:
