@@ -107,3 +107,26 @@ def test_no_link_is_followed_to_the_folder_of_a_journal(tmp_path: Path) -> None:
         Journal(tmp_path / "runs" / "n1.jsonl")
 
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
+def test_a_folder_is_its_owners_alone_from_its_first_moment_whatever_the_umask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who opens it before its mode is put right keeps what he opened."""
+    made: list[int] = []
+    change = Path.chmod
+
+    def chmod(path: Path, mode: int) -> None:
+        made.append(path.stat().st_mode & 0o777)
+        change(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", chmod)
+    before = os.umask(0o200)
+    try:
+        Journal(tmp_path / "state" / "runs" / "n1.jsonl").close()
+    finally:
+        os.umask(before)
+
+    assert made == [0o500, 0o500]
+    assert (tmp_path / "state" / "runs").stat().st_mode & 0o777 == 0o700

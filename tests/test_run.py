@@ -22,7 +22,7 @@ from winboot.base.errors import (
     Unreachable,
 )
 from winboot.base.secret import Secret
-from winboot.node.run import Patience, ScriptRunner, Stop
+from winboot.node.run import PATIENT_ANSWERS, Patience, ScriptRunner, Stop
 from winboot.report.events import Event
 from winboot.report.journal import Journal
 from winboot.script.rendering import Helpers
@@ -499,9 +499,39 @@ def test_a_restart_that_was_refused_is_asked_for_again(drive: Callable[..., Scri
     """Once the controller waited half an hour for a restart that nobody had begun."""
     machine = Machine("reboot", "complete", boots=("b1", "b2"), refusals=(Busy("995", hint=""),) * 2)
 
+    asked = counts_boot_ids(machine)
+
     done = drive(machine).change({}, {})
 
     assert (machine.restarts, done.started.boot_id) == (3, "b2")
+    assert asked == ["b1", "b1", "b2"], "with the first answer of the old boot"
+
+
+def counts_boot_ids(machine: Machine) -> list[str]:
+    """The boot ids that it answers with from now on."""
+    original, asked = machine.run, list[str]()
+
+    def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
+        for line in original(script, arguments, secrets):
+            if script == HELPERS.boot_id:
+                asked.append(line)
+            yield line
+
+    machine.run = run  # type: ignore[method-assign]
+    return asked
+
+
+def test_a_restart_that_was_taken_and_does_not_come_is_asked_for_again_after_a_while(
+    drive: Callable[..., ScriptRunner],
+) -> None:
+    """Windows drops one that an update holds up; whoever asked too often would restart a machine that is going down."""
+    machine = Machine("reboot", "complete", boots=("b1", "b1", "b2"))
+    asked = counts_boot_ids(machine)
+
+    done = drive(machine).change({}, {})
+
+    assert (machine.restarts, done.started.boot_id) == (2, "b2")
+    assert asked == ["b1"] * PATIENT_ANSWERS + ["b2"]
 
 
 @pytest.mark.parametrize("answer", ["", "warning: the log is empty", "error: no"])

@@ -201,6 +201,7 @@ class MirrorFaults:
     breaks: dict[str, int] = field(default_factory=dict)
     pause: Callable[[str], None] = lambda name: None  # called before the body; a slow mirror sleeps here
     busy: int = 0  # so many requests get 503 first
+    whole: set[str] = field(default_factory=set)  # sent from the beginning, whatever range is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,7 @@ class Mirror:
             return Served(404, {}, b"404 page not found\n")
         if name in self.faults.wrong:
             content = content[:-1] + bytes([content[-1] ^ 1])
-        served = _ranged(content, range_header)
+        served = _ranged(content, "" if name in self.faults.whole else range_header)
         if break_at is not None and break_at < len(served.body):
             return Served(served.status, served.headers, served.body[:break_at], complete=False)
         return served

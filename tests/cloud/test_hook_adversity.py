@@ -298,6 +298,21 @@ def test_sigterm_finishes_what_is_held_and_takes_nothing_new(bench: tuple[AwsSit
     assert made.leases() == []
 
 
+def test_a_join_that_a_signal_interrupts_is_no_failed_one(bench: tuple[AwsSite, Bench]) -> None:
+    """The group would end the machine; the next worker goes on with it."""
+    aws, made = bench
+    aws.scale("pool", 1)
+    made.dead = 1
+    tap = Tap()
+    worker = made.worker(queue(aws, made), tap=tap)
+    tap.before["machine.run"] = lambda: worker.stop.request(15)
+    (letter,) = worker.queue.receive(1, 0)
+
+    assert worker.handle(letter) == "left"
+    assert (aws.completed, made.leases()) == ([], [])
+    assert list(aws.states("pool").values()) == ["Pending:Wait"]
+
+
 def test_heartbeats_keep_message_hook_and_claim_while_the_work_lasts(bench: tuple[AwsSite, Bench]) -> None:
     aws, made = bench
     aws.scale("pool", 1)

@@ -129,6 +129,25 @@ def test_where_no_token_is_minted_no_secret_is_listed(tmp_path: Path) -> None:
     assert "forget_tokens" not in scene.cluster.names
 
 
+def test_who_opens_a_node_that_joined_by_itself_deletes_no_token_of_others(tmp_path: Path) -> None:
+    """It came with a token that somebody else made, for more machines than this one perhaps."""
+    cluster, spec = FakeCluster(a_node(taints=(STARTING,))), a_spec(tmp_path)
+    admission = Admission(
+        cluster,  # type: ignore[arg-type]
+        spec,
+        ("startup-taint",),
+        1,
+        lambda seconds: False,
+        str,
+        str,
+        minted=False,
+    )
+
+    admission.admit(lambda done: None)
+
+    assert cluster.names == ["lift_taint", "uncordon"]
+
+
 def test_a_node_that_runs_another_version_is_not_as_wanted(tmp_path: Path) -> None:
     """Whatever is installed: the kubelet says in its Node what runs."""
     old = a_node(kubelet_version="v1.36.3", runtime_version="containerd://1.7.0")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.scene import a_spec
 from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
-from winboot.base.errors import ConnectionLost
+from winboot.base.errors import ConnectionLost, InvalidInput
 
 TOKEN_STEP = "kubelet-credentials"
 
@@ -126,3 +127,15 @@ def test_an_error_in_mid_change_keeps_what_was_seen(tmp_path: Path) -> None:
     assert report.failure is not None
     assert report.failure.name == "ConnectionLost"
     assert states(report) == {"directories": "would-change"}
+
+
+def test_a_join_with_a_hash_missing_does_not_even_look(tmp_path: Path) -> None:
+    """Nothing is downloaded that is not pinned; every missing value is named at once."""
+    scene = Scene(tmp_path)
+    scene.spec = a_spec(tmp_path)
+
+    with pytest.raises(InvalidInput, match="still missing") as caught:
+        scene.join()
+
+    assert any("containerd" in problem for problem in caught.value.problems)
+    assert (scene.machine.modes, scene.cluster.calls) == ([], [])

@@ -520,7 +520,7 @@ _DRIVE = _held_by(
 )
 
 _PROGRAMS = _held_by(
-    "steps/test_program.py",
+    "steps/test_program.py powershell/test_real.py",
     (
         "argument-empty-left-out",
         "if ($argument -and $argument -notmatch '[\\s\"]') { $argument; continue }",

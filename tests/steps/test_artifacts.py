@@ -127,6 +127,30 @@ def test_a_download_that_breaks_off_goes_on_where_it_ended(site: Site):
     assert ranges == ["", "bytes=100-"]
 
 
+def test_a_server_that_does_not_resume_sends_all_of_it_and_the_first_part_is_not_kept(site: Site):
+    """RFC 9110, 14.2: a server may ignore Range and answer 200."""
+    url = next(one.url for one in site.spec.artifacts if one.name == "kubernetes")
+    site.mirror.faults.breaks[url.rpartition("/")[2]] = 100
+    site.mirror.faults.whole.add(url.rpartition("/")[2])
+
+    assert site.run(STEP).states == {STEP: "changed"}
+    assert [path for path, _ in site.mirror.log].count(url.partition(".lab")[2]) == 2
+
+
+def test_files_of_another_archive_are_not_taken_for_those_of_this_one(site: Site):
+    """Their hashes were noted when they were placed; the note is of one archive."""
+    site.run(STEP)
+    wanted = next(one for one in site.spec.artifacts if one.name == "kubernetes")
+    other = replace(wanted, sha256="ab" * 32)
+    site.spec = replace(
+        site.spec, artifacts=tuple(other if one is wanted else one for one in site.spec.artifacts)
+    )
+
+    found = site.look(STEP).differences(STEP)
+
+    assert set(found) == {f"file {member.destination}: sha256" for member in wanted.members}
+
+
 def test_a_wrong_hash_is_refused_and_nothing_is_placed(site: Site):
     site.mirror.faults.wrong.add("kubectl.exe")
 

@@ -24,6 +24,19 @@ function Save-RebootMark { param([string[]]$Steps) $script:World.rebootOf = $Ste
 """
 
 LOOK = "Invoke-Look"
+# The notes of a step, and the folder they are in, are other files' business, too.
+UNDO = r"""
+function Get-StatePath { param($Name) "C:\state\$Name" }
+function Test-FormerValue { [IO.File]::Exists("C:\state\former\$($script:Run.Step).jsonl") }
+function Clear-FormerValue { [IO.File]::Delete("C:\state\former\$($script:Run.Step).jsonl") }
+function Clear-OldFile { }
+function Remove-StateFolder { $script:World.gone = $true }
+[void][IO.Directory]::CreateDirectory('C:\state\former')
+foreach ($step in $steps) { [IO.File]::WriteAllText("C:\state\former\$($step.Name).jsonl", '{}') }
+Invoke-Undo
+$notes = [IO.Directory]::GetFiles('C:\state\former')
+New-EventLine -Fields @{ event = 'left'; notes = $notes; gone = [bool]$script:World['gone'] }
+"""
 CHANGE = "Invoke-Step -Steps $steps -Drive { param($Step) Get-ChangeResult -Step $Step }"
 
 
@@ -46,14 +59,14 @@ def thing(name: str, needs: str = "", flags: str = "", after: str = "", secrets:
 
 
 def drive(
-    session: Any, how: str, *steps: str, world: str = "", facts: str = "", secrets: str = ""
+    session: Any, how: str, *steps: str, world: str = "", facts: str = "", secrets: str = "", text: str = ""
 ) -> list[dict]:
     """Run the driver over steps and give the events it tells."""
     library = "\n".join(
         (templates_root() / "lib" / name).read_text(encoding="utf-8")
         for name in ("difference.ps1", "drive.ps1")
     )
-    text = "\n".join(
+    script = "\n".join(
         [
             "Set-StrictMode -Version 2.0",
             "$ErrorActionPreference = 'Stop'",
@@ -61,13 +74,13 @@ def drive(
             STUBS,
             f"$script:World = @{{ superseded = $false; {world} }}",
             "$steps = @(\n" + "\n".join(steps) + "\n)",
-            f"$script:Run = New-Run -Mode Look -Id r1 -Steps $steps -Secrets @{{{secrets}}} -Facts @{{{facts}}} -Text '' "
+            f"$script:Run = New-Run -Mode Look -Id r1 -Steps $steps -Secrets @{{{secrets}}} -Facts @{{{facts}}} -Text '{text}' "
             "-Plan @{ Winboot = '0.1.0'; Digest = 'd'; Library = 'l' }",
             how,
         ]
     )
     lines: list[str] = []
-    ended = run_script(session, text, {}, emit=lambda stream, value: lines.append(str(value)))
+    ended = run_script(session, script, {}, emit=lambda stream, value: lines.append(str(value)))
     assert ended.state == "completed", getattr(ended.error, "message", "")
     return [json.loads(line) for line in lines]
 
@@ -287,3 +300,46 @@ def test_facts_read_once_are_read_again_after_a_change(session):
     events = drive(session, CHANGE, step("a", look, "$script:World.n = 2"), world="n = 1")
 
     assert states(events) == {"a": "changed"}
+
+
+def undo(name: str, block: str = "", needs: str = "") -> str:
+    """A step that can be taken back."""
+    return step(name, needs=needs).removesuffix("}") + f"\nUndo = {{ {block} }} }}"
+
+
+def left(events: list[dict]) -> tuple[list[str], bool]:
+    """After an undo: the steps whose former values are still noted, and whether the state folder is gone."""
+    told = next(event for event in events if event["event"] == "left")
+    return [path.rpartition("\\")[2].removesuffix(".jsonl") for path in told["notes"]], told["gone"]
+
+
+def test_an_undo_goes_from_the_last_step_to_the_first_and_leaves_no_notes(session):
+    events = drive(session, UNDO, undo("a"), undo("b", needs="'a'"))
+
+    assert list(states(events).items()) == [("b", "changed"), ("a", "changed")]
+    assert left(events) == ([], True)
+
+
+def test_what_others_still_build_on_is_not_taken_back(session):
+    events = drive(session, UNDO, undo("a"), undo("b", "throw 'held'", needs="'a'"), undo("c"))
+
+    assert states(events) == {"c": "changed", "b": "failed", "a": "blocked"}
+    assert one(events, "a")["problem"]["message"] == "what builds on it was not taken back: b"
+    assert left(events) == (["a", "b"], False)
+
+
+def test_an_undo_that_goes_on_detached_keeps_its_notes_until_it_is_done(session):
+    detached = "[pscustomobject]@{ kind = 'detached'; id = 'b-1'; timeout_s = 300 }"
+
+    events = drive(session, UNDO, undo("a"), undo("b", detached))
+
+    assert (states(events), left(events)) == ({}, (["a", "b"], False))
+
+
+@pytest.mark.parametrize(
+    "signature", ["", "\r\n# SIG # Begin signature block\r\n# MIIF\r\n# SIG # End signature block"]
+)
+def test_a_signed_copy_is_the_same_text(session, signature: str):
+    events = drive(session, LOOK, thing("a"), text=f"text{signature}")
+
+    assert events[0]["script"] == "hash of 'text'"

@@ -41,6 +41,26 @@ def test_output_that_a_child_keeps_open_is_waited_for_with_a_bound(bench: Bench)
     assert answer.id == "winboot.ProgramHangs"
     assert PATH in answer.message
     assert bench.machine.uptime() < 300
+    assert [one for one in bench.machine.processes.all() if one.path == PATH] == [], "it is ended"
+
+
+@dataclass
+class Slow:
+    """A program that takes as long as this, in seconds."""
+
+    seconds: float
+
+    def run(self, machine: Any, process: Any, argv: list[str], env: Mapping[str, str], stdin: bytes) -> Exit:
+        """Its end."""
+        machine.settle(self.seconds)
+        return Exit(0, b"ok")
+
+
+@pytest.mark.parametrize(("seconds", "id_"), [(15, ""), (600, "winboot.ProgramHangs")])
+def test_a_program_that_does_not_end_in_time_is_named(bench: Bench, seconds: float, id_: str):
+    bench.machine.programs.add("w32tm", Slow(seconds))
+
+    assert call(bench, f"Invoke-Program '{PATH}' -Seconds 20").id == id_
 
 
 def test_output_that_a_child_keeps_open_for_a_moment_costs_nothing(bench: Bench):

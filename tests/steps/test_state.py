@@ -41,6 +41,19 @@ def test_a_state_folder_that_is_a_link_is_not_followed(bench: Bench, user: Token
     assert not files.list(r"C:\elsewhere")
 
 
+@pytest.mark.parametrize("mode", ["Look", "Change"])
+def test_a_state_folder_that_is_a_link_to_nothing_yet_is_not_followed_either(
+    bench: Bench, user: Token, mode: str
+):
+    """Whoever made it can make the other place afterwards."""
+    bench.machine.files.link(FOLDER, r"C:\elsewhere", "Junction", user)
+
+    told = bench.run(STEP, mode=mode)
+
+    assert told.ended == "failed"
+    assert "is a link to another place" in told.events[-1]["problem"]["message"]
+
+
 def test_a_file_that_somebody_else_put_into_the_state_folder_is_not_believed(bench: Bench, user: Token):
     bench.run(STEP)
     bench.machine.files.need(FOLDER)[1].acl.explicit.append(Rule(user.sid, WRITE))
