@@ -212,3 +212,53 @@ def test_the_table_names_the_failed_step_its_cause_and_the_next_step() -> None:
     assert "NotReady: no <network>" in text
     assert "next: look & see" in text
     assert "next: winboot ping" in text
+
+
+def _behind_a_proxy(number: int) -> NodeReport:
+    """A machine that stopped at its first step, as twelve others did."""
+    problem = Problem("proxy", "the proxy http://p:3128: no such host", "Check `proxy`.")
+    waits = Problem("NeedsStep", "it builds on a step that did not succeed", "Fix that step.")
+    steps = (
+        StepReport("download-sources", "failed", 300 + number, (), problem),
+        StepReport("computer-name", "blocked", 0, (), waits),
+        StepReport("artifacts", "blocked", 0, (), waits),
+    )
+    return NodeReport(f"win-{number}", "10.0.0.1", "2022", steps)
+
+
+def _printed(report: Report) -> str:
+    out = io.StringIO()
+    print_report(report, Console(file=out, width=80, soft_wrap=True))
+    return out.getvalue()
+
+
+def test_a_cause_that_nodes_share_is_said_once_and_what_waits_for_it_is_one_line() -> None:
+    said = _printed(a_report(*map(_behind_a_proxy, range(1, 13))))
+
+    names = ", ".join(f"win-{number}" for number in range(1, 13))
+    assert said.splitlines()[:4] == [
+        f"{names}: download-sources failed",
+        "  proxy: the proxy http://p:3128: no such host",
+        "  next: Check `proxy`.",
+        f"{names}: 2 steps wait and will follow: computer-name, artifacts",
+    ]
+    assert (said.count("no such host"), said.count("artifacts")) == (1, 1)
+
+
+def test_of_a_fleet_the_first_nodes_are_named_with_the_number_of_the_others() -> None:
+    """Each of them is in the table below."""
+    said = _printed(a_report(*map(_behind_a_proxy, range(1, 41))))
+
+    assert "win-12 and 28 more: download-sources failed" in said
+    assert "win-40 " in said
+
+
+def test_the_same_error_of_many_machines_is_one_paragraph() -> None:
+    """Their messages differ in the name of the node alone."""
+    away = [Failure.of(Unreachable(f"win-{n}: nothing answers", hint="winboot ping")) for n in range(1, 4)]
+    nodes = [a_node(failure=failure, node=f"win-{n}") for n, failure in enumerate(away, 1)]
+
+    said = _printed(a_report(*nodes, a_node(failure=REFUSED, node="win-1")))
+
+    assert "win-1, win-2, win-3: nothing answers\n  next: winboot ping\n" in said
+    assert "win-1: refused\n  next: check user\n" in said

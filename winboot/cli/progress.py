@@ -13,7 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from winboot.report.events import Detached, Event, RebootWanted, RunStarted, StepDone
+from winboot.report.causes import FOLLOWS
+from winboot.report.events import Detached, Event, Problem, RebootWanted, RunStarted, StepDone
 
 
 class Quiet:
@@ -27,8 +28,10 @@ class Quiet:
 
 
 def describe(event: Event) -> str | None:
-    """An event in a few words; None for those that are not shown."""
+    """An event in a few words; None for those that are not shown: what is right, and what waits for another step."""
     match event:
+        case StepDone(problem=Problem(id=id)) if id == FOLLOWS:
+            return None
         case StepDone(step=step, state=state) if state not in ("ok", "would-change"):
             return f"{step}: {state}" + (f" ({event.problem.message})" if event.problem else "")
         case RebootWanted(steps=steps):

@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from winboot.report.causes import causes, followers
 from winboot.report.data import difference_of
 from winboot.report.differences import difference_text
 from winboot.report.finding import Finding
@@ -29,12 +30,14 @@ _COLOURS = {
 
 
 def print_report(report: Report, console: Console, *, differences: bool = False) -> None:
-    """Write the table; with `differences`, also what each step found (as `plan` does)."""
+    """Write why nodes failed and the table; with `differences`, also what each step found (as `plan` does)."""
     for finding in report.preflight:
         console.print(_finding(finding))
-    for node in report.nodes:
-        for block in _details(node, differences=differences):
+    for node in report.nodes if differences else ():
+        for block in _found(node):
             console.print(block)
+    for block in _why(report):
+        console.print(block)
     console.print(_table(report))
     if differences:
         for line in _costs(report):
@@ -117,21 +120,32 @@ def _finding(finding: Finding) -> RenderableType:
     return Group(head, Text(f"  next: {finding.fix}"))
 
 
-def _details(node: NodeReport, *, differences: bool) -> list[RenderableType]:
-    blocks: list[RenderableType] = []
-    worth_showing = (s for s in node.steps if s.problem is not None or (differences and s.differences))
-    blocks.extend(_step(node.node, step) for step in worth_showing)
-    if node.failure is not None:
-        skipped = node.outcome == "skipped"
-        said = node.failure.message.removeprefix(f"{node.node}: ")
-        text = Text(f"{node.node}: {'skipped: ' if skipped else ''}{said}", _COLOURS[node.outcome])
-        blocks.append(Group(text, Text(f"  next: {node.failure.hint}")) if node.failure.hint else text)
-    blocks.extend(Text(f"{node.node}: {note}", style="dim") for note in node.notes)
-    return blocks
+def _found(node: NodeReport) -> Iterator[RenderableType]:
+    """What each step without a problem found, as `plan` shows it."""
+    for step in node.steps:
+        if step.differences and step.problem is None:
+            yield _step(node.node, step)
 
 
-def _step(node: str, step: StepReport) -> RenderableType:
-    head = Text.assemble(f"{node}: {step.name} ", (step.state, _COLOURS[step.state]))
+def _why(report: Report) -> Iterator[RenderableType]:
+    """Each cause once, what waits for it in one line, then what is worth knowing of single nodes."""
+    for cause in causes(report.nodes):
+        if cause.step is not None:
+            yield _step(cause.who, cause.step)
+        if cause.failure is not None:
+            skipped = "skipped: " if cause.outcome == "skipped" else ""
+            text = Text(f"{cause.who}: {skipped}{cause.failure.message}", _COLOURS[cause.outcome])
+            hint = cause.failure.hint
+            yield Group(text, Text(f"  next: {hint}")) if hint else text
+    for who, steps in followers(report.nodes):
+        count = f"{len(steps)} steps wait" if len(steps) != 1 else "1 step waits"
+        yield Text(f"{who}: {count} and will follow: {', '.join(steps)}", _COLOURS["blocked"])
+    for node in report.nodes:
+        yield from (Text(f"{node.node}: {note}", style="dim") for note in node.notes)
+
+
+def _step(who: str, step: StepReport) -> RenderableType:
+    head = Text.assemble(f"{who}: {step.name} ", (step.state, _COLOURS[step.state]))
     lines: list[Text] = [head]
     lines.extend(Text(textwrap.indent(difference_text(one), "  ")) for one in step.differences)
     if step.problem is not None:
