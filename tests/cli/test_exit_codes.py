@@ -77,6 +77,8 @@ class World:
     cluster: FakeCluster = field(default_factory=lambda: Nodes("win-1", "win-2"))
     machines: dict[str, FakeMachine] = field(default_factory=dict)
     on_connect: Callable[[], None] = lambda: None
+    # How many sessions were opened.
+    connections: int = 0
 
     def __post_init__(self) -> None:
         an_inventory(self.folder, INVENTORY)
@@ -105,6 +107,7 @@ class World:
 
     def _machine(self, spec: NodeSpec, logins: object = None) -> FakeMachine:
         name = spec.node.name
+        self.connections += 1
         self.on_connect()
         if name not in self.machines:
             self.at(name)
@@ -119,6 +122,11 @@ class World:
     def fails(self, name: str, error: WinbootError) -> None:
         """Every run on a machine ends with this error."""
         self.machines[name] = Failing(error)
+
+    @property
+    def closings(self) -> int:
+        """How many sessions were closed."""
+        return sum(machine.closings for machine in self.machines.values())
 
     def winboot(self, command: str, *words: str) -> int:
         """The command, by its exit code."""

@@ -14,6 +14,7 @@ import yaml
 from winboot_lab.cli.staging import stage
 from winboot_lab.up import Lab, NodePlan
 
+from tests.cli.terminal import at_a_terminal
 from tests.cloud.azure_arm import Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from winboot.cli import run
@@ -94,12 +95,32 @@ def test_the_policy_of_each_cloud_is_what_its_own_tool_reads(capsys: pytest.Capt
     assert run(["cloud", "policy", "gcp"]) == 64
 
 
-def test_repair_shows_its_plan_and_touches_nothing_where_nobody_can_be_asked(
+def test_repair_contacts_nothing_where_nobody_can_be_asked(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert world.run("repair", "--by", "reimage") == 2
-    told = capsys.readouterr().err
-    assert "what is on it is lost" in told and "--yes" in told
+    before = len(world.arm.requests)
+
+    assert world.run("repair", "--by", "reimage") == 64
+
+    assert "--yes" in capsys.readouterr().err
+    assert len(world.arm.requests) == before
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 2), ("", 2), (KeyboardInterrupt, 130)])
+def test_repair_at_a_terminal_shows_what_would_be_lost_and_takes_no_for_an_answer(
+    answer: str | type[BaseException],
+    code: int,
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_a_terminal(monkeypatch, answer)
+
+    assert world.run("repair", "--by", "reimage") == code
+
+    told = capsys.readouterr()
+    assert "what is on it is lost" in told.err and "reimage 1 machine? [y/N]" in told.err
+    assert "nothing was changed" in told.err and told.out == ""
     assert not any(one.get("reimaged") for one in world.arm.resources.values())
 
 

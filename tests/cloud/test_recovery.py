@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ from tests.config.scene import a_spec
 from tests.join.fakes import FakeCluster, a_node
 from winboot.base.errors import (
     CloudError,
-    Declined,
     Interrupted,
     LoginRefused,
     NodeFailed,
@@ -23,8 +21,6 @@ from winboot.base.errors import (
     Unreachable,
     UsageError,
 )
-from winboot.cli.join import Depth as Recoveries
-from winboot.cli.join import _confirm
 from winboot.config.node_spec import NodeSpec
 from winboot.operations.recovery import ASKS_S, Depth, Means, Recovery, planned, recover
 from winboot.remote.cloud.azure import Azure
@@ -200,11 +196,3 @@ def test_what_the_cloud_cannot_do_is_refused_before_anything_is_touched(bench: C
     with pytest.raises(NotDone, match="which machine"):
         scene.plan("reimage", unknown)
     assert scene.cluster.names == []
-
-
-def test_nothing_is_deleted_where_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    with pytest.raises(Declined, match="no terminal") as caught:
-        _confirm(2, Recoveries.reimage, yes=False)
-    assert "--yes" in caught.value.hint
-    _confirm(2, Recoveries.reimage, yes=True)

@@ -247,6 +247,7 @@ class FakeMachine:
         self.during = during
         self.smbios_uuid = smbios_uuid
         self.node_ip = node_ip
+        self.closings = 0
         self.modes: list[str] = []
         self.facts: list[Mapping[str, Any]] = []
         self.secrets: list[dict[str, str]] = []
@@ -288,7 +289,8 @@ class FakeMachine:
         return {"state": "changed", "differences": differences, "problem": None}
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Count it."""
+        self.closings += 1
 
     def interrupt(self) -> None:
         """A script of this machine ends by itself."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from winboot.base.errors import Declined, InvalidInput, UsageError
+from winboot.base.errors import Declined, Interrupted, InvalidInput, UsageError
 
 if TYPE_CHECKING:
     from winboot.cli.options import Output
@@ -106,7 +106,17 @@ def ask(found: Report, form: Output, command: str) -> None:
     print_report(found, console(stderr=form is not Output.table), differences=True)
     nodes = sum(node.outcome not in ("ok", "failed", "skipped") for node in found.nodes)
     typer.echo(f"{command}: {in_all(found)}", err=True)
-    typer.echo(f"Change {nodes} node{'s' if nodes != 1 else ''}? [y/N]: ", nl=False, err=True)
-    # Not typer.confirm: it writes a blank to standard output, which belongs to the report.
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    confirm(f"Change {nodes} node{'s' if nodes != 1 else ''}?")
+
+
+def confirm(question: str) -> None:
+    """Ask a person, on standard error; Declined where the answer is no, Interrupted at Ctrl-C."""
+    typer.echo(f"{question} [y/N]: ", nl=False, err=True)
+    try:
+        # Not typer.confirm: it writes a blank to standard output, which belongs to the report.
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        typer.echo("", err=True)
+        raise Interrupted("nothing was changed", hint="The same command looks and asks again.") from None
+    if answer.strip().lower() not in ("y", "yes"):
         raise Declined("nothing was changed", hint="The same command looks and asks again.")

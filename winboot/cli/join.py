@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from winboot.base import exits
-from winboot.base.errors import Declined, UsageError, WinbootError
+from winboot.base.errors import UsageError, WinbootError
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     Adopt,
@@ -124,6 +123,7 @@ def repair(
     jitter: Jitter = None,
 ) -> None:
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
+    from winboot.cli.approval import at_terminal
     from winboot.operations.join import Options
 
     options = Options(
@@ -149,6 +149,11 @@ def repair(
         return
     if plan is not None:
         raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
+    if not (yes or at_terminal()):
+        raise UsageError(
+            f"--by {by.value} deletes what is on the machines, and there is no terminal to ask at",
+            hint="Run it at a terminal, which shows first what would be done, or repeat the command with --yes.",
+        )
     _recover(inventory, words(limit), by, yes=yes, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
         _run("join", inventory, words(limit), options, output, report, yes=True)
@@ -266,7 +271,11 @@ def _route(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, read
 
 
 def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, drain_timeout: float) -> None:
-    """Show the plan, ask, and have the cloud do it, one machine after the other: the first that fails stops the rest."""
+    """Show the plan, ask, and have the cloud do it, one machine after the other: the first that fails stops the rest.
+
+    Raises Declined where a person says no.
+    """
+    from winboot.cli.approval import confirm
     from winboot.cli.output import progress
     from winboot.cli.targets import load_targets, open_transport, run_context
     from winboot.operations.recovery import Means, planned, recover
@@ -285,20 +294,8 @@ def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, d
         found = planned(specs, depth, machine_of, context.cluster)
         for one in found:
             typer.echo(f"{one.name}: " + "; ".join(one.steps), err=True)
-        _confirm(len(found), by, yes=yes)
+        if not yes:
+            confirm(f"{by.value} {len(found)} machine{'s' if len(found) != 1 else ''}?")
         for one in found:
             means = Means(context.cluster(one.spec), answers, context.stop.wait, listener.say, drain_timeout)
             recover(one, means)
-
-
-def _confirm(count: int, by: Depth, *, yes: bool) -> None:
-    """Ask a person; Declined where he says no, or where there is no terminal."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise Declined(
-            f"--by {by.value} deletes what is on the machines, and there is no terminal to ask at",
-            hint="Read the plan above, and repeat the command with --yes.",
-        )
-    if not typer.confirm(f"{by.value} {count} machine{'s' if count != 1 else ''}?", err=True):
-        raise Declined("nothing was changed", hint="The same command asks again.")
