@@ -77,7 +77,8 @@ function Get-TaskDifference {
             Priority    = $found.Settings.Priority
             Description = $found.Description
         }
-        if ($found.State.ToString() -eq 'Disabled') {
+        # Not its state: that of one that is disabled while it runs says Running (ITaskSettings::get_Enabled has both).
+        if (-not $found.Settings.Enabled) {
             New-Difference -Key "task:${Name}:state" -What "$what state" -Is 'Disabled' -Want 'Ready'
         }
     }
