@@ -108,9 +108,26 @@ def helpers() -> Helpers:
     return Helpers(restart=_helper("_restart.ps1.j2"), boot_id=_helper("_boot_id.ps1.j2"))
 
 
-def _helper(name: str) -> str:
-    source = _template_source(name)
-    return _environment().get_template(name).render(library=_Code(functions_for(source)))
+def probes(spec: NodeSpec) -> str:
+    """The script that looks at how a node works (winboot.node.probes); it changes nothing."""
+    wanted = {
+        "services": [{"name": one.name, "display": one.display_name} for one in spec.services.all],
+        # A second one is what is left of a start by hand beside the service.
+        "programs": ["kubelet.exe", *(["kube-proxy.exe"] if spec.kube_proxy.wanted else [])],
+        "pause_image": spec.runtime.pause_image,
+        "certificate": spec.paths.kubelet_client_certificate,
+    }
+    return _helper("_probes.ps1.j2", source=source(spec), wanted=wanted)
+
+
+def _helper(name: str, **values: object) -> str:
+    code = _Code(functions_for(_plain_text(_template_source(name))))
+    return _environment().get_template(name).render(library=code, **values)
+
+
+def _plain_text(template: str) -> str:
+    """A template with something that can be parsed where its values come."""
+    return _VALUE.sub("$null", template)
 
 
 def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: bool) -> str:
@@ -211,4 +228,5 @@ MODES: Final = ("Look", "Change", "Boot", "Guard", "Detached", "Rescue")
 UNDO_MODES: Final = ("Undo", "Detached", "Rescue")
 _WIDTH: Final = 128
 _INDENT: Final = 4
+_VALUE: Final = re.compile(r"\{\{.*?\}\}")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

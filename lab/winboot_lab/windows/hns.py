@@ -465,7 +465,8 @@ class Hns:
             "VirtualNetwork": network["ID"],
             "VirtualNetworkName": network["Name"],
             "Type": network["Type"],
-            "State": 1,
+            # Attached to a namespace that containers share: AttachedSharing of hcsshim's EndpointState.
+            "State": 3 if (wanted.get("Namespace") or {}).get("ID") else 1,
             "IPAddress": address,
             "PrefixLength": int(wanted.get("PrefixLength") or self._prefix_length(network, address)),
             "MacAddress": wanted.get("MacAddress") or self._mac(address),
@@ -586,7 +587,8 @@ class Hns:
             "ID": self._identity(wanted.get("ID")),
             "References": list(wanted.get("References") or []),
             "Policies": list(wanted.get("Policies") or []),
-            "State": 1,
+            # In effect: AgentBaker's networkhealth.ps1 takes any other state for a fault.
+            "State": 2,
         }
         self.policy_lists[made["ID"]] = made
         return made

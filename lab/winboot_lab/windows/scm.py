@@ -533,13 +533,15 @@ class ServiceControl:
         times = f"It has done this {service.failures} time(s)."
         if not recovery.actions:
             if not quiet:
-                self._event(7034, f"The {service.display} service terminated unexpectedly.  {times}")
+                message = f"The {service.display} service terminated unexpectedly.  {times}"
+                self._event(7034, message, values=(service.display, str(service.failures)))
             return
         kind, delay = recovery.actions[min(service.failures, len(recovery.actions)) - 1]
         self._event(
             7031,
             f"The {service.display} service terminated unexpectedly.  {times}  The following "
             f"corrective action will be taken in {delay} milliseconds: {_ACTIONS.get(kind, str(kind))}.",
+            values=(service.display, str(service.failures), str(delay), str(kind)),
         )
         if kind == 1:
             self._machine.after(delay / 1000, lambda: self._restart(service))
@@ -638,8 +640,8 @@ class ServiceControl:
                 self._machine.processes.stop(service.process)
             service.status, service.process = "Stopped", None
 
-    def _event(self, number: int, message: str, level: str = "Error") -> None:
-        self._machine.events.write("System", "Service Control Manager", number, message, level)
+    def _event(self, number: int, message: str, level: str = "Error", values: tuple[str, ...] = ()) -> None:
+        self._machine.events.write("System", "Service Control Manager", number, message, level, values)
 
     def __iter__(self) -> Iterator[Service]:
         """Every service, by name."""

@@ -1,0 +1,448 @@
+"""Does a node work? What a Ready condition does not tell: services that die again and again, load balancers that are missing,
+endpoints that hang on nothing, ports that are used up.
+
+`probe_node` asks the machine by one script (`templates/powershell/_probes.ps1.j2`) and the cluster by its Node; each answer is
+a `Probe` with what was expected and seen, the probable cause and the next step. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from winboot.base.clean import clean
+from winboot.config.node_spec import NodeSpec
+from winboot.remote.cluster.base import NodeFacts
+from winboot.remote.transport.base import Transport
+from winboot.script.rendering import probes as probes_script
+
+Facts = Mapping[str, Any]
+# A service that was started less long ago may yet end.
+YOUNG_S: Final = 60
+# How far back the ends of services count.
+WINDOW_S: Final = 600
+FREE_BLOCKS: Final = 10  # of 64 ports; HNS takes them in blocks
+_BLOCK: Final = 64
+_FREE_SHARE: Final = 0.15
+_CLOCK_S: Final = 2.0
+_CERTIFICATE: Final = timedelta(days=1)
+# EndpointState of microsoft/hcsshim internal/hns/hnsendpoint.go: 2 attached (the host's own), 3 attached to a namespace that
+# several containers share, as a pod's.
+_ATTACHED: Final = frozenset({2, 3})
+_IN_EFFECT: Final = 2  # state of a policy list (AgentBaker, networkhealth.ps1)
+_VTEP: Final = "flannel.alpha.coreos.com/backend-data"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One answer. `id` is stable; `passed` None: it could not be asked, `seen` says why."""
+
+    id: str
+    what: str
+    passed: bool | None
+    expected: str
+    seen: str
+    cause: str = ""
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the machine said, by subject, and what it could not say."""
+
+    facts: Mapping[str, Sequence[Facts]]
+    problems: Mapping[str, str] = field(default_factory=dict)
+    # The time elsewhere, in the middle of the look.
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePort:
+    """One port of a Service as kube-proxy must have it: cluster IP, port, protocol (6 TCP, 17 UDP)."""
+
+    name: str
+    address: str
+    port: int
+    protocol: int = 6
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+def probe_node(
+    spec: NodeSpec,
+    transport: Transport,
+    node: NodeFacts | None,
+    *,
+    services: Sequence[ServicePort] | None = None,
+    changed_s: float | None = None,
+    wait: Callable[[float], bool] = lambda seconds: False,
+    now: Callable[[], datetime] = _utc,
+) -> tuple[Probe, ...]:
+    """Ask a node everything. `node` is its Node object, None where there is none or no cluster; `services` the ports that have
+    ready backends, None where nobody read them. `changed_s`: so many seconds ago the node was changed, and ends of services
+    before that do not count; services younger than a minute are then waited for, a minute at most. `now`: the clock that
+    the node's is held against, best the cluster's (`Cluster.server_time`). Raises TransportError, ScriptFailed, and whatever
+    `now` does.
+    """
+    window = WINDOW_S if changed_s is None else max(0.0, min(WINDOW_S, changed_s))
+    found = look(spec, transport, window, now)
+    young = youngest(found)
+    if changed_s is not None and young is not None and young < YOUNG_S:
+        wait(YOUNG_S - young)
+        found = look(spec, transport, window + YOUNG_S - young, now)
+    return judge(spec, found, node, services=services)
+
+
+def look(
+    spec: NodeSpec, transport: Transport, seconds: float = WINDOW_S, now: Callable[[], datetime] = _utc
+) -> Look:
+    """Run the script once. Raises TransportError, ScriptFailed."""
+    before = now()
+    facts: dict[str, Sequence[Facts]] = {}
+    problems: dict[str, str] = {}
+    for line in transport.run(probes_script(spec), {"Seconds": int(seconds)}, {}):
+        said = _said(line)
+        if said is None:
+            continue
+        subject = str(said.get("subject"))
+        facts[subject] = [one for one in said.get("facts") or [] if isinstance(one, dict)]
+        if said.get("problem"):
+            problems[subject] = clean(str(said["problem"]))
+    return Look(facts, problems, before + (now() - before) / 2)
+
+
+def _said(line: str) -> Facts | None:
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return None  # a warning of the machine
+    return said if isinstance(said, dict) and "subject" in said else None
+
+
+def youngest(found: Look) -> int | None:
+    """How many seconds the youngest running service has been running; None where none runs."""
+    ages = [int(one["seconds"]) for one in found.facts.get("services", ()) if int(one["seconds"]) >= 0]
+    return min(ages, default=None)
+
+
+def judge(
+    spec: NodeSpec,
+    found: Look,
+    node: NodeFacts | None,
+    *,
+    services: Sequence[ServicePort] | None = None,
+) -> tuple[Probe, ...]:
+    """What the facts mean."""
+    judged = [
+        _of(found, "services", _services),
+        _of(found, "processes", _processes),
+        _of(found, "runtime", _runtime),
+        _node(spec, node),
+        _of(found, "networks", lambda facts: _network(spec, facts, node)),
+        _of(found, "endpoints", _endpoints),
+        *_balancers(spec, found, services),
+        _of(found, "ports", _ports),
+        _of(found, "server", _server),
+        _of(found, "disk", lambda facts: _disk(spec, facts)),
+        _of(found, "clock", lambda facts: _clock(facts, found.at)),
+    ]
+    return tuple(one for one in judged if one is not None)
+
+
+# What each probe is called, by its id: for help and documents.
+PROBES: Final[Mapping[str, str]] = {
+    "node-services": "services run, and did not end unasked lately",
+    "node-processes": "one kubelet and one kube-proxy",
+    "node-runtime": "the container runtime and its network are ready",
+    "node-object": "the Node is Ready and has its labels and taints",
+    "node-network": "the HNS network has its subnet and address",
+    "node-endpoints": "HNS endpoints are attached",
+    "node-services-in-hns": "each service has a load balancer in effect",
+    "node-ports": "blocks of ports are left for HNS",
+    "node-server": "the API server takes a connection from the node",
+    "node-disk": "the disk has space, and the pause image is there",
+    "node-clock": "the clock is right, and the kubelet's certificate lasts",
+}
+
+
+def _of(found: Look, subject: str, judged: Callable[[Sequence[Facts]], Probe]) -> Probe:
+    probe = judged(found.facts.get(subject, ()))
+    problem = found.problems.get(subject)
+    if subject not in found.facts:
+        problem = problem or "the machine said nothing of it"
+    return _unasked(probe, problem) if problem else probe
+
+
+def _unasked(probe: Probe, problem: str) -> Probe:
+    return Probe(
+        probe.id, probe.what, None, probe.expected, problem, "", "Run it again; see the machine's event log."
+    )
+
+
+def _probe(id: str, expected: str, faults: Iterable[str], seen: str, cause: str, next: str) -> Probe:
+    wrong = list(faults)
+    if wrong:
+        return Probe(id, PROBES[id], False, expected, "; ".join(wrong), cause, next)
+    return Probe(id, PROBES[id], True, expected, seen)
+
+
+def _services(facts: Sequence[Facts]) -> Probe:
+    def faults() -> Iterator[str]:
+        for one in facts:
+            if one["state"] != "Running":
+                yield f"{one['name']} is {one['state'] or 'missing'}"
+            elif one["ends"]:
+                yield f"{one['name']} ended unasked {one['ends']} times lately"
+
+    names = ", ".join(str(one["name"]) for one in facts)
+    return _probe(
+        "node-services",
+        "running, no unasked end",
+        faults(),
+        f"running: {names}",
+        "a service is stopped, or its program ends with an error again and again",
+        r"Read its log below C:\var\log; `winboot repair` starts what is stopped.",
+    )
+
+
+def _processes(facts: Sequence[Facts]) -> Probe:
+    return _probe(
+        "node-processes",
+        "one of each",
+        (f"{one['count']} of {one['name']}" for one in facts if one["count"] != 1),
+        ", ".join(f"1 {one['name']}" for one in facts),
+        "a program was started by hand beside its service, or does not run",
+        "End the one that is no service's; `winboot repair` starts what is missing.",
+    )
+
+
+def _runtime(facts: Sequence[Facts]) -> Probe:
+    conditions = {one["name"]: one for one in facts}
+
+    def faults() -> Iterator[str]:
+        for name in ("RuntimeReady", "NetworkReady"):
+            one = conditions.get(name)
+            if one is None:
+                yield f"{name}: no answer"
+            elif not one["ok"]:
+                yield f"{name}: {clean(str(one['message'])) or 'false'}"
+
+    return _probe(
+        "node-runtime",
+        "RuntimeReady, NetworkReady",
+        faults(),
+        "both true",
+        "containerd does not answer, or it has no CNI configuration",
+        "`winboot plan` shows what differs in containerd-config and cni-config.",
+    )
+
+
+def _node(spec: NodeSpec, node: NodeFacts | None) -> Probe:
+    def faults() -> Iterator[str]:
+        if node is None:
+            yield "there is no Node"
+            return
+        if not node.ready:
+            yield f"not Ready: {node.message or node.reason}"
+        for label, value in spec.node.labels.items():
+            if node.labels.get(label) != value:
+                yield f"label {label} is {node.labels.get(label)!r}"
+        for taint in spec.node.taints:
+            if taint not in node.taints:
+                yield f"taint {taint} is missing"
+        if node.has_taint(spec.node.startup_taint.key):
+            yield f"taint {spec.node.startup_taint.key} is still there"
+        if not any(kind == "InternalIP" for kind, _ in node.addresses):
+            yield "it has no InternalIP"
+
+    return _probe(
+        "node-object",
+        "Ready, labels, taints, address",
+        faults(),
+        "as the profile says",
+        "the kubelet does not report, or the join is not finished",
+        "`winboot join` finishes it.",
+    )
+
+
+def _network(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> Probe:
+    name, kind = spec.network.network_name, spec.network.solution.hns_type
+
+    def faults() -> Iterator[str]:
+        network = next((one for one in facts if str(one["name"]).lower() == name.lower()), None)
+        if network is None:
+            if not spec.network.solution.pods_in_node_network:  # made with the first pod
+                yield f"there is no HNS network {name}"
+            return
+        if kind and str(network["type"]).lower() != kind.lower():
+            yield f"{name} is of type {network['type']}"
+        if not network["management"]:
+            yield f"{name} has no management address"
+        cidrs = node.pod_cidrs if node is not None and spec.network.solution.pod_cidr else ()
+        if cidrs and not set(network["subnets"]) & set(cidrs):
+            subnets = ", ".join(network["subnets"]) or "none"
+            yield f"{name} has the subnet {subnets}, the Node has {', '.join(cidrs)}"
+        yield from _other_router(network, node)
+
+    return _probe(
+        "node-network",
+        f"{name}, with the Node's pod CIDR" if spec.network.solution.pod_cidr else name,
+        faults(),
+        "as expected",
+        "the network was made for an earlier Node, or something removed it",
+        "`winboot repair --drain` makes it again.",
+    )
+
+
+def _other_router(network: Facts, node: NodeFacts | None) -> Iterator[str]:
+    """VXLAN packets go to the MAC address that the Node's annotation names: it must be the network's own."""
+    told = node.annotations.get(_VTEP, "") if node is not None else ""
+    try:
+        mac = str((json.loads(told) or {}).get("VtepMAC", "")) if told else ""
+    except (ValueError, AttributeError):
+        mac = ""
+    own = str(network["router"]).replace("-", ":").lower()
+    if mac and own and mac.lower() != own:
+        yield f"other nodes send to {mac}, the network listens as {own}"
+
+
+def _endpoints(facts: Sequence[Facts]) -> Probe:
+    return _probe(
+        "node-endpoints",
+        "attached",
+        (
+            f"{one['name'] or one['address']} is in state {one['state']}"
+            for one in facts
+            if one["state"] not in _ATTACHED
+        ),
+        f"{len(facts)} attached",
+        "an endpoint is left over from a pod that is gone",
+        "Restart the pods that answer nothing; `winboot repair --drain` clears the network.",
+    )
+
+
+def _balancers(spec: NodeSpec, found: Look, services: Sequence[ServicePort] | None) -> Iterator[Probe]:
+    if spec.network.solution.cni == "none" and not spec.kube_proxy.wanted:
+        return
+    yield _of(found, "balancers", lambda facts: _balanced(spec, facts, services))
+
+
+def _balanced(spec: NodeSpec, facts: Sequence[Facts], services: Sequence[ServicePort] | None) -> Probe:
+    have = {(one["address"], one["port"], one["protocol"]): one for one in facts}
+
+    def faults() -> Iterator[str]:
+        missing = [one for one in services or () if (one.address, one.port, one.protocol) not in have]
+        if missing:
+            yield "without a load balancer: " + _some(
+                f"{one.name} {one.address}:{one.port}" for one in missing
+            )
+        broken = [one for one in facts if one["state"] != _IN_EFFECT]
+        if broken:
+            yield "not in effect: " + _some(f"{one['address']}:{one['port']}" for one in broken)
+        if spec.kube_proxy.wanted:
+            wanted = spec.kube_proxy.dsr
+            other = [one for one in facts if bool(one["dsr"]) != wanted]
+            if other:
+                is_ = "without" if wanted else "with"
+                yield f"{is_} direct server return: " + _some(
+                    f"{one['address']}:{one['port']}" for one in other
+                )
+
+    return _probe(
+        "node-services-in-hns",
+        "each service in effect, direct server return alike",
+        faults(),
+        f"{len(facts)} load balancers",
+        "kube-proxy does not run, cannot read the services, or ran with other settings before",
+        "`Restart-Service kube-proxy` writes them again; its log tells why one is refused.",
+    )
+
+
+def _some(texts: Iterable[str], most: int = 3) -> str:
+    several = list(texts)
+    rest = f" and {len(several) - most} more" if len(several) > most else ""
+    return ", ".join(several[:most]) + rest
+
+
+def free_blocks(range_: str, excluded: Iterable[Sequence[int]]) -> int:
+    """How many blocks of 64 client ports no reservation touches; `range_` is start+count."""
+    start, _, count = range_.partition("+")
+    if not (start.isdigit() and count.isdigit()):
+        return 0
+    first, last = int(start), int(start) + int(count) - 1
+    taken = [(int(low), int(high)) for low, high in excluded]
+    blocks = range(first + -first % _BLOCK, last - _BLOCK + 2, _BLOCK)
+    return sum(all(high < block or low >= block + _BLOCK for low, high in taken) for block in blocks)
+
+
+def _ports(facts: Sequence[Facts]) -> Probe:
+    free = {str(one["name"]): free_blocks(str(one["range"]), one["excluded"]) for one in facts}
+    return _probe(
+        "node-ports",
+        f"more than {FREE_BLOCKS} free blocks of {_BLOCK} ports",
+        (f"{name}: {count} blocks" for name, count in free.items() if count <= FREE_BLOCKS),
+        ", ".join(f"{name}: {count}" for name, count in free.items()),
+        "the range of client ports is small, or endpoints and load balancers hold it",
+        "Widen windows.dynamic_ports in the profile; remove services that nobody uses.",
+    )
+
+
+def _server(facts: Sequence[Facts]) -> Probe:
+    return _probe(
+        "node-server",
+        "a TCP connection",
+        (f"{one['server']} takes no connection" for one in facts if not one["ok"]),
+        ", ".join(str(one["server"]) for one in facts),
+        "a route or a firewall between node and control plane",
+        "`Test-NetConnection` from the node; check routes and the control plane's firewall.",
+    )
+
+
+def _disk(spec: NodeSpec, facts: Sequence[Facts]) -> Probe:
+    def faults() -> Iterator[str]:
+        for one in facts:
+            if one["size"] and one["free"] / one["size"] <= _FREE_SHARE:
+                yield f"{100 * one['free'] // one['size']} % of the system drive is free"
+            if not one["image"]:
+                yield f"the pause image {spec.runtime.pause_image} is missing"
+
+    free = ", ".join(f"{100 * one['free'] // one['size']} % free" for one in facts if one["size"])
+    return _probe(
+        "node-disk",
+        f"more than {_FREE_SHARE:.0%} free, the pause image",
+        faults(),
+        free,
+        "images and logs fill the drive, or the kubelet removed the pause image with unused ones",
+        "`crictl rmi --prune`; `winboot repair` fetches the pause image.",
+    )
+
+
+def _clock(facts: Sequence[Facts], now: datetime) -> Probe:
+    def faults() -> Iterator[str]:
+        for one in facts:
+            off = abs((_time(one["now"]) - now).total_seconds())
+            if off > _CLOCK_S:
+                yield f"the clock is {off:.0f} s off"
+            if not one["end"]:
+                yield "the kubelet has no client certificate"
+            elif _time(one["end"]) - now < _CERTIFICATE:
+                yield f"the kubelet's certificate ends {one['end'][:16]}"
+
+    return _probe(
+        "node-clock",
+        f"within {_CLOCK_S:.0f} s, a certificate for a day at least",
+        faults(),
+        "right",
+        "no time server is reached, or the kubelet cannot renew its certificate",
+        r"w32tm /resync on the machine; read C:\var\log\kubelet for the renewal.",
+    )
+
+
+def _time(text: str) -> datetime:
+    found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
