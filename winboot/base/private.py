@@ -45,6 +45,20 @@ def stranger_above(folder: Path) -> str:
     return ""
 
 
+def others_say(file: Path) -> str:
+    """Why a file may say what somebody else wants it to, as a sentence; empty where it is the user's own (or root's), where
+    files have no owners, or where there is no file. Raises OSError."""
+    if os.name == "nt" or "KUBERNETES_SERVICE_HOST" in os.environ or not file.exists():
+        return ""
+    found = file.stat()
+    if found.st_uid not in (0, os.geteuid()):
+        return f"{file} belongs to the user {found.st_uid}"
+    if found.st_mode & stat.S_IWOTH:
+        return f"everybody may write {file}"
+    # By its name, and where a link of that name leads.
+    return stranger_above(file.absolute().parent) or stranger_above(file.resolve().parent)
+
+
 def open_to_append(path: Path) -> int:
     """A descriptor of a file that is ours alone, with mode 0600; it is made where it is missing. Links are not followed,
     neither at its name nor at its folder's. Raises OSError; FileExistsError where it is no file of ours."""

@@ -14,6 +14,7 @@ from winboot.base.errors import Declined, Interrupted, InvalidInput, UsageError
 
 if TYPE_CHECKING:
     from winboot.cli.options import Output
+    from winboot.config.demands import Demand
     from winboot.config.node_spec import NodeSpec
     from winboot.operations.join import Options
     from winboot.report.plan_file import PlanFile, Selection
@@ -96,8 +97,9 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask(found: Report, form: Output, command: str) -> None:
-    """Show what all looks found, with its totals, and ask once. Declined where the answer is no; no session is open."""
+def ask(found: Report, form: Output, command: str, wanted: Sequence[Demand] = ()) -> None:
+    """Show what all looks found, with its totals and what the files have this computer run and read, and ask once. Declined
+    where the answer is no; no session is open."""
     from winboot.cli.options import Output
     from winboot.cli.output import console
     from winboot.report.table import print_report
@@ -106,6 +108,10 @@ def ask(found: Report, form: Output, command: str) -> None:
     print_report(found, console(stderr=form is not Output.table), differences=True)
     nodes = sum(node.outcome not in ("ok", "failed", "skipped") for node in found.nodes)
     typer.echo(f"{command}: {in_all(found)}", err=True)
+    if wanted:
+        typer.echo("What the files have this computer run and read:", err=True)
+    for one in wanted:
+        typer.echo(f"  {one}", err=True)
     confirm(f"Change {nodes} node{'s' if nodes != 1 else ''}?")
 
 

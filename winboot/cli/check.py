@@ -17,6 +17,7 @@ from winboot.report.shape import json_line
 if TYPE_CHECKING:
     from winboot.config.inventory import Machine
     from winboot.config.node_spec import NodeSpec
+    from winboot.config.profile import Profile, Reference
     from winboot.config.source import Complaint
     from winboot.powershell.check import Finding
 
@@ -37,7 +38,7 @@ def check(
     for file in files or [inventory]:
         if not file.exists():
             raise UsageError(f"there is no file {file}", hint="Name an inventory or a profile.")
-        complaints = _complaints(file)
+        complaints = [*_complaints(file), *_demands(file)]
         wrong = wrong or any(one.level == "error" for one in complaints)
         _show(file, complaints, output)
     raise typer.Exit(exits.USAGE if wrong else exits.DONE)
@@ -56,6 +57,13 @@ def _complaints(file: Path) -> list[Complaint]:
     if any(one.level == "error" for one in found):
         return found
     return found + _rendered_complaints(file)
+
+
+def _demands(file: Path) -> list[Complaint]:
+    """What the files have this computer run and read: nothing is wrong with it, but they may be somebody else's."""
+    from winboot.config.demands import demands, files_of
+
+    return [one.complaint() for one in demands(files_of(file))]
 
 
 def _unversioned_complaints(file: Path) -> list[Complaint]:
@@ -136,13 +144,15 @@ def _rendered_complaints(file: Path) -> list[Complaint]:
             continue
         seen.add((id(machine.profile), machine.os))
         try:
-            spec = resolve(machine.profile, machine)
+            spec = resolve(_without_commands(machine.profile), machine)
         except InvalidInput as error:
             found.append(_placed(machine.profile_file, error.problem))
         else:
             specs.setdefault(machine.profile_file, []).append(spec)
+    by_command = {one.profile_file for one in machines if _comes_from_a_command(one.profile.cluster.ca)}
     for profile, resolved in specs.items():
-        found.extend(_ca_complaints(profile, resolved[0]))
+        if profile not in by_command:
+            found.extend(_ca_complaints(profile, resolved[0]))
         pins = {
             key: value
             for one in machines
@@ -154,6 +164,20 @@ def _rendered_complaints(file: Path) -> list[Complaint]:
     found.extend(_own_step_complaints(machines))
     found.extend(_script_complaints([spec for resolved in specs.values() for spec in resolved]))
     return list(dict.fromkeys(found))
+
+
+def _without_commands(profile: Profile) -> Profile:
+    """The profile without the certificates that a command gives: a check starts no program."""
+    cluster, windows = profile.cluster, profile.windows
+    if _comes_from_a_command(cluster.ca):
+        cluster = cluster.model_copy(update={"ca": None})
+    roots = tuple(one for one in windows.trust_roots if not _comes_from_a_command(one))
+    windows = windows.model_copy(update={"trust_roots": roots})
+    return profile.model_copy(update={"cluster": cluster, "windows": windows})
+
+
+def _comes_from_a_command(reference: Reference | None) -> bool:
+    return reference is not None and reference.command is not None
 
 
 def _placed(profile: Path, problem: str) -> Complaint:

@@ -38,10 +38,14 @@ def fill(inventory: Path, *, renew: bool) -> Filled:
     Raises InvalidInput with every complaint about the files, ClusterError where the CA cannot be had, Unreachable and
     HashMismatch where an artifact is not to be had or not what its publisher says.
     """
+    from winboot.cli.trust import settle
+    from winboot.config.demands import demands
     from winboot.config.inventory import load_inventory
 
     filled = Filled()
-    for file, profile in _profiles(load_inventory(inventory)):
+    loaded = load_inventory(inventory)
+    settle(demands(loaded.tables), trust=False, may_ask=True)
+    for file, profile in _profiles(loaded):
         _fill_ca(file, profile, filled)
     if renew:
         _drop_unversioned(load_inventory(inventory), filled)

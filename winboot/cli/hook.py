@@ -73,6 +73,10 @@ def serve(
     Each is answered with CONTINUE, or with ABANDON and a reason in the log. SIGTERM finishes what is held.
     """
     file = _cloud_file(inventory, queue)
+    from winboot.cli.trust import settle
+    from winboot.config.demands import demands, files_of
+
+    settle(demands(files_of(file)), trust=False, may_ask=False)
     from winboot.cli.targets import run_context
     from winboot.node.run import Quiet
     from winboot.operations.hook import Settings, Worker

@@ -27,6 +27,7 @@ from winboot.cli.options import (
     Skip,
     SkipPreflight,
     TakeOver,
+    Trust,
     Workers,
     Yes,
     words,
@@ -69,6 +70,7 @@ def join(
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
     jitter: Jitter = None,
+    trust: Trust = False,
 ) -> None:
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
     from winboot.operations.join import Options
@@ -91,7 +93,7 @@ def join(
             jitter=jitter,
         ),
     )
-    _run("join", inventory, words(limit), options, output, report, plan=plan, yes=yes)
+    _run("join", inventory, words(limit), options, output, report, plan=plan, yes=yes, trust=trust)
 
 
 def repair(
@@ -108,6 +110,7 @@ def repair(
     workers: Workers = 32,
     plan: PlanPath = None,
     no_restart: NoRestart = False,
+    trust: Trust = False,
     by: Annotated[
         Depth, typer.Option("--by", help="in-place; or ask the cloud: a fresh disk, or another machine.")
     ] = Depth.in_place,
@@ -145,7 +148,7 @@ def repair(
         ),
     )
     if by is Depth.in_place:
-        _run("repair", inventory, words(limit), options, output, report, plan=plan, yes=yes)
+        _run("repair", inventory, words(limit), options, output, report, plan=plan, yes=yes, trust=trust)
         return
     if plan is not None:
         raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
@@ -154,9 +157,10 @@ def repair(
             f"--by {by.value} deletes what is on the machines, and there is no terminal to ask at",
             hint="Run it at a terminal, which shows first what would be done, or repeat the command with --yes.",
         )
-    _recover(inventory, words(limit), by, yes=yes, drain_timeout=options.drain_timeout)
+    _recover(inventory, words(limit), by, yes=yes, trust=trust, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
-        _run("join", inventory, words(limit), options, output, report, yes=True)
+        # What its files name was agreed to a moment ago.
+        _run("join", inventory, words(limit), options, output, report, yes=True, trust=True)
 
 
 def _run(
@@ -169,6 +173,7 @@ def _run(
     *,
     plan: Path | None = None,
     yes: bool = False,
+    trust: bool = False,
 ) -> None:
     from winboot.cli.approval import at_terminal, gone, load_plan, with_plan
     from winboot.cli.failure import explain_error
@@ -181,13 +186,13 @@ def _run(
     if approved is not None:
         options = with_plan(options, approved)
     reporting = Reporting(report, output)
-    fleet = load_fleet(inventory, limit, pinned=True)
+    fleet = load_fleet(inventory, limit, pinned=True, trust=trust, may_ask=not yes)
     specs = fleet.specs
     if approved is not None:
         left = () if limit else gone(approved, specs)
         specs = [spec for spec in specs if spec.node.name in approved.nodes]
     elif at_terminal() and not yes:
-        options, left = _asked(command, specs, options, output, reporting)
+        options, left = _asked(command, specs, inventory, options, output, reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (
@@ -208,7 +213,12 @@ def _run(
 
 
 def _asked(
-    command: str, specs: Sequence[NodeSpec], options: Options, output: Output, reporting: Reporting
+    command: str,
+    specs: Sequence[NodeSpec],
+    inventory: Path,
+    options: Options,
+    output: Output,
+    reporting: Reporting,
 ) -> tuple[Options, tuple[NodeReport, ...]]:
     """Look at all nodes, show what would be done and ask. What was shown becomes what is approved; nodes that the look did
     not reach come with it, as they are reported.
@@ -218,6 +228,7 @@ def _asked(
     from winboot.cli.approval import ask, selection_of
     from winboot.cli.output import progress
     from winboot.cli.targets import run_context
+    from winboot.config.demands import demands, files_of
     from winboot.operations.join import survey
     from winboot.report.plan_file import plan_of
 
@@ -230,7 +241,7 @@ def _asked(
     nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
     if context.stop.requested or nothing:
         raise typer.Exit(reporting.end(found, context.stop))
-    ask(found, output, command)
+    ask(found, output, command, demands(files_of(inventory)))
     return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost
 
 
@@ -270,7 +281,9 @@ def _route(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, read
                 context.listener.say(spec.node.name, said)
 
 
-def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, drain_timeout: float) -> None:
+def _recover(
+    inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, trust: bool, drain_timeout: float
+) -> None:
     """Show the plan, ask, and have the cloud do it, one machine after the other: the first that fails stops the rest.
 
     Raises Declined where a person says no.
@@ -285,7 +298,7 @@ def _recover(inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, d
         with open_transport(spec) as transport:
             transport.probe()
 
-    specs = load_targets(inventory, limit)
+    specs = load_targets(inventory, limit, trust=trust, may_ask=not yes)
     with (
         progress(Output.table, [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, _),

@@ -50,6 +50,13 @@ Drain = Annotated[
     typer.Option("--drain", help="Cordon and evict live nodes before changes that would disturb them."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask at the terminal.")]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run and read here what profile and inventory name, though they may be somebody else's.",
+    ),
+]
 NoRestart = Annotated[
     bool,
     typer.Option("--no-restart", help="Leave steps that need a restart of the machine, and name them."),

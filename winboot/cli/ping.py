@@ -14,7 +14,16 @@ from winboot.base import exits
 from winboot.base.clean import clean
 from winboot.base.errors import InternalError, Interrupted
 from winboot.cli.colour import say
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, Workers, words
+from winboot.cli.options import (
+    DEFAULT_INVENTORY,
+    InventoryFile,
+    Limit,
+    Output,
+    OutputForm,
+    Trust,
+    Workers,
+    words,
+)
 from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
@@ -57,6 +66,7 @@ def ping(
     limit: Limit = None,
     output: OutputForm = Output.table,
     workers: Workers = 32,
+    trust: Trust = False,
     show_host_key: Annotated[
         bool,
         typer.Option(
@@ -69,7 +79,7 @@ def ping(
     from winboot.node import fleet
     from winboot.remote.transport.logins import Logins
 
-    specs = load_targets(inventory, words(limit))
+    specs = load_targets(inventory, words(limit), trust=trust)
     if show_host_key:
         raise typer.Exit(_host_keys(specs))
     logins = Logins()

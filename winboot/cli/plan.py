@@ -19,6 +19,7 @@ from winboot.cli.options import (
     ReportFile,
     Skip,
     SkipPreflight,
+    Trust,
     Workers,
     words,
 )
@@ -35,6 +36,7 @@ def plan(
     report: ReportFile = None,
     workers: Workers = 32,
     drain: Drain = False,
+    trust: Trust = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -50,7 +52,7 @@ def plan(
     from winboot.report.plan_file import plan_of
 
     reporting = Reporting(report, output)
-    specs = load_targets(inventory, words(limit), pinned=True)
+    specs = load_targets(inventory, words(limit), pinned=True, trust=trust)
     options = Options(
         only=words(only),
         skip=words(skip),

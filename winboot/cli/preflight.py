@@ -13,6 +13,7 @@ from winboot.cli.options import (
     OutputForm,
     ReportFile,
     SkipPreflight,
+    Trust,
     Workers,
     words,
 )
@@ -26,6 +27,7 @@ def preflight(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
+    trust: Trust = False,
 ) -> None:
     """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
     from winboot.cli.output import Reporting, progress
@@ -33,7 +35,7 @@ def preflight(
     from winboot.operations.join import Options, check_both_sides
 
     reporting = Reporting(report, output)
-    specs = load_targets(inventory, words(limit))
+    specs = load_targets(inventory, words(limit), trust=trust)
     options = Options(drain=drain, skip_preflight=words(skip_preflight), workers=workers)
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,

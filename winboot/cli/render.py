@@ -14,7 +14,7 @@ import typer
 
 from winboot.base import exits
 from winboot.base.secret import Secret
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Only, Skip, words
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Only, Skip, Trust, words
 
 
 class Part(StrEnum):
@@ -65,6 +65,7 @@ def render(
     sign_password_file: Annotated[
         Path | None, typer.Option("--sign-password-file", help="A file with the password of --sign's key.")
     ] = None,
+    trust: Trust = False,
 ) -> None:
     """Show the PowerShell that would run, without contacting anything.
 
@@ -89,7 +90,7 @@ def render(
     if len(others) > 1:
         raise UsageError(f"{others[-1]} and {others[0]} do not go together", hint="Leave one of them out.")
     finished = _signing(sign, sign_password_file)
-    specs = load_targets(inventory, words(limit), pinned=True)
+    specs = load_targets(inventory, words(limit), pinned=True, trust=trust)
     tasks = prepare(specs, Options(only=words(only), skip=words(skip)))
     if digest:
         typer.echo("\n".join(digests(tasks)))

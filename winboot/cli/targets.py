@@ -48,17 +48,34 @@ class Fleet:
     groups: Mapping[str, str]
 
 
-def load_targets(inventory: Path, limit: tuple[str, ...], *, pinned: bool = False) -> list[NodeSpec]:
+def load_targets(
+    inventory: Path,
+    limit: tuple[str, ...],
+    *,
+    pinned: bool = False,
+    trust: bool = False,
+    may_ask: bool = True,
+) -> list[NodeSpec]:
     """The nodes of `load_fleet`."""
-    return load_fleet(inventory, limit, pinned=pinned).specs
+    return load_fleet(inventory, limit, pinned=pinned, trust=trust, may_ask=may_ask).specs
 
 
-def load_fleet(inventory: Path, limit: tuple[str, ...], *, pinned: bool = False) -> Fleet:
+def load_fleet(
+    inventory: Path,
+    limit: tuple[str, ...],
+    *,
+    pinned: bool = False,
+    trust: bool = False,
+    may_ask: bool = True,
+) -> Fleet:
     """Every host of the inventory that `limit` names (hosts or groups; all when empty), resolved. With `pinned`, hashes
-    that belong to another version than the wanted one are refused.
+    that belong to another version than the wanted one are refused. `trust` and `may_ask`: see `winboot.cli.trust`.
 
-    Raises InvalidInput with every complaint about the files, UsageError for a limit that names nothing.
+    Raises InvalidInput with every complaint about the files, and for files of others; UsageError for a limit that names
+    nothing; Declined.
     """
+    from winboot.cli.trust import settle
+    from winboot.config.demands import demands
     from winboot.config.inventory import load_inventory
     from winboot.config.node_spec import resolve
     from winboot.remote.cloud.settings import provider_of
@@ -71,6 +88,8 @@ def load_fleet(inventory: Path, limit: tuple[str, ...], *, pinned: bool = False)
     loaded = load_inventory(inventory) if provider_of(inventory) is None else _from_cloud(inventory)
     for warning in loaded.warnings:
         typer.echo(str(warning), err=True)
+    # Before `resolve`: it reads certificates, and runs the commands that give some.
+    settle(demands(loaded.tables), trust=trust, may_ask=may_ask)
     found = [(machine, resolve(machine.profile, machine)) for machine in _limited(loaded, limit)]
     if pinned:
         _refuse_other_pins(found, inventory)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -220,11 +220,12 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All machines in the order of the file, and what is worth knowing about them."""
+    """All machines in the order of the file, what is worth knowing about them, and the files as they were read."""
 
     path: Path
     machines: tuple[Machine, ...]
     warnings: tuple[Complaint, ...] = ()
+    tables: Mapping[Path, Table] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Machine]:
         return iter(self.machines)
@@ -254,7 +255,7 @@ def inventory_of(path: Path, top: Table) -> Inventory:
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
         raise InvalidInput(f"{path}: {count}", problems=tuple(complaints), hint="Correct the places named.")
-    return Inventory(path, machines, tuple(complaints))
+    return Inventory(path, machines, tuple(complaints), reader.tables())
 
 
 def check_inventory(path: Path) -> list[Complaint]:
@@ -315,6 +316,11 @@ class _Reader:
         made = tuple(machine for machine in machines if machine is not None)
         self._refuse_twins(made, hosts)
         return made
+
+    def tables(self) -> dict[Path, Table]:
+        """The inventory and the profiles that it names."""
+        profiles = {path: node for path, node in self._profile_nodes.items() if node is not None}
+        return {self.path: self.top, **profiles}
 
     def _group(self, name: str, entry: Entry) -> _Group:
         path = ("groups", name)

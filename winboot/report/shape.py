@@ -130,7 +130,10 @@ ANSWERS: Final = (
         "something that is wrong with a file, or worth a warning",
         {
             **_WHERE_IN_A_FILE,
-            "level": (_LEVELS, "a warning changes no exit code"),
+            "level": (
+                _one_of("error", "warning", "info"),
+                "a warning changes no exit code; info: what the file has this computer run or read",
+            ),
             "path": (TEXT, "the key, such as `kubernetes.version`; empty where there is none"),
             "wrong": (MAYBE, "what is wrong"),
             "expected": (MAYBE, "what would be right"),

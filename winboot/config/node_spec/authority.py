@@ -13,6 +13,11 @@ def certificate(text: str, where: str, owner: str = "cluster.ca") -> str:
     pem = "\n".join(line.strip() for line in text.strip().splitlines()) + "\n"
     if "-----BEGIN CERTIFICATE-----" not in pem:
         raise InvalidInput(f"{owner}: {where} does not contain a certificate", hint="It must be a PEM file.")
+    if "PRIVATE KEY" in pem:
+        # It would be in the text of the script, and on every node.
+        raise InvalidInput(
+            f"{owner}: {where} contains a private key", hint="Name a file with certificates alone."
+        )
     return pem
 
 
