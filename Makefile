@@ -47,9 +47,13 @@ conformance: $(STAMP) ## the lab's answers against recordings of the real PowerS
 	$(BIN)/python -m winboot_lab.conformance $(CASES)
 
 PWSH ?= pwsh
-real: ## the library and the golden scripts on a real PowerShell (PWSH=path, SCRIPTS=folder of rendered scripts; 69 where there is none)
+STEPS ?= tests/steps
+real: ## the library, joins, tests of steps (STEPS=paths) and golden scripts on a real PowerShell (PWSH=path, SCRIPTS=folder of rendered scripts; 69 where there is none)
 	@sh tests/real/run.sh $(PWSH) $(if $(SCRIPTS),-Scripts $(SCRIPTS))
-	$(if $(wildcard $(STAMP)),$(BIN)/python -m pytest -q --engine pwsh --pwsh $(PWSH) tests/real)
+ifneq ($(wildcard $(STAMP)),)
+	$(BIN)/python -m pytest -q --engine pwsh --pwsh $(PWSH) tests/real
+	$(BIN)/python -m tests.real.both $(PWSH) -n auto --maxprocesses 8 --dist loadfile $(STEPS)
+endif
 
 KUBE ?=
 genuine: $(STAMP) ## preflight, CSRs, the API's contract and whole joins on a real control plane (KUBE=folder with its programs; etcd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,7 @@ from winboot_lab import engines
 from winboot_lab.memory import collect_rarely
 
 from tests.matrix import SAMPLE, note_sample, summary
+from tests.real.told import Recorder
 
 collect_rarely()
 
@@ -27,10 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--engine", choices=("lab", "pwsh"), default="lab", help="what runs the scripts of the lab's machines"
     )
     group.addoption("--pwsh", default="pwsh", help="the PowerShell for --engine pwsh")
+    group.addoption("--told", help="a folder for what the scripts of each test tell (tests/real/both.py)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A real engine takes the lab's place before the first test."""
+    """A real engine takes the lab's place before the first test; what scripts tell is kept where that is wanted."""
+    if config.getoption("--told"):
+        engines.listen(Recorder(Path(config.getoption("--told"))))
     if config.getoption("--engine") == "pwsh":
         path = engines.find_powershell(config.getoption("--pwsh"))
         engines.use_powershell(path)

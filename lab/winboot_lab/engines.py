@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from winboot_lab.engine.run import Emit, Ended
     from winboot_lab.windows.door import Door
 
-__all__ = ["HOW_TO_GET", "find_powershell", "powershell_in_use", "run_script", "use_powershell"]
+__all__ = ["HOW_TO_GET", "find_powershell", "listen", "powershell_in_use", "run_script", "use_powershell"]
 
 HOW_TO_GET: Final = (
     "Install PowerShell 7 (https://aka.ms/powershell), or name one: --engine pwsh --pwsh /path/to/pwsh "
@@ -22,6 +22,7 @@ class _Choice:
     """What was chosen for this process."""
 
     path: str | None = None
+    listener: Callable[[str, Any], None] | None = None
 
 
 def find_powershell(path: str = "pwsh") -> str | None:
@@ -39,6 +40,11 @@ def powershell_in_use() -> str | None:
     return _Choice.path
 
 
+def listen(listener: Callable[[str, Any], None] | None) -> None:
+    """From now on `listener` hears what any script writes, too: the stream and the value; None: nobody does."""
+    _Choice.listener = listener
+
+
 def run_script(
     machine: Door,
     text: str,
@@ -50,6 +56,8 @@ def run_script(
     local_scope: bool = False,
 ) -> Ended:
     """Run `text` on `machine` in the engine that was chosen; see `winboot_lab.engine.run.run_script`."""
+    if _Choice.listener is not None:
+        emit = _heard(emit, _Choice.listener)
     if _Choice.path is None:
         from winboot_lab.engine import run as own  # heavy: `winboot lab --help` has no use for it
 
@@ -74,3 +82,11 @@ def run_script(
         location=location,
         local_scope=local_scope,
     )
+
+
+def _heard(emit: Emit, listener: Callable[[str, Any], None]) -> Emit:
+    def both(stream: Any, value: Any) -> None:
+        listener(stream, value)
+        emit(stream, value)
+
+    return both

@@ -121,6 +121,12 @@ function Test-Case {
     if (-not $answer[0].Equals($expected)) { "gave $($answer[0]), expected $expected" }
 }
 
+function Remove-RealKey {
+    # The registry key of the cases. A function of its own: PowerShell 7 reads a static field when it compiles what names it, and
+    # elsewhere than on Windows this one throws.
+    [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree('SOFTWARE\winboot-real', $false)
+}
+
 # Not as a default value: Windows PowerShell has no $PSScriptRoot yet when it works those out for -File.
 if (-not $Root) { $Root = [IO.Path]::GetFullPath([IO.Path]::Combine($PSScriptRoot, '..', '..')) }
 $library = [IO.Path]::Combine($Root, 'templates', 'powershell', 'lib')
@@ -166,7 +172,7 @@ try {
 finally {
     [IO.Directory]::Delete($folder, $true)
     if ($onWindows) {
-        [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree('SOFTWARE\winboot-real', $false)
+        Remove-RealKey
         # The last case deletes it; here it is left only after an error.
         if (Test-RegistryKey -Path (Get-ServicePath -Name 'winboot-real')) { Invoke-ServiceControl -Arguments @('delete', 'winboot-real') }
     }

@@ -333,11 +333,15 @@ def new_file_stream(
     )
 
 
-@FILE.constructor(
+# The .NET Framework has these beside FileAccess (referencesource: mscorlib/system/io/filestream.cs): 'Write' fits both.
+_BY_RIGHTS = (
     f"string path, {_MODE}, System.Security.AccessControl.FileSystemRights rights, {_SHARE}, int bufferSize, "
-    "System.IO.FileOptions options, System.Security.AccessControl.FileSecurity fileSecurity",
-    effect=True,
+    "System.IO.FileOptions options"
 )
+
+
+@FILE.constructor(_BY_RIGHTS, effect=True)
+@FILE.constructor(f"{_BY_RIGHTS}, System.Security.AccessControl.FileSecurity fileSecurity", effect=True)
 def _secure_stream(
     runtime: Runtime,
     path: str,
@@ -346,7 +350,7 @@ def _secure_stream(
     share: EnumValue,
     _size: int,
     options: EnumValue,
-    security: Value,
+    security: Value = None,
 ) -> FileStream:
     access = (READ if rights.number & 1 else 0) | (WRITE if rights.number & 2 else 0)
     return open_file(
