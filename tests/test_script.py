@@ -168,15 +168,16 @@ def test_the_steps_come_before_the_library():
     assert text.index("$steps = @(") < text.index(BOUNDARY) < text.index("function Set-PortRange")
 
 
-def test_the_script_of_remove_can_neither_look_nor_change():
+def test_the_script_of_remove_looks_at_its_notes_and_has_nothing_to_change_with():
     part = rendered(ports(start=1, count=2), undo=True).node_part
 
-    assert "Modes   = @('Undo', 'Detached', 'Rescue')" in part
-    assert not re.search(r"^(Look|Change|Boot) = {", part, re.MULTILINE)
+    assert "Modes   = @('Look', 'Undo', 'Detached', 'Rescue')" in part
+    assert "Look = {\n    Get-RemovalDifference\n}" in part
+    assert not re.search(r"^(Change|Boot) = {", part, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    ("undo", "mode"), [(True, "Look"), (True, "Change"), (False, "Undo"), (False, "look")]
+    ("undo", "mode"), [(True, "Boot"), (True, "Change"), (False, "Undo"), (False, "look")]
 )
 def test_a_mode_that_a_script_does_not_have_is_refused(undo: bool, mode: str):
     text = rendered(ports(start=1, count=2), undo=undo).text

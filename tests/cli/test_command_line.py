@@ -33,6 +33,8 @@ WRONG_USE = [
     (["explain", "flag"], "needs a name"),
     (["explain", "colour", "red"], "cannot be explained"),
     (["explain", "network", "flanel-vxlan"], "flannel-vxlan"),
+    (["remove"], "there is no terminal to ask at"),
+    (["remove", "--keep-node", "--cluster-only", "--yes"], "do not go together"),
     (["join", "-i", "x.yaml", "--report", "report.pdf"], "unknown report format '.pdf'"),
 ]
 

@@ -19,7 +19,7 @@ from winboot.base.errors import ClusterError, ClusterRefused, ClusterUnreachable
 from winboot.config.networks.flannel_settings import read
 from winboot.config.node_spec import Taint
 from winboot.remote.cluster import connect
-from winboot.remote.cluster.base import ExpectedNode, Need, NodeWish
+from winboot.remote.cluster.base import DrainRules, ExpectedNode, Need, NodeWish
 from winboot.remote.cluster.calls import Patience
 from winboot.remote.cluster.lightkube import LightkubeCluster
 
@@ -245,7 +245,39 @@ def test_a_drain_evicts_what_it_may_and_names_what_stays(scene: Scene) -> None:
 
     assert drained.evicted == ("default/web",)
     assert [name for name, _ in drained.left] == ["default/kept"]
-    assert "disruption budget" in drained.left[0][1]
+    assert drained.left[0][1].endswith("The disruption budget b needs 1 healthy pods and has 1 currently")
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        (DrainRules(unmanaged=False), {"default/alone": "--force was not given"}),
+        (DrainRules(emptydir=False), {"default/scratch": "--delete-emptydir-data was not given"}),
+        (DrainRules(), {}),
+    ],
+)
+def test_nothing_is_evicted_where_the_rules_keep_one_pod(
+    scene: Scene, rules: DrainRules, left: dict[str, str]
+) -> None:
+    """As kubectl drain does it: before the first eviction."""
+    pods = "/api/v1/namespaces/default/pods"
+    owner = {"kind": "ReplicaSet", "name": "r", "apiVersion": "apps/v1", "uid": "1", "controller": True}
+    for name, owners, volumes in (
+        ("alone", [], []),
+        ("scratch", [owner], [{"name": "tmp", "emptyDir": {}}]),
+        ("web", [owner], []),
+    ):
+        body = {
+            "metadata": {"name": name, "ownerReferences": owners},
+            "spec": {"nodeName": "win-1", "containers": [], "volumes": volumes},
+        }
+        scene.admin("POST", pods, body)
+
+    drained = scene.cluster.drain("win-1", timeout=0.3, wait=at_once, rules=rules)
+
+    assert [name for name, _ in drained.left] == list(left)
+    assert all(left[name] in why for name, why in drained.left)
+    assert len(drained.evicted) == (0 if left else 3)
 
 
 def test_a_missing_right_names_the_binding_that_would_give_it(tmp_path: Path) -> None:

@@ -98,11 +98,12 @@
 #   <<pod_gateway>>   the first address of the pods' network: their gateway
 #   <<pod_endpoint>>  the second: this machine's own endpoint
 #
-# Mode Undo puts back what was there before winboot first changed it, as it was noted then. Nothing else is touched.
+# Mode Look tells what would be put back, and changes nothing. Undo puts back what was there before winboot first changed
+# it, as it was noted then; what is winboot's and was not noted goes only where the controller says so (Unnoted).
 # Detached is for the task that takes a network back, Rescue for the task that corrects what a killed Detached left.
 # Secrets come beside this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
 param(
-    [string]$Mode = 'Undo',
+    [string]$Mode = 'Look',
     [hashtable]$Secrets = @{},
     [string]$RunId = '',
     [hashtable]$Facts = @{},
@@ -122,7 +123,7 @@ $plan = @{
     Profile = 'flannel-host-gw'
     Digest  = 'b61212f4d051523c0c1dba1a09291ac7b5123a952ad2a7e5c4c3392fb00554b2'
     Library = '<library>'
-    Modes   = @('Undo', 'Detached', 'Rescue')
+    Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }
 
 # What most steps have to know of this node.
@@ -141,6 +142,9 @@ Values = {
     # How winboot describes its own services: one of these names with another description is somebody else's.
     $services = @{ containerd = 'Runs containers for Kubernetes. Managed by winboot.'; kubelet = 'Kubernetes kubelet. Managed by winboot.'
         flanneld = 'flannel network agent. Managed by winboot.'; 'kube-proxy' = 'Kubernetes kube-proxy. Managed by winboot.' }
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue
@@ -172,6 +176,9 @@ Values = {
         'C:\k\kube-log-runner.exe', 'C:\k\kubectl.exe', 'C:\k\crictl.exe', 'C:\k\nssm.exe', 'C:\opt\cni\bin\win-bridge.exe',
         'C:\opt\cni\bin\host-local.exe', 'C:\opt\cni\bin\flannel.exe', 'C:\k\flanneld.exe')
 }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -184,6 +191,9 @@ Name = 'computer-name'
 Needs = @('node-preflight', 'download-sources')
 Values = {
     $name = 'WIN-A1'
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue
@@ -199,6 +209,9 @@ Values = {
     $features = @('Containers')
     $source = $null
 }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -211,6 +224,9 @@ Name = 'system-settings'
 Needs = @('node-preflight', 'download-sources')
 Values = {
     $pageFile = 'system'
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue
@@ -225,6 +241,9 @@ Needs = @('node-preflight', 'download-sources')
 Values = {
     # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
     $ports = @{ Start = 33000; Count = 32536 }
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue
@@ -254,6 +273,9 @@ Values = {
         Opaque = @('C:\var\lib\kubelet\pods\*\*', 'C:\ProgramData\containerd\root\*\snapshots\*')
     }
 }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -274,6 +296,10 @@ Values = {
         @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
             why = 'NodePort services' })
 }
+Ours = @{ rules = @('winboot-kubelet', 'winboot-kube-proxy-health', 'winboot-node-ports-tcp', 'winboot-node-ports-udp') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -284,6 +310,9 @@ Undo = {
 Name = 'postboot-task'
 Needs = @('directories')
 Values = {
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue
@@ -304,6 +333,9 @@ Values = {
         MaxBytes = 52428800
         MaxFiles = 5
     }
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue
@@ -352,6 +384,13 @@ Values = {
         $artifact.proxy = 'http://proxy.corp.example:3128'
     }
 }
+Ours = @{ files = @('C:\Program Files\containerd\bin\containerd.exe', 'C:\Program Files\containerd\bin\ctr.exe',
+            'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe', 'C:\k\kubelet.exe', 'C:\k\kube-proxy.exe',
+            'C:\k\kube-log-runner.exe', 'C:\k\kubectl.exe', 'C:\k\crictl.exe', 'C:\k\nssm.exe', 'C:\opt\cni\bin\win-bridge.exe',
+            'C:\opt\cni\bin\host-local.exe', 'C:\opt\cni\bin\flannel.exe', 'C:\k\flanneld.exe') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -393,6 +432,10 @@ timeout: 10
   capabilities = [''pull'', ''resolve'']
 ' }
 }
+Ours = @{ files = @('C:\Program Files\containerd\config.toml', 'C:\k\crictl.yaml') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -410,6 +453,10 @@ Values = {
             'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
         command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
 }
+Ours = @{ services = @('containerd') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -422,6 +469,9 @@ Name = 'pause-image'
 Needs = @('containerd')
 Values = {
     $image = 'registry.k8s.io/pause:3.10.2'
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     # An image that was pulled harms nobody; the kubelet's own collection removes it.
@@ -459,6 +509,10 @@ KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
 c67lpvsqaTVQAeNNBKvnm4g=
 -----END CERTIFICATE-----
 ' }
+}
+Ours = @{ files = @('C:\etc\kubernetes\pki\ca.crt', 'C:\k\kubeconfig') }
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue
@@ -505,6 +559,10 @@ Values = {
 }
 ' }
 }
+Ours = @{ files = @('C:\var\lib\kubelet\config.yaml') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -521,6 +579,10 @@ Values = {
             'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
         command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
 }
+Ours = @{ services = @('kubelet') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -535,6 +597,9 @@ Values = {
     $bootstrap = 'C:\k\bootstrap-kubeconfig'
     $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
     $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     # Nothing of the machine was changed here; the Node object is the cluster's.
@@ -559,6 +624,10 @@ Values = {
 }
 ' }
 }
+Ours = @{ files = @('C:\etc\kube-flannel\net-conf.json', 'C:\k\flanneld.kubeconfig') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -582,6 +651,10 @@ Values = {
             AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
             AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
 }
+Ours = @{ services = @('flanneld') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -598,6 +671,9 @@ Values = {
         first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
             vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; first = $null } }
     $guard = @{ management_port = 5986; agent = 'flanneld'; networks = @('cbr0', 'External') }
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     if (Get-OwnNetwork -Wanted $network) {
@@ -621,6 +697,9 @@ Values = {
     $store = 'C:\var\lib\cni\networks\cbr0'
     $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
         @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
+}
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue
@@ -667,6 +746,10 @@ Values = {
 }
 ' }
 }
+Ours = @{ files = @('C:\etc\cni\net.d\10-flannel.conflist') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -700,6 +783,10 @@ Values = {
 }
 ' }
 }
+Ours = @{ files = @('C:\k\kube-proxy.yaml', 'C:\k\kube-proxy.kubeconfig') }
+Look = {
+    Get-RemovalDifference
+}
 Undo = {
     Restore-FormerValue
 }
@@ -716,6 +803,10 @@ Values = {
         command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
     $running = (Get-ServiceState -Name $service.name) -eq 'Running'
     $health = 'http://127.0.0.1:10256/healthz'
+}
+Ours = @{ services = @('kube-proxy') }
+Look = {
+    Get-RemovalDifference
 }
 Undo = {
     Restore-FormerValue

@@ -19,13 +19,17 @@ from winboot.node.fleet import Options, RunContext
 from winboot.node.run import Patience, Stop
 from winboot.operations.join import join, survey
 from winboot.remote.cluster.base import (
+    ALL_PODS,
+    Belonging,
     Drained,
+    DrainRules,
     ExpectedNode,
     Judge,
     MissingRight,
     Need,
     NodeFacts,
     NodeWish,
+    PodFacts,
     Request,
     Token,
     Verdict,
@@ -49,6 +53,8 @@ READS = (
     "daemonsets",
     "own rights",
     "rights",
+    "pods",
+    "belongings",
 )
 QUICK = Patience(poll=0.0, reconnect=0.0, restart=5.0, detached_margin=5.0, held=5.0)
 
@@ -94,6 +100,9 @@ class FakeCluster:
     # The rights that the operator lacks, and those that others lack, as `verb resource`.
     own_lacks: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
+    pods: tuple[PodFacts, ...] = ()
+    kept_things: tuple[Belonging, ...] = ()
+    rules: list[DrainRules] = field(default_factory=list)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     expected: list[ExpectedNode] = field(default_factory=list)
     wishes: list[NodeWish] = field(default_factory=list)
@@ -164,9 +173,25 @@ class FakeCluster:
         self._call("uncordon")
         return True
 
-    def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
+    def drain(self, name: str, *, timeout: float, wait: Wait, rules: DrainRules = ALL_PODS) -> Drained:
         self._call("drain")
+        self.rules.append(rules)
         return Drained((), self.pods_left)
+
+    def pods_to_drain(self, name: str) -> Sequence[PodFacts]:
+        self._call("pods")
+        return self.pods
+
+    def belongings(self, name: str) -> tuple[Belonging, ...]:
+        self._call("belongings")
+        return self.kept_things
+
+    def delete_belonging(self, one: Belonging) -> None:
+        self._call("delete_belonging", one)
+
+    def delete_node(self, name: str) -> bool:
+        self._call("delete_node", name)
+        return True
 
     def nodes(self) -> tuple[NodeFacts, ...]:
         self._call("nodes")

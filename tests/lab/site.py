@@ -45,6 +45,7 @@ from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import NodeSpec, resolve
 from winboot.node.run import Patience, Stop
 from winboot.operations.join import Options, RunContext, join, survey
+from winboot.operations.remove import Removal, remove, survey_removal
 from winboot.remote.cluster.base import ExpectedNode, Verdict
 from winboot.remote.cluster.lightkube import LightkubeCluster
 from winboot.report.events import Event
@@ -232,6 +233,18 @@ class Controller:
         """`winboot plan`."""
         with self._command():
             return survey(self.site.specs(), self.context, self._options(**options))
+
+    def remove(self, *, keep_node: bool = False, cluster_only: bool = False, **options: Any) -> Report:
+        """`winboot remove --yes`."""
+        with self._command():
+            removal = Removal(keep_node, cluster_only)
+            return remove(self.site.specs(), self.context, self._options(**options), removal)
+
+    def survey_removal(self, *, keep_node: bool = False, cluster_only: bool = False) -> Report:
+        """`winboot remove --dry-run`."""
+        with self._command():
+            removal = Removal(keep_node, cluster_only)
+            return survey_removal(self.site.specs(), self.context, self._options(), removal)
 
     @property
     def journal(self) -> Path:

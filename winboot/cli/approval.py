@@ -97,7 +97,9 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask(found: Report, form: Output, command: str, wanted: Sequence[Demand] = ()) -> None:
+def ask(
+    found: Report, form: Output, command: str, wanted: Sequence[Demand] = (), verb: str = "Change"
+) -> None:
     """Show what all looks found, with its totals and what the files have this computer run and read, and ask once. Declined
     where the answer is no; no session is open."""
     from winboot.cli.options import Output
@@ -112,7 +114,7 @@ def ask(found: Report, form: Output, command: str, wanted: Sequence[Demand] = ()
         typer.echo("What the files have this computer run and read:", err=True)
     for one in wanted:
         typer.echo(f"  {one}", err=True)
-    confirm(f"Change {nodes} node{'s' if nodes != 1 else ''}?")
+    confirm(f"{verb} {nodes} node{'s' if nodes != 1 else ''}?")
 
 
 def confirm(question: str) -> None:

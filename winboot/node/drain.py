@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from winboot.base.errors import NodeFailed
 from winboot.node.run import Pass
-from winboot.remote.cluster.base import Cluster, Wait
+from winboot.remote.cluster.base import ALL_PODS, Cluster, DrainRules, Wait
 from winboot.report.events import Difference, StepDone
 
 
@@ -31,11 +31,14 @@ def held_back(done: Pass) -> list[StepDone]:
     return [step for step in done.steps if step.problem is not None and step.problem.id == "NeedsDrain"]
 
 
-def drain(cluster: Cluster, name: str, *, timeout: float, wait: Wait) -> None:
-    """Cordon the node and evict its pods, for at most `timeout` seconds; NodeFailed where pods are left."""
-    cluster.cordon(name)
-    drained = cluster.drain(name, timeout=timeout, wait=wait)
+def drain(cluster: Cluster, name: str, *, timeout: float, wait: Wait, rules: DrainRules = ALL_PODS) -> None:
+    """Cordon the node and evict its pods, for at most `timeout` seconds. NodeFailed where pods are left; then the node is
+    schedulable again, if it was before."""
+    cordoned = cluster.cordon(name)
+    drained = cluster.drain(name, timeout=timeout, wait=wait, rules=rules)
     if drained.left:
+        if cordoned:
+            cluster.uncordon(name)
         pods = "; ".join(f"{pod}: {why}" for pod, why in drained.left)
         raise NodeFailed(
             f"{name}: not drained, nothing was changed: {pods}",

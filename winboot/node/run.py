@@ -50,7 +50,7 @@ from winboot.report.events import Detached, Event, RebootWanted, RunEnded, RunSt
 from winboot.report.journal import Journal
 from winboot.script.rendering import Helpers
 
-Mode = Literal["Look", "Change"]
+Mode = Literal["Look", "Change", "Undo"]
 Facts = Mapping[str, object]
 
 # How a pass ends that went through all steps of the plan.
@@ -186,6 +186,7 @@ class ScriptRunner:
         journal: Journal,
         patience: Patience,
         restarts: bool = True,
+        undoes: bool = False,
         stop: Stop,
     ) -> None:
         self.node = node
@@ -204,6 +205,8 @@ class ScriptRunner:
         self._journal = journal
         self._patience = patience
         self._restarts = restarts
+        # The script of `remove`: steps that an older profile had left notes of theirs.
+        self._undoes = undoes
         self._stop = stop
         self._transport: Transport | None = None
 
@@ -218,11 +221,18 @@ class ScriptRunner:
         """
         for secret in secrets.values():
             self._journal.hide(secret)
+        return self._until_done("Change", facts, secrets)
+
+    def undo(self, facts: Facts) -> Pass:
+        """The same in mode Undo, with the script of `remove`."""
+        return self._until_done("Undo", facts, {})
+
+    def _until_done(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
         deadline_held = time.monotonic() + self._patience.held
         detached_until: dict[str, float] = {}
         passes = 0
         while passes < MOST_PASSES:
-            done = self._persist("Change", facts, secrets)
+            done = self._persist(mode, facts, secrets)
             match done.ended.reason:
                 case "complete":
                     return done
@@ -412,7 +422,8 @@ class ScriptRunner:
         """A look, and a change that went through all steps, names each step of the plan once."""
         counts = Counter(told)
         wrong = [f"{name} {count} times" for name, count in counts.items() if count > 1]
-        wrong += [f"{name}, which is not in the plan" for name in counts if name not in self._steps]
+        strangers = [name for name in counts if name not in self._steps]
+        wrong += [f"{name}, which is not in the plan" for name in strangers if not self._undoes]
         missing = [name for name in self._steps if name not in counts]
         if missing and (mode == "Look" or reason in WHOLE_PASSES):
             wrong.append(f"{len(counts)} of {len(self._steps)} steps, not {missing[0]}")

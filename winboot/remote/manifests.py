@@ -25,6 +25,7 @@ Object = dict[str, Any]
 NODES: Final = "system:nodes"
 # The role of whoever runs winboot, and the group that it is bound to: put the kubeconfig's user into it, or change it.
 OPERATOR: Final = "winboot:operator"
+REMOVER: Final = "winboot:remover"
 OPERATORS: Final = "winboot:operators"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _LOG_MONITOR: Final = r"C:\LogMonitor"
@@ -79,14 +80,27 @@ def _operator(specs: Sequence[NodeSpec]) -> list[Object]:
     """What the user of the kubeconfig does in a join, and no more: the table of `winboot.remote.cluster.rights`."""
     mints = any(spec.cluster.bootstrap_token == "mint" for spec in specs)
     everywhere = (*rights.JOIN, *rights.DRAIN, *rights.PREFLIGHT)
-    objects = [_role("ClusterRole", OPERATOR, everywhere), _operator_binding("ClusterRole")]
+    objects = [_role("ClusterRole", OPERATOR, everywhere), _operator_binding("ClusterRole", OPERATOR)]
     if mints:
         there = (*rights.TOKENS, *rights.HOUSEKEEPING)
-        objects += [_role("Role", OPERATOR, there), _operator_binding("Role")]
+        objects += [_role("Role", OPERATOR, there), _operator_binding("Role", OPERATOR)]
     return objects
 
 
-def _role(kind: str, name: str, needs: Sequence[Need]) -> Object:
+def _remover(specs: Sequence[NodeSpec]) -> list[Object]:
+    """What `remove` does beside that."""
+    everywhere = (*rights.REMOVE, *rights.DRAIN, Need("patch", "nodes", why="the cordon of a drain"))
+    objects = [_role("ClusterRole", REMOVER, everywhere), _operator_binding("ClusterRole", REMOVER)]
+    for needs in (rights.REMOVE_LEASES, rights.REMOVE_TOKENS):
+        space = needs[0].namespace
+        objects += [
+            _role("Role", REMOVER, needs, namespace=space),
+            _operator_binding("Role", REMOVER, namespace=space),
+        ]
+    return objects
+
+
+def _role(kind: str, name: str, needs: Sequence[Need], *, namespace: str = rights.SYSTEM) -> Object:
     verbs: dict[tuple[str, str, str], list[str]] = {}
     for need in needs:
         verbs.setdefault((need.group, need.resource, need.name), []).append(need.verb)
@@ -99,15 +113,15 @@ def _role(kind: str, name: str, needs: Sequence[Need]) -> Object:
         }
         for (group, resource, which), several in verbs.items()
     ]
-    namespace = rights.SYSTEM if kind == "Role" else ""
-    return {**_object(f"{_RBAC}/v1", kind, name, namespace=namespace), "rules": rules}
+    where = namespace if kind == "Role" else ""
+    return {**_object(f"{_RBAC}/v1", kind, name, namespace=where), "rules": rules}
 
 
-def _operator_binding(kind: str) -> Object:
-    namespace = rights.SYSTEM if kind == "Role" else ""
+def _operator_binding(kind: str, name: str, *, namespace: str = rights.SYSTEM) -> Object:
+    where = namespace if kind == "Role" else ""
     return {
-        **_object(f"{_RBAC}/v1", f"{kind}Binding", OPERATOR, namespace=namespace),
-        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": OPERATOR},
+        **_object(f"{_RBAC}/v1", f"{kind}Binding", name, namespace=where),
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
         "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": OPERATORS}],
     }
 
@@ -356,6 +370,12 @@ MANIFESTS: Final[tuple[Manifest, ...]] = (
         "What the user of the kubeconfig may do: exactly what a join, its preflight and --drain ask for.",
         _operator,
         f"Bound to the group {OPERATORS}; change the subject where your users have no groups.",
+    ),
+    Manifest(
+        "remover",
+        "What the user of the kubeconfig may do for `winboot remove`: delete Nodes, and what belongs to them.",
+        _remover,
+        f"Bound to the group {OPERATORS}; bind it to those who may end nodes.",
     ),
     Manifest(
         "runtimeclass",

@@ -134,6 +134,7 @@ def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: boo
     values = {
         **step.inputs(spec),
         "undoing": undo,
+        "leavings": _leavings(step, spec),
         "files": dict(step.files(spec)),
         "step": {
             "name": step.name,
@@ -154,6 +155,18 @@ def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: boo
         raise ScriptError(
             f"step {step.name}: {error}", hint=f"Compare {step.template} with the inputs of the step."
         ) from error
+
+
+def _leavings(step: Step, spec: NodeSpec) -> dict[str, list[str]]:
+    """What a step leaves that is told to be winboot's where nothing was noted: by its mark, or by its place."""
+    left = step.leaves(spec)
+    files = [*step.files(spec), *left.get("programs", ()), *left.get("files with secrets", ())]
+    found = {
+        "services": list(left.get("services", ())),
+        "rules": [text.partition(" (")[0] for text in left.get("firewall rules", ())],
+        "files": [path for path in files if "*" not in path],
+    }
+    return {kind: names for kind, names in found.items() if names}
 
 
 def _finalize(value: object) -> str:
@@ -223,9 +236,9 @@ def _template_source(name: str) -> str:
     return (templates_root() / name).read_text(encoding="utf-8")
 
 
-# The modes of the script of `join`, and of the script of `remove`, which has nothing to look with or to change.
+# The modes of the script of `join`, and of the script of `remove`, whose look tells what an undo would do.
 MODES: Final = ("Look", "Change", "Boot", "Guard", "Detached", "Rescue")
-UNDO_MODES: Final = ("Undo", "Detached", "Rescue")
+UNDO_MODES: Final = ("Look", "Undo", "Detached", "Rescue")
 _WIDTH: Final = 128
 _INDENT: Final = 4
 _VALUE: Final = re.compile(r"\{\{.*?\}\}")

@@ -385,7 +385,14 @@ class LabCluster:
                 continue
             healthy = sum(1 for p in self.store.all(PODS, target.namespace) if matches_labels(p, selector))
             if healthy - 1 < int(budget["spec"].get("minAvailable", 0)):
-                raise ApiFailure(429, "Cannot evict pod as it would violate the pod's disruption budget.")
+                name, wanted_healthy = budget["metadata"]["name"], budget["spec"]["minAvailable"]
+                # checkAndDecrement of kubernetes' pkg/registry/core/pod/storage/eviction.go.
+                cause = f"The disruption budget {name} needs {wanted_healthy} healthy pods and has {healthy} currently"
+                raise ApiFailure(
+                    429,
+                    "Cannot evict pod as it would violate the pod's disruption budget.",
+                    details={"causes": [{"reason": "DisruptionBudget", "message": cause}]},
+                )
         self.store.delete(PODS, target.namespace, target.name)
 
     def _token(self, target: Target, body: Any) -> Object:

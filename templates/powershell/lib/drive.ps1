@@ -4,7 +4,7 @@ function New-Run {
     param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [string]$Text, [hashtable]$Plan)
     $known = @{
         NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false
-        Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''
+        Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''; Unnoted = $false
     }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
@@ -53,7 +53,8 @@ function Invoke-Look {
     }
     catch { New-FailedEnd -Caught $_; return }
     New-RunEvent
-    foreach ($step in Get-ChosenStep) {
+    $forgotten = @(if ($script:Run.Plan.Modes -contains 'Undo') { Get-ForgottenStep })
+    foreach ($step in @(Get-ChosenStep) + $forgotten) {
         $watch = [Diagnostics.Stopwatch]::StartNew()
         $result = Get-LookResult -Step $step
         $line = New-StepEvent -Step $step -Result $result -Watch $watch
@@ -125,10 +126,12 @@ function Invoke-Undo {
 function Get-ForgottenStep {
     # Steps that an older profile had and that left former values here. Nothing where there are none.
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath -Name 'former'), '*.jsonl')) {
+    $folder = Get-StatePath -Name 'former'
+    if (-not [IO.Directory]::Exists($folder)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($folder, '*.jsonl')) {
         $name = [IO.Path]::GetFileNameWithoutExtension($path)
         if ($known -notcontains $name) {
-            @{ Name = $name; Needs = @('directories'); Values = {}; Undo = { Restore-FormerValue } }
+            @{ Name = $name; Needs = @('directories'); Values = {}; Look = { Get-RemovalDifference }; Undo = { Restore-FormerValue } }
         }
     }
 }
@@ -228,13 +231,15 @@ function Get-UndoResult {
         $script:Run.Step = $Step.Name
         Assert-NothingAbove -Step $Step
         $hadFormer = Test-FormerValue
+        $unnoted = @(if ($script:Run.Facts.Unnoted) { Get-UnnotedThing })
         foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') {
             # What cannot be as it was.
             if ($thing -is [Management.Automation.PSCustomObject] -and $thing.kind -eq 'difference') { $result.Differences += $thing }
             else { Save-StepOutput -Step $Step -Result $result -Thing $thing }
         }
-        if ($hadFormer -and $null -eq $result.Detached) {
-            $result.State = 'changed'
+        if ($null -eq $result.Detached) {
+            Remove-UnnotedThing -Things $unnoted
+            if ($hadFormer -or $unnoted.Count -gt 0) { $result.State = 'changed' }
             Clear-FormerValue
         }
     }

@@ -38,6 +38,8 @@ class Options:
     # False: a step that needs a restart of the machine stays blocked.
     restart: bool = True
     budget: Budget = field(default_factory=Budget)
+    # The script of `remove` in the place of join's.
+    undo: bool = False
 
 
 class Keep(Protocol):

@@ -238,7 +238,7 @@ class NodeRun:
 
     def _open(self) -> None:
         self._journal = Journal(self.context.journals / self.context.run / f"{self.name}.jsonl")
-        script = render(self.plan.complete, self.spec)
+        script = render(self.plan.complete, self.spec, undo=self.options.undo)
         self.digests = Digests(settings_digest(self.spec), script.digest, script.library.sha256)
         approved = self.options.approved
         self._journal.write(
@@ -260,6 +260,7 @@ class NodeRun:
             journal=self._journal,
             patience=self.options.patience,
             restarts=self.options.restart,
+            undoes=self.options.undo,
             stop=self.context.stop,
         )
 

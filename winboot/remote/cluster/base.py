@@ -158,6 +158,42 @@ class MissingRight:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainRules:
+    """Which pods a drain may evict, as kubectl drain's flags say it.
+
+    `grace` is how many seconds each pod has to end (None: its own); `emptydir` allows those whose emptyDir volumes are lost
+    with them, `unmanaged` those that nothing makes again.
+    """
+
+    grace: int | None = None
+    emptydir: bool = True
+    unmanaged: bool = True
+
+
+ALL_PODS: Final = DrainRules()
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A pod that a drain would evict: namespace/name, whether nothing makes it again, whether it has emptyDir volumes."""
+
+    name: str
+    unmanaged: bool = False
+    emptydir: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Something that a cluster keeps about a node beside its Node."""
+
+    kind: Literal["certificate request", "lease", "bootstrap token"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Drained:
     """How a drain went. `left` names pods that would not go, with the reason."""
 
@@ -245,8 +281,21 @@ class Cluster(Protocol):
         """Make it schedulable again, only when the cordon is ours; False otherwise."""
         ...
 
-    def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
-        """Evict the node's pods (not DaemonSet and mirror pods), respecting disruption budgets."""
+    def drain(self, name: str, *, timeout: float, wait: Wait, rules: DrainRules = ALL_PODS) -> Drained:
+        """Evict the node's pods (not DaemonSet and mirror pods), respecting disruption budgets; none where the rules keep
+        one of them."""
+        ...
+
+    def pods_to_drain(self, name: str) -> Sequence[PodFacts]:
+        """The pods that a drain would evict."""
+        ...
+
+    def belongings(self, name: str) -> tuple[Belonging, ...]:
+        """What the cluster keeps about the node beside its Node."""
+        ...
+
+    def delete_belonging(self, one: Belonging) -> None:
+        """Delete it; that it is gone already is fine."""
         ...
 
     def missing_rights(

@@ -8,7 +8,7 @@ import itertools
 import secrets
 import string
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -19,7 +19,6 @@ from typing import Any, Final, TypeVar
 import httpx2
 from lightkube import Client, KubeConfig, SingleConfig
 from lightkube.config import client_adapter
-from lightkube.exceptions import ApiError
 from lightkube.generic_resource import GenericGlobalResource, create_global_resource
 from lightkube.models.authorization_v1 import (
     ResourceAttributes,
@@ -34,7 +33,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview, SubjectAccessReview
 from lightkube.resources.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestApproval
-from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
+from lightkube.resources.core_v1 import ConfigMap, Node, Secret
 from lightkube.types import PatchType
 
 from winboot.base.clean import clean
@@ -47,22 +46,28 @@ from winboot.config.networks.cluster import ResourceKind
 from winboot.config.node_spec import Taint
 from winboot.remote.cluster import labels, requests
 from winboot.remote.cluster.base import (
+    ALL_PODS,
     REQUEST_KINDS,
+    Belonging,
     Drained,
+    DrainRules,
     ExpectedNode,
     Judge,
     MissingRight,
     Need,
     NodeFacts,
     NodeWish,
+    PodFacts,
     Request,
     Token,
     Verdict,
     Wait,
 )
+from winboot.remote.cluster.belongings import Belongings
 from winboot.remote.cluster.calls import PATIENCE, Calls, Patience, sleep
 from winboot.remote.cluster.claims import Leases
 from winboot.remote.cluster.decoding import prepare_types
+from winboot.remote.cluster.draining import Draining
 from winboot.remote.cluster.failures import reading, status_of
 from winboot.remote.cluster.kubeconfig import Kubeconfig
 from winboot.remote.cluster.plugin import PluginAuth
@@ -82,7 +87,6 @@ _PAGE: Final = 500  # objects in one answer to a list, as kubectl asks for them
 _MISSING: Final = 404
 _CONFLICT: Final = 409
 _OVERTAKEN_S: Final = 15.0  # how long a patch that others overtake is tried again
-_MIRROR: Final = "kubernetes.io/config.mirror"
 
 # Made at import: two threads must not register one kind at the same time.
 _KINDS: Final[Mapping[ResourceKind, type[GenericGlobalResource]]] = {
@@ -333,12 +337,7 @@ class LightkubeCluster:
         """Delete the tokens winboot minted: one node's, or all that are over."""
         now = self.server_time()
         forgotten = []
-        selector: dict[str, Any] = {**MANAGED_BY, **({NODE_LABEL: node} if node is not None else {})}
-        found = self._call(
-            "listing our bootstrap tokens",
-            lambda: list(self._client.list(Secret, namespace=SYSTEM, labels=selector, chunk_size=_PAGE)),
-        )
-        for secret in found:
+        for secret in self._our_secrets(node):
             name = _name(secret.metadata)
             if not name.startswith("bootstrap-token-") or (node is None and not _over(secret, now)):
                 continue
@@ -417,57 +416,43 @@ class LightkubeCluster:
 
     # Pods
 
-    def drain(self, name: str, *, timeout: float, wait: Wait) -> Drained:
-        """Evict the node's pods, asking again while a disruption budget or the API server says not yet, until none is
-        left or the time is over."""
-        end = self._clock() + timeout
-        evicted: dict[str, None] = {}
-        reasons: dict[str, str] = {}
-        while True:
-            try:
-                pods = self._call.once(f"listing the pods of {name}", lambda: self._evictable(name))
-            except ClusterUnreachable:
-                if end - self._clock() <= 0 or wait(_POLL_S):
-                    raise
-                continue
-            for pod in pods:
-                key = _full_name(pod.metadata)
-                problem = None if key in evicted else self._evict(pod)
-                if problem is None:
-                    evicted[key] = None
-                reasons[key] = problem or "its containers have not ended"
-            left = end - self._clock()
-            if not pods or left <= 0 or wait(min(_POLL_S, left)):
-                return self._drained(name, reasons)
+    def drain(self, name: str, *, timeout: float, wait: Wait, rules: DrainRules = ALL_PODS) -> Drained:
+        """Evict the node's pods; see the protocol."""
+        return Draining(self._client, self._call, name, rules, self._clock).run(timeout=timeout, wait=wait)
 
-    def _drained(self, name: str, reasons: Mapping[str, str]) -> Drained:
-        pods = self._call(f"listing the pods of {name}", lambda: self._evictable(name))
-        remaining = [_full_name(p.metadata) for p in pods]
-        # One whose eviction got no answer, and that is gone, has been evicted as well.
-        gone = tuple(key for key in reasons if key not in remaining)
-        return Drained(gone, tuple((key, reasons.get(key, "it is new")) for key in remaining))
+    def pods_to_drain(self, name: str) -> Sequence[PodFacts]:
+        """The pods that a drain would evict."""
+        return Draining(self._client, self._call, name, ALL_PODS, self._clock).pods()
 
-    def _evictable(self, node: str) -> list[Pod]:
-        pods = self._client.list(Pod, namespace="*", fields={"spec.nodeName": node}, chunk_size=_PAGE)
-        return [p for p in pods if not _stays(p)]
+    # What else there is of a node
 
-    def _evict(self, pod: Pod) -> str | None:
-        """Ask for one eviction; the reason when it cannot be done for now.
+    def belongings(self, name: str) -> tuple[Belonging, ...]:
+        """What the cluster keeps about the node beside its Node."""
+        return self._belongings().of(name)
 
-        A disruption budget that forbids it is a 429, several budgets for one pod are a 500:
-        https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
-        """
-        name, namespace = _name(pod.metadata), _namespace(pod.metadata)
-        eviction = Pod.Eviction(metadata=ObjectMeta(name=name, namespace=namespace))
-        try:
-            self._call.once(
-                f"evicting {namespace}/{name}",
-                lambda: _unless_missing(lambda: self._client.create(eviction, name, namespace=namespace)),
-            )
-        except ClusterUnreachable as error:
-            cause = error.__cause__
-            return cause.status.message or error.problem if isinstance(cause, ApiError) else error.problem
-        return None
+    def delete_belonging(self, one: Belonging) -> None:
+        """Delete it; that it is gone already is fine."""
+        self._belongings().delete(one)
+
+    def _belongings(self) -> Belongings:
+        return Belongings(self._client, self._call, self._requests_about, self._tokens_for)
+
+    def _requests_about(self, node: str) -> list[str]:
+        expected = ExpectedNode(node)
+        return [one.name for one in self.certificate_requests() if requests.concerns(one, expected)]
+
+    def _tokens_for(self, node: str) -> list[str]:
+        names = (_name(secret.metadata) for secret in self._our_secrets(node))
+        return [
+            name.removeprefix("bootstrap-token-") for name in names if name.startswith("bootstrap-token-")
+        ]
+
+    def _our_secrets(self, node: str | None) -> list[Secret]:
+        selector: dict[str, Any] = {**MANAGED_BY, **({NODE_LABEL: node} if node is not None else {})}
+        return self._call(
+            "listing our bootstrap tokens",
+            lambda: list(self._client.list(Secret, namespace=SYSTEM, labels=selector, chunk_size=_PAGE)),
+        )
 
     # What preflight reads
 
@@ -648,15 +633,6 @@ def _over(secret: Secret, now: datetime) -> bool:
         return datetime.fromisoformat(text.replace("Z", "+00:00")) <= now
     except (KeyError, ValueError, binascii.Error):
         return False
-
-
-def _stays(pod: Pod) -> bool:
-    """Pods that a drain leaves: those of DaemonSets, mirror pods, and those that have ended."""
-    metadata = pod.metadata
-    owners: Iterable[Any] = (metadata.ownerReferences if metadata is not None else None) or ()
-    annotations = (metadata.annotations if metadata is not None else None) or {}
-    ended = pod.status is not None and pod.status.phase in ("Succeeded", "Failed")
-    return ended or _MIRROR in annotations or any(o.kind == "DaemonSet" for o in owners)
 
 
 def _takes_windows(daemon_set: DaemonSet) -> bool:

@@ -46,6 +46,23 @@ HOUSEKEEPING: Final = (
     Need("list", "secrets", why="bootstrap tokens that a killed run has left behind", namespace=SYSTEM),
 )
 
+# For `winboot remove`, beside what a drain needs.
+REMOVE: Final = (
+    Need("get", "nodes", why="whether the Node is there, and on this machine"),
+    Need("delete", "nodes", why="the Node of a machine that was put back"),
+    Need("list", _CSR, CERTIFICATES, why="the requests of its kubelet"),
+    Need("delete", _CSR, CERTIFICATES, why="they go with the Node"),
+)
+NODE_LEASES: Final = "kube-node-lease"  # where kubelets keep theirs (k8s.io/api/core/v1, NamespaceNodeLease)
+REMOVE_LEASES: Final = tuple(
+    Need(verb, "leases", "coordination.k8s.io", why="the Lease of its kubelet", namespace=NODE_LEASES)
+    for verb in ("get", "delete")
+)
+REMOVE_TOKENS: Final = tuple(
+    Need(verb, "secrets", why="bootstrap tokens that winboot made for it", namespace=SYSTEM)
+    for verb in ("list", "delete")
+)
+
 # For `winboot hook serve`, whose machines come and go.
 HOOK: Final = (
     Need("list", "nodes", why="the Node of a machine, by its provider id"),

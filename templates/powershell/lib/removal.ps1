@@ -1,0 +1,94 @@
+# What an undo would put back, and what of winboot's is here with nobody knowing how it was before.
+
+function Get-RemovalDifference {
+    # What an undo of the current step would do: a difference for each note, and for each thing of ours without one.
+    foreach ($note in Get-FormerLine) {
+        if ($note.kind -eq 'CheckedFolder') { continue }
+        $want = if (Test-FormerAbsence -Note $note) { $null } else { 'as it was before winboot' }
+        New-Difference -Key "undo:$($note.kind):$($note.key)" -What "$(ConvertTo-KindText -Kind $note.kind) $($note.key)" -Is "winboot's" -Want $want `
+            -Disrupts:(@('PodNetwork', 'CalicoNetwork') -contains $note.kind) -Reboot:(@('Feature', 'ComputerName') -contains $note.kind)
+    }
+    $state = (Get-StatePath).TrimEnd('\')
+    if ($script:Run.Steps[0].Name -eq $script:Run.Step -and [IO.Directory]::Exists($state)) {
+        New-Difference -Key 'undo:state' -What "state folder $state" -Is "winboot's" -Want $null
+    }
+    foreach ($thing in Get-UnnotedThing) {
+        New-Difference -Key "unnoted:$($thing.kind):$($thing.key)" -What "$(ConvertTo-KindText -Kind $thing.kind) $($thing.key)" `
+            -Is 'here, and how it was before is not noted' -Want $null
+    }
+}
+
+function ConvertTo-KindText {
+    # What a person calls a kind of notes: "PodNetwork" is a pod network.
+    param([string]$Kind)
+    [regex]::Replace($Kind, '(?<=[a-z])(?=[A-Z])', ' ').ToLowerInvariant()
+}
+
+function Test-FormerAbsence {
+    # Whether a thing was not there before winboot, by its note.
+    param([object]$Note)
+    $was = $Note.value
+    if (@('Access', 'Aside', 'ComputerName', 'Feature', 'Forwarding', 'PortRange', 'PowerPlan') -contains $Note.kind -or $null -eq $was) { return $false }
+    foreach ($name in @('existed', 'exists')) {
+        if ($was.PSObject.Properties[$name]) { return -not $was.$name }
+    }
+    switch ($Note.kind) {
+        'File' { return $null -eq $was.bytes -and $null -eq $was.kept }
+        'Registry' { return $null -eq $was.kind }
+        'PodRoute' { return $null -eq $was.PSObject.Properties['hop'] }
+    }
+    # Rules, tasks, ranges, roots and exclusions are noted only where winboot made them.
+    $true
+}
+
+function Get-UnnotedThing {
+    # Things of the current step that carry winboot's mark, or lie where only winboot puts them, and that no note is about: kind and
+    # key each. Nothing on a machine that has nothing of winboot's.
+    $step = @($script:Run.Steps | Where-Object { $_.Name -eq $script:Run.Step })
+    if ($step.Count -ne 1 -or -not $step[0].ContainsKey('Ours')) { return }
+    # Who asks for it to be removed has seen it; some of what shows whose it is may be gone by now.
+    if (-not $script:Run.Facts.Unnoted -and -not (Test-OwnMachine)) { return }
+    $ours = $step[0].Ours
+    $noted = @(Get-FormerLine | ForEach-Object { "$($_.kind):$($_.key)" })
+    $found = @(
+        foreach ($name in $ours['services']) { if (Test-OwnService -Name $name) { @{ kind = 'Service'; key = $name } } }
+        foreach ($name in $ours['rules']) { if (Test-OwnRule -Name $name) { @{ kind = 'FirewallRule'; key = $name } } }
+        foreach ($path in $ours['files']) { if ([IO.File]::Exists($path)) { @{ kind = 'File'; key = $path } } }
+    )
+    $found | Where-Object { $noted -notcontains "$($_.kind):$($_.key)" }
+}
+
+function Test-OwnMachine {
+    # Whether winboot was at work here: its state folder is there, or a service that it manages.
+    if ([IO.Directory]::Exists((Get-StatePath))) { return $true }
+    foreach ($step in $script:Run.Steps) {
+        if (-not $step.ContainsKey('Ours')) { continue }
+        foreach ($name in $step.Ours['services']) { if (Test-OwnService -Name $name) { return $true } }
+    }
+    $false
+}
+
+function Test-OwnService {
+    # Whether a service of this name says that winboot manages it.
+    param([string]$Name)
+    "$(Read-Registry -Path (Get-ServicePath -Name $Name) -Name 'Description')" -like '*Managed by winboot.'
+}
+
+function Test-OwnRule {
+    # Whether there is a firewall rule of this name, which is one of winboot's own.
+    param([string]$Name)
+    $rules = 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules'
+    $null -ne (Read-Registry -Path $rules -Name $Name)
+}
+
+function Remove-UnnotedThing {
+    # Takes away what Get-UnnotedThing named, as if it had not been there before winboot. Returns nothing.
+    param([object[]]$Things)
+    foreach ($thing in $Things) {
+        switch ($thing.kind) {
+            'Service' { Restore-Service -Former @{ name = $thing.key; exists = $false } }
+            'FirewallRule' { Restore-FirewallRule -Former @{ name = $thing.key } }
+            'File' { Remove-File -Path $thing.key }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+"""`winboot remove`: the machine is as it was before the join, and nothing of the node is left in the cluster."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from winboot_lab.cluster.identity import ADMIN
+from winboot_lab.cluster.kinds import CSRS, LEASES, NODES, PODS, SECRETS
+from winboot_lab.windows.snapshot import Tree, diff, without_chance
+
+from tests.lab import hands
+from tests.lab.scenes import Scenes
+from tests.lab.site import Site, differences, only, problems
+from tests.lab.test_networks import BY_NAME, a_site, run_pod
+from tests.matrix import first
+from winboot.remote.cluster import rights
+from winboot.report.results import NodeReport
+
+STATE: Final = r"C:\ProgramData\winboot"
+# What a removal leaves, as patterns of the lines of a difference; docs/remove.md says it in words.
+WRITTEN: Final = (
+    # What Windows keeps of an interface that is gone; and the default route, which is there as before, as a lasting one.
+    r"\\Tcpip6?\\Parameters\\(Interfaces\\\{|PersistentRoutes)",
+)
+
+
+def tree(site: Site) -> Tree:
+    """The machine without what happens by itself."""
+    return without_chance(site.machine.snapshot())
+
+
+def unwritten(before: Tree, site: Site) -> list[str]:
+    """What differs from before and stands on no list."""
+    found = [line for line in diff(before, tree(site)) if not line.endswith(": {}")]
+    return [line for line in found if not any(re.search(pattern, line) for pattern in WRITTEN)]
+
+
+def in_cluster(site: Site) -> dict[str, list[str]]:
+    """What the cluster has of the node."""
+    store = site.cluster.store
+    return {
+        "nodes": [name for one in store.all(NODES) if (name := one["metadata"]["name"]) != "control-plane"],
+        "requests": [one["metadata"]["name"] for one in store.all(CSRS)],
+        "leases": [one["metadata"]["name"] for one in store.all(LEASES, "kube-node-lease")],
+        "tokens": [
+            one["metadata"]["name"]
+            for one in store.all(SECRETS, "kube-system")
+            if one["metadata"]["name"].startswith("bootstrap-token-")
+        ],
+        "pods": [one["metadata"]["name"] for one in store.all(PODS, "default")],
+    }
+
+
+NOTHING: Final[dict[str, list[str]]] = {
+    name: [] for name in ("nodes", "requests", "leases", "tokens", "pods")
+}
+
+
+def found_by(node: NodeReport, step: str) -> dict[str, Any]:
+    """The differences of a step by their keys."""
+    return {one.key: one for report in node.steps if report.name == step for one in report.differences}
+
+
+CASES: Final = [
+    ("flannel-host-gw", "sc"),
+    ("win-overlay", "nssm"),
+    ("flannel-vxlan", "sc"),
+    ("azure", "sc"),
+    ("calico-node", "nssm"),
+    ("calico", "sc"),
+    ("win-bridge", "sc"),
+    ("none", "nssm"),
+]
+
+
+@pytest.mark.parametrize(("name", "manager"), first(2, CASES))
+def test_a_machine_is_as_before_the_join_and_the_cluster_forgets_it(
+    name: str, manager: str, tmp_path: Path
+) -> None:
+    site = a_site(tmp_path, BY_NAME[name], services={"manager": manager})
+    before = tree(site)
+    report = site.join()
+    assert (problems(report), only(report).ready) == ([], True)
+    run_pod(site, "web")
+    address = site.machine.network.own_addresses()
+
+    seen = only(site.controller().survey_removal())
+    assert seen.outcome == "would-change"
+    assert list(found_by(seen, "drain")) == ["pod:default/web"]
+    assert in_cluster(site)["pods"] == ["web"], "a dry run changes nothing"
+
+    removed = site.controller().remove()
+
+    assert (problems(removed), only(removed).outcome, removed.exit_code) == ([], "changed", 0)
+    assert in_cluster(site) == NOTHING
+    if BY_NAME[name].ours:
+        assert unwritten(before, site) == []
+    assert site.machine.reachable()
+    assert set(address) >= {"10.0.1.11"} <= set(site.machine.network.own_addresses())
+    again = site.controller().remove()
+    assert (differences(again), only(again).pipelines, again.exit_code) == ({}, 1, 0)
+    assert not site.refusals
+
+
+BUDGET: Final = {
+    "metadata": {"name": "stays"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+}
+BUDGETS: Final = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+
+
+def test_a_drain_that_is_blocked_ends_in_time_and_leaves_all_as_it_was(scenes: Scenes) -> None:
+    site = scenes.take("plain")
+    pod = {
+        "metadata": {"name": "web", "labels": {"app": "web"}},
+        "spec": {"nodeName": "win-1", "containers": []},
+    }
+    site.admin("POST", "/api/v1/namespaces/default/pods", pod)
+    site.admin("POST", BUDGETS, BUDGET)
+    site.settle(30)
+    before = tree(site)
+
+    report = site.controller().remove(drain_timeout=5.0)
+
+    failure = only(report).failure
+    assert failure is not None
+    assert "default/web" in failure.message
+    assert "The disruption budget stays needs 1 healthy pods and has 1 currently" in failure.message
+    assert site.node()["spec"].get("unschedulable") is None
+    assert [line for line in diff(before, tree(site)) if "winboot" in line] == []
+
+    site.admin("DELETE", f"{BUDGETS}/stays")
+    report = site.controller().remove(keep_node=True)
+    assert (problems(report), report.exit_code) == ([], 0)
+    assert site.node()["spec"]["unschedulable"] is True
+    assert site.machine.services.find("kubelet") is None
+    site.settle(300)
+    ready = site.controller().remove(cluster_only=True)
+    assert (problems(ready), in_cluster(site)) == ([], NOTHING)
+
+
+def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(scenes: Scenes) -> None:
+    site = scenes.take("plain")
+    for step in ("kubelet", "artifacts", "firewall-rules"):
+        site.machine.files.delete(rf"{STATE}\former\{step}.jsonl")
+    hands.write(r"C:\k\somebodys.txt", b"theirs")(site)
+    hands.sc("description", "flanneld", "Of another tool.")(site)
+    site.machine.files.delete(rf"{STATE}\former\flanneld.jsonl")
+
+    seen = only(site.controller().survey_removal())
+
+    assert "unnoted:Service:kubelet" in found_by(seen, "kubelet")
+    assert r"unnoted:File:C:\k\kubelet.exe" in found_by(seen, "artifacts")
+    assert "unnoted:FirewallRule:winboot-kubelet" in found_by(seen, "firewall-rules")
+    assert found_by(seen, "flanneld") == {}
+
+    site.cluster.audit = []
+    assert problems(site.controller().remove()) == []
+
+    granted = {
+        (need.verb, need.resource, need.namespace)
+        for need in (*rights.REMOVE, *rights.REMOVE_LEASES, *rights.REMOVE_TOKENS, *rights.DRAIN)
+    }
+    asked = {
+        (one.verb, one.resource, one.namespace)
+        for who, one in site.cluster.audit
+        if who.name == ADMIN.name and not one.path
+    }
+    assert {one for one in asked if one not in granted and one[2] != ""} == set()
+    assert {one[:2] for one in asked if one[2] == ""} <= {*(one[:2] for one in granted), ("patch", "nodes")}
+    assert site.machine.services.find("kubelet") is None
+    assert not site.machine.files.exists(r"C:\k\kubelet.exe")
+    assert site.machine.files.read(r"C:\k\somebodys.txt") == b"theirs"
+    assert site.machine.services.find("flanneld") is not None
+
+
+def test_a_machine_that_is_gone_leaves_the_cluster_and_a_ready_one_does_not(scenes: Scenes) -> None:
+    site = scenes.take("plain")
+    refused = site.controller().remove(cluster_only=True)
+    assert (only(refused).outcome, refused.exit_code) == ("skipped", 2)
+    assert "its Node is Ready" in str(only(refused).failure)
+
+    site.machine.power_off()
+    # What the cluster's controllers write of a kubelet that has been silent for long.
+    node = site.node()
+    ready = next(one for one in node["status"]["conditions"] if one["type"] == "Ready")
+    ready |= {"status": "Unknown", "reason": "NodeStatusUnknown"}
+    site.admin("PUT", "/api/v1/nodes/win-1/status", node)
+    report = site.controller().remove(cluster_only=True)
+
+    assert (problems(report), report.exit_code, in_cluster(site)) == ([], 0, NOTHING)

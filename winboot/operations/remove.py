@@ -1,0 +1,188 @@
+"""The way back: a machine is as it was before winboot, and its Node leaves the cluster.
+
+    look → drain → undo, over restarts and detached runs → delete Node, certificate requests, Lease and tokens
+
+The Node goes last: while its kubelet runs it would come back. Killed anywhere, the same command continues.
+`survey_removal` is the same without a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from winboot.base.errors import ClusterError, InvalidInput, NotDone
+from winboot.config.node_spec import NodeSpec
+from winboot.node.drain import drain
+from winboot.node.fleet import NodeRun, Options, RunContext, run_nodes
+from winboot.operations.join.story import refuse_another_machine
+from winboot.remote.cluster.base import Belonging, Cluster, NodeFacts, PodFacts
+from winboot.report.events import Difference, Problem, StepDone
+from winboot.report.results import Report, collect
+
+# What the controller does; named like steps in the report.
+DRAIN: Final = "drain"
+NODE_OBJECT: Final = "node-object"
+# How a look calls what it finds without a note (templates/powershell/lib/removal.ps1).
+UNNOTED: Final = "unnoted:"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What of a node is to go: `keep_node` leaves the Node in the cluster, `cluster_only` the machine alone."""
+
+    keep_node: bool = False
+    cluster_only: bool = False
+
+
+def survey_removal(
+    specs: Sequence[NodeSpec], context: RunContext, options: Options, removal: Removal
+) -> Report:
+    """What a removal would do to each node; nothing is changed anywhere."""
+    return _run(_survey, specs, context, options, removal)
+
+
+def remove(specs: Sequence[NodeSpec], context: RunContext, options: Options, removal: Removal) -> Report:
+    """Remove one node after the other, in the order of the inventory."""
+    return _run(_remove, specs, context, replace(options, workers=1), removal)
+
+
+def _run(
+    work: Callable[..., None],
+    specs: Sequence[NodeSpec],
+    context: RunContext,
+    options: Options,
+    removal: Removal,
+) -> Report:
+    if removal.cluster_only and (
+        without := [one.node.name for one in specs if one.cluster.kubeconfig is None]
+    ):
+        raise InvalidInput(
+            f"--cluster-only needs cluster.kubeconfig in the profile: {', '.join(without)}",
+            hint="Name the kubeconfig, or delete the Node with kubectl.",
+        )
+    return run_nodes(
+        "remove",
+        partial(work, removal=removal),
+        specs,
+        context,
+        replace(options, undo=True),
+    )
+
+
+def _survey(run: NodeRun, *, removal: Removal) -> None:
+    node = _reached(run, removal)
+    if not removal.cluster_only:
+        refuse_another_machine(run.name, node, run.look(node))
+    for done in _cluster_look(run, node, removal):
+        run.step(done)
+
+
+def _remove(run: NodeRun, *, removal: Removal) -> None:
+    run.refuse_other_script()
+    node = _reached(run, removal)
+    told = tuple(_cluster_look(run, node, removal))
+    if not removal.cluster_only and not _machine_undone(run, node, told):
+        run.step(_blocked())
+        return
+    if run.cluster is not None:
+        _leave(run, run.cluster, node, removal)
+
+
+def _reached(run: NodeRun, removal: Removal) -> NodeFacts | None:
+    """The Node. Raises NotDone for --cluster-only where it is Ready: its machine is not gone."""
+    node = run.connect_cluster()
+    if removal.cluster_only and node is not None and node.ready:
+        raise NotDone(
+            f"{run.name}: left alone: its Node is Ready, so its machine is not gone",
+            hint="Without --cluster-only the machine is put back, too.",
+            node=run.name,
+        )
+    return node
+
+
+def _machine_undone(run: NodeRun, node: NodeFacts | None, told: Sequence[StepDone]) -> bool:
+    """Drain the node and put its machine back; whether all of it is back."""
+    look = run.look(node)
+    refuse_another_machine(run.name, node, look)
+    run.refuse_other_look(collect([*look.steps, *told]))
+    if node is not None and run.cluster is not None:
+        _drained(run, run.cluster, told)
+    if not look.to_change:
+        return True
+    unnoted = any(found.key.startswith(UNNOTED) for step in look.steps for found in step.differences)
+    run.runner.undo({**run.facts(node, drained=True), "Unnoted": unnoted})
+    return all(step.state in ("ok", "changed") for step in collect(run.record.steps))
+
+
+def _drained(run: NodeRun, cluster: Cluster, told: Sequence[StepDone]) -> None:
+    """Evict all pods. Raises NodeFailed where one stays: then nothing was changed."""
+    run.say("draining")
+    drain(cluster, run.name, timeout=run.options.drain_timeout, wait=run.context.stop.wait)
+    for done in told:
+        if done.step == DRAIN:
+            run.step(replace(done, state="changed" if done.differences else "ok"))
+
+
+def _cluster_look(run: NodeRun, node: NodeFacts | None, removal: Removal) -> Iterator[StepDone]:
+    """What goes with the node in the cluster: its pods, its Node, and what else the cluster keeps about it."""
+    if run.cluster is None:
+        return
+    if node is not None and not removal.cluster_only:
+        yield _would(DRAIN, [_pod(pod) for pod in run.cluster.pods_to_drain(run.name)])
+    found = (
+        [_gone("node", f"Node {run.name}", "in the cluster")]
+        if node is not None and not removal.keep_node
+        else []
+    )
+    found += [
+        _gone(f"{one.kind}:{one.name}", str(one), "in the cluster") for one in _belongings(run, removal)
+    ]
+    yield _would(NODE_OBJECT, found)
+
+
+def _pod(pod: PodFacts) -> Difference:
+    lost = " (nothing makes it again)" if pod.unmanaged else ""
+    return Difference(f"pod {pod.name}", f"runs here{lost}", "evicted", key=f"pod:{pod.name}", disturbs=True)
+
+
+def _gone(key: str, what: str, is_: str) -> Difference:
+    return Difference(what, is_, None, key=key)
+
+
+def _would(step: str, differences: Sequence[Difference]) -> StepDone:
+    return StepDone("", step, "would-change" if differences else "ok", 0, tuple(differences))
+
+
+def _belongings(run: NodeRun, removal: Removal) -> tuple[Belonging, ...]:
+    """Requests, Lease and tokens; the Lease stays with its Node."""
+    assert run.cluster is not None
+    return tuple(
+        one for one in run.cluster.belongings(run.name) if not (removal.keep_node and one.kind == "lease")
+    )
+
+
+def _leave(run: NodeRun, cluster: Cluster, node: NodeFacts | None, removal: Removal) -> None:
+    """Delete the Node and what else the cluster keeps about it. A right that is missing fails this step alone."""
+    found: list[Difference] = []
+    try:
+        if node is not None and not removal.keep_node and cluster.delete_node(run.name):
+            found.append(_gone("node", f"Node {run.name}", "in the cluster"))
+        for one in _belongings(run, removal):
+            cluster.delete_belonging(one)
+            found.append(_gone(f"{one.kind}:{one.name}", str(one), "in the cluster"))
+    except ClusterError as error:
+        problem = Problem(type(error).__name__, error.problem, error.hint)
+        run.step(StepDone("", NODE_OBJECT, "failed", 0, tuple(found), problem))
+        return
+    run.step(StepDone("", NODE_OBJECT, "changed" if found else "ok", 0, tuple(found)))
+    run.ready = None
+
+
+def _blocked() -> StepDone:
+    problem = Problem(
+        "NeedsStep", "the machine is not put back yet", "Fix those steps, and run the same command again."
+    )
+    return StepDone("", NODE_OBJECT, "blocked", 0, problem=problem)
