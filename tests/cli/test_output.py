@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from winboot.base.errors import ReportNotWritten, UsageError
-from winboot.cli.options import Output
+from winboot.cli.options import Output, View
 from winboot.cli.output import Reporting, progress
 from winboot.node.run import Stop
 from winboot.report.events import RebootWanted
@@ -217,7 +217,7 @@ def test_a_terminal_that_was_closed_fails_no_node(monkeypatch: pytest.MonkeyPatc
 
     for force in (False, True):
         monkeypatch.setattr(Dead, "isatty", lambda self, answer=force: answer)
-        with progress(Output.table, ["n1"]) as listener:
+        with progress(View(Output.table), ["n1"]) as listener:
             listener.say("n1", "connecting")
             listener.event("n1", RebootWanted("r1", ("computer-name",)))
 

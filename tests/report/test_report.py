@@ -262,3 +262,57 @@ def test_the_same_error_of_many_machines_is_one_paragraph() -> None:
 
     assert "win-1, win-2, win-3: nothing answers\n  next: winboot ping\n" in said
     assert "win-1: refused\n  next: check user\n" in said
+
+
+def a_wide_report() -> Report:
+    """Forty nodes with long names, of which some failed, restarted and lost their connection."""
+    steps = (
+        StepReport("a", "ok"),
+        StepReport("b", "changed"),
+        StepReport("c", "failed"),
+        StepReport("d", "blocked"),
+    )
+    return Report(
+        "join",
+        "r1",
+        "2026-11-24T12:00:00+00:00",
+        tuple(
+            NodeReport(
+                f"win-prod-payments-frontend-eu-{number:02}",
+                "10.0.0.1",
+                "2019",
+                steps=steps,
+                reboots=1,
+                detached=1,
+                reconnects=2,
+                seconds=278.31,
+                ready=False,
+            )
+            for number in range(40)
+        ),
+    )
+
+
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_on_a_narrow_terminal_columns_go_and_no_name_is_cut(width: int) -> None:
+    report = a_wide_report()
+    file = io.StringIO()
+    print_report(report, Console(file=file, width=width, soft_wrap=True))
+    lines = file.getvalue().splitlines()
+
+    for node in report.nodes:
+        assert any(line.startswith(f"{node.node} ") for line in lines)
+    (head,) = [line for line in lines if line.startswith("node ")]
+    assert len(head.rstrip()) <= width
+    assert not any("…" in line for line in lines)
+
+
+def test_in_a_pipe_every_column_is_there() -> None:
+    file = io.StringIO()
+    print_report(a_wide_report(), Console(file=file, width=1000, soft_wrap=True))
+
+    (head,) = [line for line in file.getvalue().splitlines() if line.startswith("node ")]
+    assert head.split() == [
+        *("node", "os", "outcome", "ready", "failed", "changed", "blocked", "ok"),
+        *("reboots", "detached", "reconnects", "seconds"),
+    ]

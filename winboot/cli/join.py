@@ -18,6 +18,7 @@ from winboot.cli.options import (
     Drain,
     InventoryFile,
     Limit,
+    LogFile,
     NoRestart,
     Only,
     Output,
@@ -28,6 +29,8 @@ from winboot.cli.options import (
     SkipPreflight,
     TakeOver,
     Trust,
+    Verbose,
+    View,
     Workers,
     Yes,
     words,
@@ -71,10 +74,13 @@ def join(
     deadline: Deadline = None,
     jitter: Jitter = None,
     trust: Trust = False,
+    verbose: Verbose = False,
+    log_file: LogFile = None,
 ) -> None:
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
     from winboot.operations.join import Options
 
+    view = View(output, verbose, log_file)
     options = Options(
         only=words(only),
         skip=words(skip),
@@ -93,7 +99,7 @@ def join(
             jitter=jitter,
         ),
     )
-    _run("join", inventory, words(limit), options, output, report, plan=plan, yes=yes, trust=trust)
+    _run("join", inventory, words(limit), options, view, report, plan=plan, yes=yes, trust=trust)
 
 
 def repair(
@@ -124,11 +130,14 @@ def repair(
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
     jitter: Jitter = None,
+    verbose: Verbose = False,
+    log_file: LogFile = None,
 ) -> None:
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
     from winboot.cli.approval import at_terminal
     from winboot.operations.join import Options
 
+    view = View(output, verbose, log_file)
     options = Options(
         only=words(only),
         skip=words(skip),
@@ -148,7 +157,7 @@ def repair(
         ),
     )
     if by is Depth.in_place:
-        _run("repair", inventory, words(limit), options, output, report, plan=plan, yes=yes, trust=trust)
+        _run("repair", inventory, words(limit), options, view, report, plan=plan, yes=yes, trust=trust)
         return
     if plan is not None:
         raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
@@ -160,7 +169,7 @@ def repair(
     _recover(inventory, words(limit), by, yes=yes, trust=trust, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
         # What its files name was agreed to a moment ago.
-        _run("join", inventory, words(limit), options, output, report, yes=True, trust=True)
+        _run("join", inventory, words(limit), options, view, report, yes=True, trust=True)
 
 
 def _run(
@@ -168,7 +177,7 @@ def _run(
     inventory: Path,
     limit: tuple[str, ...],
     options: Options,
-    output: Output,
+    view: View,
     report: Path | None,
     *,
     plan: Path | None = None,
@@ -185,18 +194,18 @@ def _run(
     approved = None if plan is None else load_plan(plan)
     if approved is not None:
         options = with_plan(options, approved)
-    reporting = Reporting(report, output)
+    reporting = Reporting(report, view.output)
     fleet = load_fleet(inventory, limit, pinned=True, trust=trust, may_ask=not yes)
     specs = fleet.specs
     if approved is not None:
         left = () if limit else gone(approved, specs)
         specs = [spec for spec in specs if spec.node.name in approved.nodes]
     elif at_terminal() and not yes:
-        options, left = _asked(command, specs, inventory, options, output, reporting)
+        options, left = _asked(command, specs, inventory, options, view, reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (
-        progress(output, [spec.node.name for spec in specs]) as listener,
+        progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
         run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
     ):
@@ -217,7 +226,7 @@ def _asked(
     specs: Sequence[NodeSpec],
     inventory: Path,
     options: Options,
-    output: Output,
+    view: View,
     reporting: Reporting,
 ) -> tuple[Options, tuple[NodeReport, ...]]:
     """Look at all nodes, show what would be done and ask. What was shown becomes what is approved; nodes that the look did
@@ -233,7 +242,7 @@ def _asked(
     from winboot.report.plan_file import plan_of
 
     with (
-        progress(output, [spec.node.name for spec in specs]) as listener,
+        progress(view, [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, tuned),
     ):
         found = survey(specs, context, tuned(options), command=command)
@@ -241,7 +250,7 @@ def _asked(
     nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
     if context.stop.requested or nothing:
         raise typer.Exit(reporting.end(found, context.stop))
-    ask(found, output, command, demands(files_of(inventory)))
+    ask(found, view.output, command, demands(files_of(inventory)))
     return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost
 
 
@@ -300,7 +309,7 @@ def _recover(
 
     specs = load_targets(inventory, limit, trust=trust, may_ask=not yes)
     with (
-        progress(Output.table, [spec.node.name for spec in specs]) as listener,
+        progress(View(Output.table), [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, _),
     ):
         depth: Literal["reimage", "replace"] = "reimage" if by is Depth.reimage else "replace"

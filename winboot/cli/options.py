@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -90,6 +91,28 @@ SkipPreflight = Annotated[
     ),
 ]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many nodes at a time.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="A line for each step that ends, in place of the live view."),
+]
+LogFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--log-file",
+        metavar="FILE",
+        help="Append the lines of --verbose to this file, whatever is on the screen.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How a command shows its work: the form of its answer, lines in place of the live view, and a file for them."""
+
+    output: Output
+    verbose: bool = False
+    log: Path | None = None
+
 
 DEFAULT_INVENTORY = Path("inventory.yaml")
 

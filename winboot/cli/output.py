@@ -8,24 +8,29 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 import typer
 from rich.console import Console
 
 from winboot.base import exits
-from winboot.base.errors import ReportNotWritten
+from winboot.base.errors import ReportNotWritten, UsageError
+from winboot.base.private import open_to_append
+from winboot.cli.board import Board
 from winboot.cli.colour import say
-from winboot.cli.options import Output
-from winboot.cli.progress import Board, Lines, ProgressConsole, Quiet
+from winboot.cli.options import Output, View
+from winboot.cli.progress import Both, Lines, ProgressConsole, Quiet
 from winboot.node.fleet import Keep
 from winboot.node.run import Listener, Stop
 from winboot.report.data import finding_line, junit, node_line, run_line
 from winboot.report.file import ReportFile
 from winboot.report.results import NodeReport, Report
 from winboot.report.table import print_report
+
+# Columns of a pipe: no table of ours is wider.
+_WIDE: Final = 1000
 
 
 class _Output(Console):
@@ -37,24 +42,48 @@ class _Output(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Standard output; rich turns colours off by itself where they do not belong (pipes, NO_COLOR)."""
-    return _Output(soft_wrap=True, highlight=False, stderr=stderr)
+    """Standard output; rich turns colours off by itself where they do not belong (pipes, NO_COLOR). A pipe or a file is as
+    wide as what is written to it."""
+    made = _Output(soft_wrap=True, highlight=False, stderr=stderr)
+    if not made.is_terminal:
+        made.width = _WIDE
+    return made
 
 
 @contextmanager
-def progress(form: Output, nodes: Sequence[str]) -> Iterator[Listener]:
-    """A live board on a terminal, plain lines elsewhere, on standard error; nothing for programs' output."""
+def progress(wanted: View | Output, nodes: Sequence[str]) -> Iterator[Listener]:
+    """A live board on a terminal, plain lines elsewhere, on standard error; nothing for programs' output. With `verbose` every
+    step has its line, on a terminal, too; `log` is a file that gets these lines in any case. A form alone is a view without
+    either.
+
+    Raises UsageError where the log cannot be written.
+    """
+    view = wanted if isinstance(wanted, View) else View(wanted)
     errors = ProgressConsole()
-    if form is not Output.table:
-        yield Quiet()
-    elif errors.is_terminal:
-        with Board(errors, nodes) as board:
-            yield board
-    else:
-        yield Lines(errors)
+    with ExitStack() as open_until_the_end:
+        listeners: list[Listener] = []
+        if view.log is not None:
+            listeners.append(_log(view.log, open_until_the_end))
+        if view.output is not Output.table:
+            listeners.append(Quiet())
+        elif errors.is_terminal and not view.verbose:
+            listeners.append(open_until_the_end.enter_context(Board(errors, nodes)))
+        else:
+            listeners.append(Lines(errors, everything=view.verbose))
+        yield Both(listeners)
     if errors.lost:
         # What is still said there must not end the command either.
         sys.stderr = _nowhere()
+
+
+def _log(path: Path, open_until_the_end: ExitStack) -> Listener:
+    try:
+        file = os.fdopen(open_to_append(path), "a", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UsageError(
+            f"--log-file {path}: {error.strerror}", hint="Name a file that can be written."
+        ) from error
+    return Lines(ProgressConsole(open_until_the_end.enter_context(file)), everything=True)
 
 
 def _nowhere() -> TextIO:

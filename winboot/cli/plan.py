@@ -13,6 +13,7 @@ from winboot.cli.options import (
     Drain,
     InventoryFile,
     Limit,
+    LogFile,
     Only,
     Output,
     OutputForm,
@@ -20,6 +21,8 @@ from winboot.cli.options import (
     Skip,
     SkipPreflight,
     Trust,
+    Verbose,
+    View,
     Workers,
     words,
 )
@@ -43,6 +46,8 @@ def plan(
             "--out", metavar="FILE", help="Also write the plan here, for `winboot join --plan FILE`."
         ),
     ] = None,
+    verbose: Verbose = False,
+    log_file: LogFile = None,
 ) -> None:
     """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
     from winboot.cli.approval import save_plan, selection_of
@@ -62,7 +67,7 @@ def plan(
         drain=drain,
     )
     with (
-        progress(output, [spec.node.name for spec in specs]) as listener,
+        progress(View(output, verbose, log_file), [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
         run_context(specs, listener, keep) as (context, tuned),
     ):

@@ -9,11 +9,14 @@ from winboot.cli.options import (
     Drain,
     InventoryFile,
     Limit,
+    LogFile,
     Output,
     OutputForm,
     ReportFile,
     SkipPreflight,
     Trust,
+    Verbose,
+    View,
     Workers,
     words,
 )
@@ -28,6 +31,8 @@ def preflight(
     report: ReportFile = None,
     workers: Workers = 32,
     trust: Trust = False,
+    verbose: Verbose = False,
+    log_file: LogFile = None,
 ) -> None:
     """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
     from winboot.cli.output import Reporting, progress
@@ -38,7 +43,7 @@ def preflight(
     specs = load_targets(inventory, words(limit), trust=trust)
     options = Options(drain=drain, skip_preflight=words(skip_preflight), workers=workers)
     with (
-        progress(output, [spec.node.name for spec in specs]) as listener,
+        progress(View(output, verbose, log_file), [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
         run_context(specs, listener, keep) as (context, tuned),
     ):

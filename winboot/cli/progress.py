@@ -1,4 +1,4 @@
-"""What a person sees while nodes are at work: a live line a node on a terminal, plain lines anywhere else."""
+"""What a person sees while nodes are at work: plain lines for logs and pipes; the live view is in winboot.cli.board."""
 
 from __future__ import annotations
 
@@ -6,30 +6,75 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
+from typing import IO
 
 from rich.console import Console
-from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from winboot.report.causes import FOLLOWS
+from winboot.node.run import Listener
+from winboot.report.causes import FOLLOWS, causes
 from winboot.report.events import Detached, Event, Problem, RebootWanted, RunStarted, StepDone
+from winboot.report.notices import NodeEnded, Notice
+from winboot.report.results import NodeReport
 
 
 class Quiet:
     """Says nothing: for `--output json` and for tests."""
 
-    def event(self, node: str, event: Event) -> None:
+    def event(self, node: str, event: Event | Notice) -> None:
         """Ignore."""
 
     def say(self, node: str, text: str) -> None:
         """Ignore."""
 
 
-def describe(event: Event) -> str | None:
-    """An event in a few words; None for those that are not shown: what is right, and what waits for another step."""
+class Both:
+    """Tells several listeners the same."""
+
+    def __init__(self, listeners: Sequence[Listener]) -> None:
+        self._listeners = listeners
+
+    def event(self, node: str, event: Event | Notice) -> None:
+        """Pass it on."""
+        for one in self._listeners:
+            one.event(node, event)
+
+    def say(self, node: str, text: str) -> None:
+        """Pass it on."""
+        for one in self._listeners:
+            one.say(node, text)
+
+
+def ending(report: NodeReport) -> str:
+    """How a node ended, in one line: its outcome, whether it is Ready, and the first cause where something is in the way."""
+    said = [report.outcome, *(["Ready" if report.ready else "not Ready"] if report.ready is not None else [])]
+    line = f"{', '.join(said)} after {lasted(report.seconds)}"
+    for cause in causes([report]):
+        if cause.failure is not None:
+            return f"{line}: {cause.failure.name}: {cause.failure.message}"
+        if cause.step is not None and cause.step.problem is not None:
+            problem = cause.step.problem
+            return f"{line}: {cause.step.name}: {problem.id}: {problem.message}"
+    return line
+
+
+def lasted(seconds: float) -> str:
+    """41 s, 3:07 or 1:02:07."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, hours = whole // 60 % 60, whole // 3600
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def describe(event: Event | Notice, *, everything: bool = False) -> str | None:
+    """An event in a few words; None for those that are not shown: what is right (but with `everything`), and what waits for
+    another step."""
     match event:
+        case NodeEnded(report=report):
+            return ending(report)
+        case StepDone(step=step, state=state) if everything and event.problem is None:
+            return f"{step}: {state} in {event.ms} ms"
         case StepDone(problem=Problem(id=id)) if id == FOLLOWS:
             return None
         case StepDone(step=step, state=state) if state not in ("ok", "would-change"):
@@ -48,8 +93,9 @@ class ProgressConsole(Console):
     falls silent, and the work goes on: rich would end the process.
     """
 
-    def __init__(self) -> None:
-        super().__init__(stderr=True, highlight=False)
+    def __init__(self, file: IO[str] | None = None) -> None:
+        """Standard error, or a file in its place."""
+        super().__init__(stderr=file is None, file=file, highlight=False)
         self.lost = False
 
     def on_broken_pipe(self) -> None:
@@ -70,16 +116,17 @@ class ProgressConsole(Console):
 
 
 class Lines:
-    """One plain line for each thing worth knowing: for logs and pipes."""
+    """One plain line for each thing worth knowing, or with `everything` for each step: for logs and pipes."""
 
-    def __init__(self, console: ProgressConsole) -> None:
+    def __init__(self, console: ProgressConsole, *, everything: bool = False) -> None:
         self._console = console
+        self._everything = everything
         self._start = time.monotonic()
         self._lock = threading.Lock()
 
-    def event(self, node: str, event: Event) -> None:
+    def event(self, node: str, event: Event | Notice) -> None:
         """Write the event's line, if it has one."""
-        text = describe(event)
+        text = describe(event, everything=self._everything)
         if text is not None:
             self.say(node, text)
 
@@ -91,50 +138,3 @@ class Lines:
                 soft_wrap=True,
                 highlight=False,
             )
-
-
-class Board:
-    """A live table on a terminal, one line a node: what it does now, and how far it is."""
-
-    def __init__(self, console: ProgressConsole, nodes: Sequence[str]) -> None:
-        self._console = console
-        self._lock = threading.Lock()
-        self._now = dict.fromkeys(nodes, "waiting")
-        self._done = dict.fromkeys(nodes, 0)
-        self._changed = dict.fromkeys(nodes, 0)
-        self._live = Live(console=console, get_renderable=self._table, refresh_per_second=8, transient=True)
-
-    def __enter__(self) -> Board:
-        with self._console.tolerant():
-            self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._console.tolerant():
-            self._live.__exit__(kind, error, trace)
-
-    def event(self, node: str, event: Event) -> None:
-        """Count the step and show it."""
-        with self._lock:
-            if isinstance(event, StepDone):
-                self._done[node] = self._done.get(node, 0) + 1
-                self._changed[node] = self._changed.get(node, 0) + (event.state == "changed")
-            text = describe(event)
-            if text is not None:
-                self._now[node] = text
-
-    def say(self, node: str, text: str) -> None:
-        """Show what happens to the node now."""
-        with self._lock:
-            self._now[node] = text
-
-    def _table(self) -> Table:
-        table = Table(box=None, pad_edge=False, show_header=False)
-        with self._lock:
-            for node, now in self._now.items():
-                table.add_row(
-                    Text(node, style="bold"), f"{self._changed[node]} changed", Text(now, overflow="ellipsis")
-                )
-        return table

@@ -48,6 +48,7 @@ from winboot.node.names import refuse_second_claim
 from winboot.remote.transport.base import Transport
 from winboot.report.events import Detached, Event, RebootWanted, RunEnded, RunStarted, StepDone, parse
 from winboot.report.journal import Journal
+from winboot.report.notices import Notice, PassBegun, Waiting
 from winboot.script.rendering import Helpers
 
 Mode = Literal["Look", "Change", "Undo"]
@@ -98,8 +99,8 @@ class Stop:
 class Listener(Protocol):
     """Hears of everything that happens on the nodes; called from the nodes' threads."""
 
-    def event(self, node: str, event: Event) -> None:
-        """The node's script said something."""
+    def event(self, node: str, event: Event | Notice) -> None:
+        """The node's script said something, or the controller begins, waits or ends."""
 
     def say(self, node: str, text: str) -> None:
         """The controller does something for the node: connecting, waiting, restarting."""
@@ -108,7 +109,7 @@ class Listener(Protocol):
 class Quiet:
     """A listener that says nothing: a log or the journal has it all."""
 
-    def event(self, node: str, event: Event) -> None:
+    def event(self, node: str, event: Event | Notice) -> None:
         """Nothing."""
 
     def say(self, node: str, text: str) -> None:
@@ -301,7 +302,8 @@ class ScriptRunner:
 
         def again_after(error: WinbootError) -> None:
             self.record.reconnects += 1
-            self._listener.say(self.node, f"connection lost ({error.problem}); continuing")
+            left = self._patience.reconnect - (time.monotonic() - begun)
+            self._wait(f"connection lost ({error.problem}); continuing", max(0.0, left))
 
         return retried(
             lambda: self._try_pass(mode, facts, secrets),
@@ -329,6 +331,7 @@ class ScriptRunner:
         run = uuid.uuid4().hex
         heard = Heard()
         self._journal.write("pass", {"mode": mode, "run": run})
+        self._listener.event(self.node, PassBegun(self._steps))
         arguments = {"Mode": mode, "RunId": run, "Facts": dict(facts)}
         self._heard = time.monotonic()
         transport.on_quiet = lambda: self._check_quiet(heard)
@@ -473,7 +476,7 @@ class ScriptRunner:
                 node=self.node,
             )
         self.record.reboots += 1
-        self._listener.say(self.node, f"restarting for {names}")
+        self._wait(f"restarting for {names}", self._patience.restart)
         before = done.started.boot_id
         if not before:
             raise NodeFailed(
@@ -548,6 +551,9 @@ class ScriptRunner:
                 raise self._excess(f"of more than {MOST_DETACHED} runs that they are detached")
             self.record.detached += 1
             until[run.id] = time.monotonic() + run.timeout_s + self._patience.detached_margin
+            self._listener.event(
+                self.node, Waiting(f"{run.step}: continues as a task on the node", run.timeout_s)
+            )
         if time.monotonic() > until[run.id]:
             raise NodeFailed(
                 f"{self.node}: {run.step} runs detached since more than {run.timeout_s} s and has not said how it ended",
@@ -565,8 +571,13 @@ class ScriptRunner:
                 hint="Wait for it, or use --take-over when that run is gone.",
                 node=self.node,
             )
-        self._listener.say(self.node, f"held by another run ({holder}); waiting")
+        self._wait(f"held by another run ({holder}); waiting", max(0.0, deadline - time.monotonic()))
         self._pause(self._patience.poll)
+
+    def _wait(self, why: str, most: float) -> None:
+        """Tell what is waited for, and for how many seconds at most."""
+        self._listener.say(self.node, why)
+        self._listener.event(self.node, Waiting(why, most))
 
     def _pause(self, seconds: float) -> None:
         self._stop.wait(seconds)

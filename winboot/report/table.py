@@ -38,7 +38,7 @@ def print_report(report: Report, console: Console, *, differences: bool = False)
             console.print(block)
     for block in _why(report):
         console.print(block)
-    console.print(_table(report))
+    console.print(_table(report, console.width))
     if differences:
         for line in _costs(report):
             console.print(Text(line))
@@ -80,36 +80,71 @@ def summary(report: Report) -> str:
     return f"{report.command}: {parts}; {report.changed} steps changed in {report.seconds:.1f} s"
 
 
-# Columns of numbers: the heading, and what it counts on a node. Those that are 0 on every node are left out.
+# Columns of numbers: the heading, and what it counts on a node. Those that are 0 on every node are left out; where there is
+# no room for the others, the last ones go first.
 _NUMBERS: tuple[tuple[str, Callable[[NodeReport], int]], ...] = (
-    ("ok", lambda node: node.counts["ok"]),
+    ("failed", lambda node: node.counts["failed"]),
     ("changed", lambda node: node.counts["changed"]),
     ("to change", lambda node: node.counts["would-change"]),
     ("blocked", lambda node: node.counts["blocked"]),
-    ("failed", lambda node: node.counts["failed"]),
+    ("ok", lambda node: node.counts["ok"]),
     ("reboots", lambda node: node.reboots),
     ("detached", lambda node: node.detached),
     ("reconnects", lambda node: node.reconnects),
 )
+# Between two columns.
+_GAP = 1
 
 
-def _table(report: Report) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("node", "os", "outcome", "ready"):
-        table.add_column(name, no_wrap=True)
-    shown = [(name, count) for name, count in _NUMBERS if any(map(count, report.nodes))]
-    for name in (*(name for name, _ in shown), "seconds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for node in report.nodes:
-        table.add_row(
-            node.node,
-            node.os,
-            Text(node.outcome, style=_COLOURS[node.outcome]),
-            {True: "yes", False: "no", None: "-"}[node.ready],
-            *(str(count(node)) for _, count in shown),
-            f"{node.seconds:.1f}",
+def _table(report: Report, width: int) -> Table:
+    """The name of a node is never cut: where the terminal is narrow, columns go."""
+    columns = _columns(report)
+    while len(columns) > 1 and _width(columns) > width:
+        del columns[_least(columns)]
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for heading, cells in columns.items():
+        right = heading not in _WORDS
+        table.add_column(
+            heading,
+            no_wrap=True,
+            justify="right" if right else "left",
+            min_width=max(map(len, (heading, *cells))),
         )
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(Text(cell, _COLOURS.get(cell, "")) for cell in row))
     return table
+
+
+_WORDS = ("node", "os", "outcome", "ready")
+
+
+def _columns(report: Report) -> dict[str, list[str]]:
+    nodes = report.nodes
+    columns: dict[str, list[str]] = {
+        "node": [node.node for node in nodes],
+        "os": [node.os for node in nodes],
+        "outcome": [node.outcome for node in nodes],
+        "ready": [{True: "yes", False: "no", None: "-"}[node.ready] for node in nodes],
+    }
+    columns |= {
+        name: [str(count(node)) for node in nodes] for name, count in _NUMBERS if any(map(count, nodes))
+    }
+    return columns | {"seconds": [f"{node.seconds:.1f}" for node in nodes]}
+
+
+def _least(columns: dict[str, list[str]]) -> str:
+    """The column that is missed least."""
+    numbers = [name for name, _ in _NUMBERS if name in columns]
+    return (
+        numbers[-1]
+        if numbers
+        else [name for name in ("ready", "outcome", "os", "seconds") if name in columns][-1]
+    )
+
+
+def _width(columns: dict[str, list[str]]) -> int:
+    """In characters, with the gaps."""
+    return sum(max(map(len, (heading, *cells))) + _GAP for heading, cells in columns.items()) - _GAP
 
 
 def _finding(finding: Finding) -> RenderableType:

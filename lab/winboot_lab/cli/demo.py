@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from winboot.cli.options import Output
+from winboot.cli.options import Output, View
 
 
 def play(nodes: int, reports: Path) -> int:
@@ -27,15 +27,24 @@ def play(nodes: int, reports: Path) -> int:
         typer.echo(
             f"demo: lab up with {', '.join(f'{p.name} (Windows Server {p.release})' for p in lab.plans)}"
         )
-        with progress(Output.table, names) as listener, run_context(specs, listener) as (context, tuned):
+        with (
+            progress(View(Output.table), names) as listener,
+            run_context(specs, listener) as (context, tuned),
+        ):
             planned = survey(specs, context, tuned(Options()))
         typer.echo("\n# winboot plan")
         show(planned, Output.table)
-        with progress(Output.table, names) as listener, run_context(specs, listener) as (context, tuned):
+        with (
+            progress(View(Output.table), names) as listener,
+            run_context(specs, listener) as (context, tuned),
+        ):
             first = join(specs, context, tuned(Options()))
         typer.echo("\n# winboot join")
         show(first, Output.table)
-        with progress(Output.table, names) as listener, run_context(specs, listener) as (context, tuned):
+        with (
+            progress(View(Output.table), names) as listener,
+            run_context(specs, listener) as (context, tuned),
+        ):
             second = join(specs, context, tuned(Options()))
         typer.echo("\n# winboot join, again")
         show(second, Output.table)

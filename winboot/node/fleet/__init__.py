@@ -20,6 +20,7 @@ from winboot.node.fleet.context import Keep, Options, PreparedNode, RunContext, 
 from winboot.node.fleet.node import NodeRun
 from winboot.node.fleet.workers import each
 from winboot.report.finding import Finding
+from winboot.report.notices import NodeEnded
 from winboot.report.results import NodeReport, Report
 from winboot.script.plan import make_plan
 from winboot.script.rendering import helpers
@@ -51,6 +52,7 @@ def run_nodes(
     def ended(node: NodeRun) -> NodeReport:
         report = so_far.ended(node, node.reported(work, pace.begin))
         pace.ended(report)
+        context.listener.event(node.name, NodeEnded(report))
         context.keep(so_far.report, report)
         return report
 

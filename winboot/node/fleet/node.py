@@ -29,6 +29,7 @@ from winboot.remote.cluster.base import Cluster, NodeFacts, Token
 from winboot.remote.transport.dialled import dialled_addresses
 from winboot.report.events import StepDone
 from winboot.report.journal import Journal
+from winboot.report.notices import Waiting
 from winboot.report.plan_file import changed_since, differing_digests, found_in
 from winboot.report.results import Digests, Failure, NodeReport, StepReport, collect
 from winboot.script.plan import Plan
@@ -180,6 +181,11 @@ class NodeRun:
     def say(self, text: str) -> None:
         """Tell the listener what the controller does for this node."""
         self.context.listener.say(self.name, text)
+
+    def wait(self, why: str, most: float) -> None:
+        """Tell the listener what is waited for, and for how many seconds at most."""
+        self.say(why)
+        self.context.listener.event(self.name, Waiting(why, most))
 
     def step(self, done: StepDone) -> None:
         """Record a step that the controller did."""

@@ -24,6 +24,7 @@ from winboot.remote.cluster.base import Cluster, NodeFacts, Verdict
 from winboot.remote.cluster.claims import PLAN_DIGEST, PROVIDER_ID
 from winboot.remote.cluster.requests import concerns
 from winboot.report.events import Event, StepDone
+from winboot.report.notices import Notice
 from winboot.report.results import NodeReport
 from winboot.script.plan import make_plan
 from winboot.script.steps import STEPS
@@ -246,7 +247,7 @@ class _Steps:
     inner: Listener
     heard: Heard
 
-    def event(self, node: str, event: Event) -> None:
+    def event(self, node: str, event: Event | Notice) -> None:
         """See `Listener`."""
         self.inner.event(node, event)
         if isinstance(event, StepDone) and event.state in ("ok", "changed"):

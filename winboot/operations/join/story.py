@@ -226,7 +226,7 @@ def _drained(run: NodeRun, node: NodeFacts | None, steps: Sequence[StepDone]) ->
     """Drain when a difference would disturb pods and --drain allows it; true when that was done."""
     if run.cluster is None or not (run.options.drain and run.is_live(node) and needs_drain(steps)):
         return False
-    run.say("draining")
+    run.wait("draining", run.options.drain_timeout)
     drain(run.cluster, run.name, timeout=run.options.drain_timeout, wait=run.context.stop.wait)
     return True
 
@@ -256,7 +256,7 @@ def _admission(run: NodeRun) -> Admission | None:
         steps,
         run.options.ready,
         run.context.stop.wait,
-        run.say,
+        lambda why: run.wait(why, run.options.ready),
         run.notes.append,
         changed=any(step.state == "changed" for step in run.record.steps),
     )

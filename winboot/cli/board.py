@@ -1,0 +1,209 @@
+"""The live view on a terminal: a line of totals, and rows for what failed and what is at work. What ended stays above as a
+log. It fits any number of nodes into the height of the terminal, and no name of a node is ever cut.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from winboot.cli.progress import ProgressConsole, describe, ending, lasted
+from winboot.report.causes import causes
+from winboot.report.events import Event, RunStarted, StepDone
+from winboot.report.notices import NodeEnded, Notice, PassBegun, Waiting
+from winboot.report.results import NodeReport
+
+# Of the rows of a terminal, so many parts at most are for what failed: what is at work needs the others.
+_FAILED_PART: Final = 3
+# The line of totals, and the terminal's own last line.
+_AROUND: Final = 2
+
+
+@dataclass(slots=True)
+class _Row:
+    """One node that is at work: what it does, since when, for how long at most, and how far it is."""
+
+    text: str
+    since: float
+    most: float = 0.0
+    steps: tuple[str, ...] = ()
+    told: int = 0
+
+    def begin(self, text: str, now: float, most: float = 0.0) -> None:
+        """Something else happens from now on."""
+        if text != self.text:
+            self.text, self.since = text, now
+        self.most = most
+
+    def due(self, now: float) -> None:
+        """The next step of the script is under way."""
+        if self.told < len(self.steps):
+            self.begin(self.steps[self.told], now)
+        elif self.steps:
+            self.begin("the end of the script", now)
+
+    @property
+    def place(self) -> str:
+        """Which step of how many."""
+        return f"{min(self.told + 1, len(self.steps))}/{len(self.steps)}" if self.steps else ""
+
+
+class Board:
+    """Follows the nodes of a run; may be told of events from any thread."""
+
+    def __init__(
+        self,
+        console: ProgressConsole,
+        nodes: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console = console
+        self._clock = clock
+        self._start = clock()
+        self._lock = threading.Lock()
+        self._nodes = tuple(nodes)
+        self._rows: dict[str, _Row] = {}
+        self._ended: dict[str, NodeReport] = {}
+        self._live = Live(self, console=console, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> Board:
+        with self._console.tolerant():
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._console.tolerant():
+            self._live.__exit__(kind, error, trace)
+
+    def event(self, node: str, event: Event | Notice) -> None:
+        """Note what the node does now; one that has ended goes to the log above."""
+        if isinstance(event, NodeEnded):
+            self._end(node, event.report)
+            return
+        with self._lock:
+            row, now = self._row(node), self._clock()
+            match event:
+                case PassBegun(steps=steps):
+                    row.steps, row.told = steps, 0
+                case RunStarted():
+                    row.due(now)
+                case StepDone(step=step) if step in row.steps[row.told :]:
+                    row.told = row.steps.index(step) + 1
+                    row.due(now)
+                case Waiting(text=text, most=most):
+                    row.begin(text, now, most)
+                case _:
+                    row.begin(describe(event) or row.text, now)
+
+    def say(self, node: str, text: str) -> None:
+        """Show what happens to the node now."""
+        with self._lock:
+            self._row(node).begin(text, self._clock())
+
+    def _row(self, node: str) -> _Row:
+        return self._rows.setdefault(node, _Row("", self._clock()))
+
+    def _end(self, node: str, report: NodeReport) -> None:
+        with self._lock:
+            self._rows.pop(node, None)
+            self._ended[node] = report
+        colour = {"failed": "red", "interrupted": "red", "changed": "yellow"}.get(report.outcome, "")
+        with self._console.tolerant():
+            line = Text.assemble((node, "bold"), " ", (ending(report), colour))
+            self._console.print(line, no_wrap=True, overflow="ellipsis")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        with self._lock:
+            lines = list(self._lines(options.max_width, console.height - _AROUND))
+        yield Text("\n").join(lines)
+
+    def _lines(self, width: int, height: int) -> Iterator[Text]:
+        """At most `height` lines and the totals, none longer than `width` (but for a name that is)."""
+        failed = [node for node in self._nodes if self._fails(node)]
+        shown = _fitting(failed, max(1, height // _FAILED_PART))
+        for node in shown:
+            yield _line(node, len(node), "failed", "", _cause(self._ended[node]), width, "red")
+        if len(failed) > len(shown):
+            yield Text(f"and {len(failed) - len(shown)} more that failed", "red")
+        yield from self._at_work(width, height - len(shown) - (len(failed) > len(shown)))
+        yield Text(_joined(self._totals(), width), "bold")
+
+    def _at_work(self, width: int, height: int) -> Iterator[Text]:
+        """Rows in the order of the run; where there is no room for all, those that have done the same for longest."""
+        rows = [(node, self._rows[node]) for node in self._nodes if node in self._rows]
+        shown = rows
+        if len(rows) > height:
+            longest = sorted(rows, key=lambda row: row[1].since)[: max(1, height - 1)]
+            shown = [row for row in rows if row in longest]
+        names = max((len(node) for node, _ in shown), default=0)
+        now = self._clock()
+        for node, row in shown:
+            passed = lasted(now - row.since)
+            if row.most:
+                passed += f" of {lasted(row.most)}"
+            yield _line(node, names, row.place, passed, row.text, width)
+        if len(shown) < len(rows):
+            yield Text(f"and {len(rows) - len(shown)} more at work", "dim")
+
+    def _fails(self, node: str) -> bool:
+        return node in self._ended and self._ended[node].outcome in ("failed", "interrupted")
+
+    def _totals(self) -> list[str]:
+        """What has become of how many; the most important first."""
+        ended = self._ended.values()
+        count = len(self._nodes)
+        said = [f"{len(self._ended)} of {count} done", f"{sum(bool(one.ready) for one in ended)} Ready"]
+        counts = Counter(one.outcome for one in ended)
+        said += [f"{counts[one]} {one}" for one in ("failed", "changed", "blocked", "skipped") if counts[one]]
+        said.append(lasted(self._clock() - self._start))
+        left = [
+            (row.most - (self._clock() - row.since), node) for node, row in self._rows.items() if row.most
+        ]
+        if left:
+            seconds, node = max(left)
+            said.append(f"longest wait at most {lasted(max(0.0, seconds))} more ({node})")
+        return said
+
+
+def _fitting(nodes: Sequence[str], most: int) -> Sequence[str]:
+    """The last ones, as many as there is room for with a line for the others."""
+    return nodes if len(nodes) <= most else nodes[len(nodes) - max(1, most - 1) :]
+
+
+def _joined(parts: Sequence[str], width: int) -> str:
+    """As many of the parts as fit."""
+    line = parts[0]
+    for part in parts[1:]:
+        if len(line) + 2 + len(part) <= width:
+            line += f", {part}"
+    return line
+
+
+def _cause(report: NodeReport) -> str:
+    """Why it failed, by name."""
+    for cause in causes([report]):
+        if cause.failure is not None:
+            return cause.failure.name
+        if cause.step is not None and cause.step.problem is not None:
+            return f"{cause.step.name}: {cause.step.problem.id}"
+    return ""
+
+
+def _line(node: str, names: int, place: str, passed: str, text: str, width: int, colour: str = "") -> Text:
+    """A row: the name whole, then as much of the others as there is room for."""
+    rest = f"  {place:>6}  {passed:>6}  {text}" if passed else f"  {place}  {text}"
+    room = max(0, width - names)
+    if len(rest) > room:
+        rest = rest[: max(0, room - 1)] + ("…" if room else "")
+    return Text.assemble((node.ljust(names), "bold"), (rest, colour), no_wrap=True, overflow="ignore")
