@@ -89,3 +89,36 @@ def test_a_file_that_is_no_kubeconfig_is_refused_by_its_path(content: bytes, tmp
 
     with pytest.raises(InvalidInput, match="broken"):
         Kubeconfig.from_file(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 5_000,
+        "{a: " * 5_000,
+        "&a [*a]",
+        "a: 2026-99-99",
+        "\n".join(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 9)),
+    ],
+    ids=["lists in lists", "maps in maps", "a list in itself", "no date", "an alias of nothing"],
+)
+def test_a_hostile_text_is_no_kubeconfig(text: str) -> None:
+    """Deep nesting ended the command as a bug of winboot's."""
+    with pytest.raises(InvalidInput, match="it is no kubeconfig"):
+        Kubeconfig.from_text(Secret(text), "here").user(None)
+
+
+def test_aliases_that_multiply_cost_nothing() -> None:
+    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 40))]
+
+    with pytest.raises(InvalidInput, match="no kubeconfig with a current context"):
+        Kubeconfig.from_text(Secret("\n".join(lines)), "here").user(None)
+
+
+def test_a_kubeconfig_without_an_end_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no regular file"):
+        Kubeconfig.from_file(Path("/dev/zero"))
+    large = tmp_path / "large"
+    large.write_bytes(b"#" * (5 << 20))
+    with pytest.raises(InvalidInput, match="larger than 4 MiB"):
+        Kubeconfig.from_file(large)

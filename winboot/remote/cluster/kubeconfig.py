@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import yaml
 
 from winboot.base.errors import InvalidInput
 from winboot.base.secret import Secret
+from winboot.config.source import MOST_BYTES
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _HINT = "`kubectl config view --minify --flatten --raw` makes one; `--context` or `cluster.context` names a context."
@@ -35,7 +37,7 @@ class Kubeconfig:
     def from_file(cls, path: Path) -> Kubeconfig:
         """Read a file. Raises InvalidInput."""
         try:
-            text = path.expanduser().read_text(encoding="utf-8")
+            text = _text(path.expanduser())
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise InvalidInput(
@@ -160,10 +162,22 @@ class Kubeconfig:
         raise InvalidInput(f"{self.origin}: it is no kubeconfig with the {kind} {name}", hint=_HINT)
 
 
+def _text(path: Path) -> str:
+    """The file's text. A device or a pipe might never end, and no kubeconfig is as large as that. Raises OSError."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no regular file")
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 2**20} MiB")
+    return data.decode("utf-8")
+
+
 def _mapping(text: str, origin: str) -> Mapping[str, Any]:
     try:
         data = yaml.safe_load(text)
-    except yaml.YAMLError:
+    # Brackets within brackets, thousands of them; a date that there is not.
+    except (yaml.YAMLError, RecursionError, ValueError):
         data = None
     if not isinstance(data, dict):
         raise InvalidInput(f"{origin}: it is no kubeconfig", hint=_HINT) from None
