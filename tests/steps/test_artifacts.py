@@ -57,6 +57,7 @@ def test_no_proxy_is_read_as_go_programs_read_it(host: str, entry: str, covered:
 
 
 STEP = "artifacts"
+DOWNLOADS = r"C:\ProgramData\winboot\downloads"
 
 
 class Site(Bench):
@@ -337,3 +338,19 @@ def test_another_version_alone_is_a_difference_and_is_installed_and_taken_back(
 
         assert site.file(place) == program(name, version)
         assert site.look(STEP).states == {STEP: "ok"}
+
+
+def test_a_download_that_somebody_else_has_begun_is_not_continued(site: Site):
+    """He may have it open, and write once more after its hash was compared."""
+    files = site.machine.files
+    site.machine.accounts.add("alice", administrator=False)
+    site.look(STEP)
+    files.make_directory(DOWNLOADS)
+    planted = rf"{DOWNLOADS}\x.zip.part"
+    files.write(planted, b"x")
+    files.need(planted)[1].acl.owner = site.machine.accounts.token("alice").sid
+
+    problem = site.run(STEP).problem(STEP)
+
+    assert planted in problem.message and "see whose it is, and delete it" in problem.message
+    assert files.read(planted) == b"x"

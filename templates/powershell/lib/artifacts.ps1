@@ -71,6 +71,8 @@ function Install-OneArtifact {
     if (-not $Artifact['sha256']) { Stop-Step -Id 'HashMissing' -Message "no sha256 is known for $($Artifact.file)" }
     $folder = Get-StatePath -Name 'downloads'
     Set-PrivateFolder -Path $folder
+    # An administrator may have made it, with the rules of the folder above: whoever holds a download open writes after its hash.
+    Assert-OwnFolder -Path $folder
     $archive = "$folder\$($Artifact.file)"
     if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
     $unpacked = "$folder\$($Artifact.name)-unpacked"
