@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  b61212f4d051523c0c1dba1a09291ac7b5123a952ad2a7e5c4c3392fb00554b2
+# Settings  65b3fcd00bb768bbbfba4ef2dbbb9aeb5d4cb53b17fc2d375237fd0e305b4398
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -121,7 +121,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'b61212f4d051523c0c1dba1a09291ac7b5123a952ad2a7e5c4c3392fb00554b2'
+    Digest  = '65b3fcd00bb768bbbfba4ef2dbbb9aeb5d4cb53b17fc2d375237fd0e305b4398'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }
@@ -295,6 +295,7 @@ Values = {
             why = 'NodePort services' },
         @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
             why = 'NodePort services' })
+    $closed = @('winboot-typha', 'winboot-vxlan')
 }
 Ours = @{ rules = @('winboot-kubelet', 'winboot-kube-proxy-health', 'winboot-node-ports-tcp', 'winboot-node-ports-udp') }
 Look = {

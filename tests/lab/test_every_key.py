@@ -134,6 +134,10 @@ CASES: Final[Mapping[str, Case]] = {
     ),
     "windows.keepalive.time_ms": Case("system-settings", _at("windows.keepalive.time_ms", 70000)),
     "windows.keepalive.interval_ms": Case("system-settings", _at("windows.keepalive.interval_ms", 2000)),
+    "windows.firewall.node_ports": Case("firewall-rules", _at("windows.firewall.node_ports", False)),
+    "windows.firewall.kube_proxy_health": Case(
+        "firewall-rules", _at("windows.firewall.kube_proxy_health", False)
+    ),
     "windows.firewall.sources": Case("firewall-rules", _at("windows.firewall.sources", ["10.0.0.0/8"])),
     "windows.defender_exclusions": Case("defender-exclusions", _at("windows.defender_exclusions", True)),
     "windows.update_hold": Case("system-settings", _at("windows.update_hold", True)),
@@ -177,9 +181,6 @@ WITHOUT: Final[Mapping[str, str]] = {
     "name": "a word for people",
     "runtime.registries.user": "a part of a secret, as `password`",
     "kube_proxy.kubeconfig": "a secret is compared by presence, server and CA, never by value",
-    # Known faults, not reasons: an opening that was made stays open until `remove`.
-    "windows.firewall.node_ports": "false leaves a rule that an earlier join made; a new machine gets none",
-    "windows.firewall.kube_proxy_health": "the same",
     "runtime.registries.password": "a secret is compared by presence, never by value: a changed one is written by the next "
     "change of that file",
     "windows.features_source": "where a feature is taken from when it is not there; one that is there needs none",

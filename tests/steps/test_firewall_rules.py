@@ -1,8 +1,8 @@
 """Open what the kubelet, kube-proxy and the network must be able to receive, and nothing else."""
 
 from tests.steps.bench import Bench
-from tests.steps.builders import a_spec
-from winboot.script.steps.firewall_rules import FIREWALL_RULES
+from tests.steps.builders import a_spec, a_spec_of
+from winboot.script.steps.firewall_rules import FIREWALL_RULES, OURS
 
 
 def test_rules_have_stable_names_of_our_own():
@@ -84,3 +84,24 @@ def test_rules_of_others_are_left_alone(bench: Bench):
     bench.undo("firewall-rules")
 
     assert {rule.name for rule in bench.machine.firewall.local()} == before
+
+
+def test_an_opening_that_is_not_wanted_any_more_is_closed(bench: Bench):
+    """`node_ports: false` left the rules of the join before."""
+    bench.run(STEP)
+    closed = {"update_hold: false": "update_hold: false\n  firewall: {node_ports: false}"}
+    bench.spec = a_spec(**closed)
+
+    assert bench.look(STEP).differences(STEP) == {
+        f"firewall rule winboot-node-ports-{name}": (f"in {name.upper()} 30000-32767 from Any", None)
+        for name in ("tcp", "udp")
+    }
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    assert not [one for one in bench.machine.firewall.local() if "node-ports" in one.name]
+
+
+def test_every_rule_that_any_network_opens_is_known_as_ours():
+    """Else it would stay open when the profile changes."""
+    for profile in ("flannel-host-gw", "flannel-vxlan", "calico-node", "azure", "win-overlay"):
+        assert {rule.id for rule in a_spec_of(profile).firewall} <= OURS

@@ -1,13 +1,16 @@
 # Rules are read from the registry, which takes milliseconds; Get-NetFirewallRule takes seconds.
 
 function Get-FirewallDifference {
-    # What differs of the rules, and which profiles ignore local rules by Group Policy.
-    param([hashtable[]]$Rules)
+    # What differs of the rules, which of our own an earlier join opened and nobody wants, and which profiles ignore local
+    # rules by Group Policy.
+    param([hashtable[]]$Rules, [string[]]$Closed = @())
     foreach ($rule in $Rules) {
-        $text = Read-Registry -Path 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules' -Name $rule.name
-        $is = ConvertFrom-FirewallText -Text $text
+        $is = Get-FirewallShown -Name $rule.name
         $want = ConvertTo-FirewallShown -Rule $rule
         Compare-Wanted -Key "rule:$($rule.name)" -What "firewall rule $($rule.name)" -Is $is -Want $want
+    }
+    foreach ($name in $Closed) {
+        Compare-Wanted -Key "rule:$name" -What "firewall rule $name" -Is (Get-FirewallShown -Name $name) -Want $null
     }
     foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
         if (0 -eq (Read-Registry -Path "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" -Name 'AllowLocalPolicyMerge')) {
@@ -15,6 +18,13 @@ function Get-FirewallDifference {
             New-Difference -Key "firewall-profile:$name" -What $what -Is 'ignored by Group Policy' -Want 'in force' -Policy
         }
     }
+}
+
+function Get-FirewallShown {
+    # A rule of this machine as people read it; nothing where there is none.
+    param([string]$Name)
+    $rules = 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules'
+    ConvertFrom-FirewallText -Text (Read-Registry -Path $rules -Name $Name)
 }
 
 function ConvertTo-FirewallShown {
@@ -65,8 +75,9 @@ function ConvertTo-Prefix {
 }
 
 function Set-FirewallRule {
-    # Makes the rules that are missing or differ (undone by Restore-FirewallRule).
-    param([hashtable[]]$Rules)
+    # Makes the rules that are missing or differ (undone by Restore-FirewallRule), and removes those of ours that nobody wants.
+    param([hashtable[]]$Rules, [string[]]$Closed = @())
+    foreach ($name in $Closed) { Restore-FirewallRule -Former @{ name = $name } }
     foreach ($rule in $Rules) {
         if (-not (Get-FirewallDifference -Rules $rule | Where-Object { -not $_.policy })) { continue }
         Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
+from winboot.config.networks import NETWORKS
 from winboot.config.node_spec import NodeSpec
 from winboot.script.steps.step import Step
+
+# Every rule that winboot ever makes, by its name.
+OURS: Final = frozenset(
+    {
+        "winboot-kubelet",
+        "winboot-kube-proxy-health",
+        "winboot-node-ports-tcp",
+        "winboot-node-ports-udp",
+        *(rule.id for network in NETWORKS for rule in network.ports),
+    }
+)
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
@@ -21,7 +34,9 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         }
         for rule in spec.firewall
     ]
-    return {"rules": rules}
+    wanted = {rule.id for rule in spec.firewall}
+    # What an earlier join with other settings may have opened: the names are winboot's alone.
+    return {"rules": rules, "closed": [name for name in sorted(OURS) if name not in wanted]}
 
 
 def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
