@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from winboot_lab.memory import collect_rarely
 
 from tests.matrix import SAMPLE, note_sample, summary
 from tests.real.told import Recorder
+from winboot.config.compat import age, load
 
 collect_rarely()
 
@@ -43,6 +46,14 @@ def pytest_configure(config: pytest.Config) -> None:
             from winboot_lab.pwsh.run import start
 
             start(path)  # the copies in which tests of joined sites run share it
+
+
+@pytest.fixture(scope="session", autouse=True)
+def the_day_of_the_data() -> Iterator[None]:
+    """Ends of life and the age of the data are judged on the day of the data: a test must not fail by itself next year."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(age, "today", lambda: date.fromisoformat(load().as_of))
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -47,18 +47,18 @@ def test_a_hash_of_a_file_that_nobody_downloads_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A typo in the key would leave the file without its pin."""
-    profile = f"{GOOD}artifacts:\n  sha256:\n    kubectl/1.36.4/kubectll.exe: {'a' * 64}\n"
+    profile = f"{GOOD}artifacts:\n  sha256:\n    kubectl/1.36.5/kubectll.exe: {'a' * 64}\n"
     code, told = _checked(an_inventory(tmp_path, HOSTS, profile), capsys)
 
     assert code == 0
-    assert "profile.yaml:12:5: warning: artifacts.sha256.kubectl/1.36.4/kubectll.exe" in told
-    assert "did you mean 'kubectl/1.36.4/kubectl.exe'" in told
+    assert "profile.yaml:12:5: warning: artifacts.sha256.kubectl/1.36.5/kubectll.exe" in told
+    assert "did you mean 'kubectl/1.36.5/kubectl.exe'" in told
 
 
 PINS = [
     ("no version", "kubectl.exe", "a hash belongs to one version, and this key names none"),
     ("no version, in an archive", "a.tar.gz!b.exe", "NAME/VERSION/a.tar.gz!b.exe; `winboot init --renew -i "),
-    ("another version", "kubectl/1.36.3/kubectl.exe", "the hash of kubectl 1.36.3, and 1.36.4 is wanted"),
+    ("another version", "kubectl/1.36.3/kubectl.exe", "the hash of kubectl 1.36.3, and 1.36.5 is wanted"),
 ]
 
 
@@ -92,7 +92,7 @@ def test_the_hash_of_the_version_before_may_stay_beside_the_wanted_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever goes back needs it again."""
-    keys = "".join(f"    kubectl/1.36.{patch}/kubectl.exe: {'a' * 64}\n" for patch in (3, 4))
+    keys = "".join(f"    kubectl/1.36.{patch}/kubectl.exe: {'a' * 64}\n" for patch in (3, 5))
     code, told = _checked(an_inventory(tmp_path, HOSTS, f"{GOOD}artifacts:\n  sha256:\n{keys}"), capsys)
 
     assert code == 0

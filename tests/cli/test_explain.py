@@ -31,7 +31,7 @@ QUESTIONS = [
     (["build", "ltsc2025"], ["26100"]),
     (["build", "1809"], ["17763"]),
     (["build", "Windows Server 2019"], ["17763"]),
-    (["version", "v1.36.4"], ["containerd 2."]),
+    (["version", "v1.36.5"], ["containerd 2."]),
     (["problem", "NeedsDrain"], ["this would disturb a live node", "--drain"]),
     (["problem", "loginrefused"], ["exit code 77", "password"]),
     # As a report shows them.
@@ -45,7 +45,7 @@ ODD = [
     (["gate", "windsr"], "windsr"),
     (["field", "MaxPods"], "maxpods"),
     (["build", "2016r2"], "no build"),
-    (["version", "latest"], "1.34.2"),
+    (["version", "latest"], "1.36.5"),
     (["version", "1.13"], "begins with 1.14"),
     (["network", "flanel"], "flannel"),
     (["networks"], "network"),

@@ -59,7 +59,7 @@ def test_init_asks_the_cluster_and_the_mirror_and_writes_files_that_check_out(
         # The lab's NSSM is not the one that winboot knows.
         assert an_init(kubeconfig, tmp_path / "out", mirror.url, "--renew") == 0
     profile = (tmp_path / "out" / "profile.yaml").read_text()
-    assert 'version: "1.34.2"' in profile
+    assert 'version: "1.36.5"' in profile
     assert 'mode: "host-gw"' in profile
     assert "kubernetes-node-windows-amd64.tar.gz!kubernetes/node/bin/kubelet.exe" in profile
     assert (tmp_path / "out" / "ca.crt").read_text().startswith("-----BEGIN CERTIFICATE-----")
@@ -169,19 +169,19 @@ def test_init_holds_what_it_fetches_against_what_is_pinned(
 def test_a_new_version_is_refused_until_its_hashes_are_pinned(
     unfinished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The review's N1: `sed 's/version: 1.34.2/version: 1.34.9/'`, and check was good, plan found nothing to change."""
+    """The review's N1: `sed 's/version: 1.36.5/version: 1.36.9/'`, and check was good, plan found nothing to change."""
     inventory = str(unfinished / "inventory.yaml")
     with MirrorServer() as mirror:
         profile = mirrored(unfinished, mirror.url)
         assert run(["init", "-i", inventory, "--renew"]) == 0
         assert run(["check", inventory]) == 0
-        profile.write_text(profile.read_text().replace('version: "1.34.2"', 'version: "1.34.9"'))
+        profile.write_text(profile.read_text().replace('version: "1.36.5"', 'version: "1.36.9"'))
         capsys.readouterr()
 
         assert (run(["check", inventory]), run(["plan", "-i", inventory])) == (64, 64)
         told = capsys.readouterr().err
-        assert "this is the hash of kubernetes 1.34.2, and 1.34.9 is wanted" in told
-        assert "this is the hash of kubectl 1.34.2, and 1.34.9 is wanted" in told
+        assert "this is the hash of kubernetes 1.36.5, and 1.36.9 is wanted" in told
+        assert "this is the hash of kubectl 1.36.5, and 1.36.9 is wanted" in told
         assert f"`winboot init --renew -i {inventory}`" in told
 
         assert run(["init", "-i", inventory, "--renew"]) == 0
@@ -198,7 +198,7 @@ def test_renewing_takes_away_hashes_that_name_no_version(unfinished: Path) -> No
         assert run(["init", "--folder", str(unfinished), "--renew"]) == 0
 
     assert "ab" * 32 not in profile.read_text() and "a.zip" not in profile.read_text()
-    assert '"kubectl/1.34.2/kubectl.exe": ' in profile.read_text()
+    assert '"kubectl/1.36.5/kubectl.exe": ' in profile.read_text()
     assert run(["check", str(unfinished / "inventory.yaml")]) == 0
 
 

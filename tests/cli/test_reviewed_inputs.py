@@ -55,8 +55,8 @@ PROFILES: Final = [
     (GOOD + "node: {labels: {kubernetes.io/os: linux}}\n", "sets this label itself"),
     (GOOD + 'windows: {time_servers: ["a,0x8\' ; calc"]}\n', "time_servers"),
     (
-        GOOD + f"artifacts: {{sha256: {{kubectl/1.36.4/kubectll.exe: {'a' * 64}}}}}\n",
-        "did you mean 'kubectl/1.36.4/kubectl.exe'",
+        GOOD + f"artifacts: {{sha256: {{kubectl/1.36.5/kubectll.exe: {'a' * 64}}}}}\n",
+        "did you mean 'kubectl/1.36.5/kubectl.exe'",
     ),
     (_cluster("kubeconfig", "{file: no-such}"), "there is no file"),
     (_cluster("kubeconfig", "{file: .}"), "is not a file"),
@@ -80,9 +80,9 @@ PROFILES: Final = [
     (GOOD.replace("{cni: flannel}", "{cni: azure}"), "azure_cni"),
     (_cluster("server", "http://x"), "https://"),
     # newcomer C, "also odd"
-    (GOOD.replace('kubernetes: {version: "1.36.4"}\n', ""), "kubernetes"),
-    (GOOD.replace('"1.36.4"', "1.٣٦.4"), "a version such as"),
-    (GOOD.replace('"1.36.4"', '"1.36.4\\n"'), "line break"),
+    (GOOD.replace('kubernetes: {version: "1.36.5"}\n', ""), "kubernetes"),
+    (GOOD.replace('"1.36.5"', "1.٣٦.4"), "a version such as"),
+    (GOOD.replace('"1.36.5"', '"1.36.5\\n"'), "line break"),
     (GOOD + "node:\n\tlabels: {}\n", "a tab is used to indent"),
     (GOOD + "node: {labels: {a/b/c: x}}\n", "node.labels.a/b/c"),
     # attack 8: credentials, in every spelling

@@ -191,7 +191,7 @@ class Bench:
     def report(self, kubelet: Identity, name: str, system_uuid: str, *, ready: bool) -> None:
         """A kubelet's status."""
         condition = {"type": "Ready", "status": str(ready), "reason": "Kubelet", "message": "says so"}
-        info = {"systemUUID": system_uuid, "operatingSystem": "windows", "kubeletVersion": "v1.36.4"}
+        info = {"systemUUID": system_uuid, "operatingSystem": "windows", "kubeletVersion": "v1.36.5"}
         self.lab.request(
             kubelet,
             "PATCH",
@@ -306,7 +306,7 @@ class BenchWork(NodeWork):
 @contextmanager
 def a_bench(folder: Path, name: str, **inventory: Any) -> Iterator[Bench]:
     """A cluster, and the inventory `name` with these keys over the plain ones."""
-    lab = LabCluster(ClusterPlan(version="1.36.4"))
+    lab = LabCluster(ClusterPlan(version="1.36.5"))
     with ClusterServer(lab) as server:
         (folder / FILE).write_text(PROFILE, encoding="utf-8")
         (folder / "ca.crt").write_text(CA, encoding="utf-8")

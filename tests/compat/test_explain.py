@@ -42,7 +42,7 @@ def test_a_name_is_explained(kind: str, name: str, says: str) -> None:
         ("field", "evictionHardd", "evictionHard"),
         ("build", "20349", "20348"),
         ("kind", "x", "One of flag"),
-        ("version", "x.y", "1.34"),
+        ("version", "x.y", "1.36"),
     ],
 )
 def test_an_unknown_name_is_wrong_use_with_a_guess(kind: str, name: str, meant: str) -> None:

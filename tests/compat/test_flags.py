@@ -38,15 +38,15 @@ def _entry(component: Component, flag: str) -> dict[str, str]:
 
 
 def test_the_data_knows_all_flags_fields_and_gates_of_the_sources() -> None:
-    """As many as were counted in the sources of Kubernetes 1.14 to 1.36; ten gates are those of client-go, which each
+    """As many as were counted in the sources of Kubernetes 1.14 to 1.37; ten gates are those of client-go, which each
     component takes too (pkg/features/client_adapter.go).
     """
     assert len(FACTS.section("kubelet_flags")) == 204
     assert len(FACTS.section("kube_proxy_flags")) == 79
-    assert len(FACTS.section("gates")) == 475
-    assert len(FACTS.section("kubelet_fields")) == 152
+    assert len(FACTS.section("gates")) == 503
+    assert len(FACTS.section("kubelet_fields")) == 153
     assert MINORS[0] == "1.24"
-    assert MINORS[-1] == "1.36"
+    assert MINORS[-1] == "1.37"
 
 
 @pytest.mark.parametrize("minor", MINORS)

@@ -12,18 +12,18 @@ from winboot.config.compat.bake import DATA, bake
 from winboot.config.compat.facts import FILES
 
 OVERLAY = """
-about: {as_of: 2026-12-01}
+about: {as_of: 2027-05-01}
 minors:
-  "1.37":
-    released: 2026-08-26
-    end_of_life: 2027-10-28
+  "1.39":
+    released: 2027-04-21
+    end_of_life: 2028-06-28
     builds: [20348, 26100]
     pause: registry.k8s.io/pause:3.10.2
     containerd: ["2.2.0"]
     sources: [eol-date]
 kubelet_flags:
-  brand-new: {type: bool, added: "1.37"}
-  v: {removed: "1.37"}
+  brand-new: {type: bool, added: "1.39"}
+  v: {removed: "1.39"}
 """
 
 
@@ -32,9 +32,9 @@ def test_an_overlay_makes_a_newer_minor_known(tmp_path: Path) -> None:
     path = tmp_path / "newer.yaml"
     path.write_text(OVERLAY, encoding="utf-8")
     facts = load(path)
-    version = Version.parse("1.37.0")
+    version = Version.parse("1.39.0")
 
-    assert facts.newest == "1.37"
+    assert facts.newest == "1.39"
     assert check_kubernetes(facts, version) == []
     assert check_flag(facts, "kubelet", "brand-new", "true", version) == []
     assert [one.id for one in check_flag(facts, "kubelet", "v", "2", version)] == ["removed"]
@@ -52,6 +52,17 @@ def test_a_section_that_no_overlay_has_is_refused_with_its_place(tmp_path: Path)
     assert str(caught.value.problems[0]).startswith(f"{path}:2:1: this section is not known here")
 
 
+def test_a_date_that_is_none_is_refused_with_its_place(tmp_path: Path) -> None:
+    """The age of the data and ends of life are counted from it."""
+    path = tmp_path / "newer.yaml"
+    path.write_text("about: {as_of: soon}\n", encoding="utf-8")
+
+    with pytest.raises(InvalidInput) as caught:
+        load(path)
+
+    assert str(caught.value.problems[0]).startswith(f"{path}:1:16: about.as_of: 'soon' is no date")
+
+
 def test_the_shipped_files_are_in_the_form_that_bake_writes(tmp_path: Path) -> None:
     """One entry a line, so that a change of facts reads well."""
     bake(None, tmp_path)
@@ -67,7 +78,7 @@ def test_bake_writes_an_overlay_into_the_data(tmp_path: Path) -> None:
 
     bake(overlay, tmp_path)
 
-    assert '"brand-new": {"type": "bool", "added": "1.37"}' in (tmp_path / "kubelet.json").read_text()
+    assert '"brand-new": {"type": "bool", "added": "1.39"}' in (tmp_path / "kubelet.json").read_text()
 
 
 def test_the_page_about_the_data_names_every_section() -> None:

@@ -75,8 +75,9 @@ def test_a_bad_patch_is_named_with_the_patch_that_repairs_it() -> None:
     """The fix on the same minor, or else the lowest after it."""
     found = check_kubernetes(FACTS, V("1.34.2"), traits=frozenset({"l2bridge"}))
 
-    assert {one.instead for one in found} == {"1.34.4", "1.34.8"}
-    assert check_kubernetes(FACTS, V("1.34.8"), traits=frozenset({"l2bridge"})) == []
+    assert {one.instead for one in found if one.id == "known-bad"} == {"1.34.4", "1.34.8"}
+    later = check_kubernetes(FACTS, V("1.34.8"), traits=frozenset({"l2bridge"}))
+    assert [one.id for one in later] == ["end-of-life"]
 
 
 def test_a_patch_that_is_bad_on_one_build_is_named_for_that_build() -> None:
@@ -91,18 +92,18 @@ def test_a_version_newer_than_the_data_warns_with_the_date_of_the_data() -> None
 
     assert found.level == "warning"
     assert FACTS.as_of in found.reason
-    assert FACTS.line(V("1.39.1")) == "1.36"
+    assert FACTS.line(V("1.39.1")) == "1.37"
 
 
 @pytest.mark.parametrize(
     ("containerd", "kubernetes", "levels"),
     [
         ("2.0.11", "1.34.8", []),
-        ("1.7.34", "1.34.8", []),
-        ("1.7.27", "1.34.8", ["warning"]),
+        ("1.7.34", "1.34.8", ["warning"]),
+        ("1.7.27", "1.34.8", ["warning", "warning"]),
         ("1.5.18", "1.34.8", ["error", "warning"]),
-        ("2.2.0", "1.34.8", ["warning"]),
-        ("2.9.0", "1.36.4", ["warning"]),
+        ("2.2.0", "1.34.8", ["warning", "warning"]),
+        ("2.9.0", "1.36.5", ["warning"]),
         ("2.1.5", "1.34.8", ["warning"]),
     ],
 )

@@ -12,7 +12,7 @@ from winboot.config.source import Complaint, compose, merge
 
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 GOOD = """
-kubernetes: {version: "1.36.4"}
+kubernetes: {version: "1.36.5"}
 cluster:
   server: https://10.0.0.10:6443
   ca: {file: ca.crt}

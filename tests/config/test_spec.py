@@ -214,8 +214,8 @@ def test_downloads_come_from_upstream_a_mirror_or_a_folder(tmp_path: Path) -> No
         for source in ("upstream", "https://mirror.corp.example/", r"D:\bundle")
     )
 
-    assert upstream["kubernetes"] == "https://dl.k8s.io/v1.36.4/kubernetes-node-windows-amd64.tar.gz"
-    assert mirror["kubectl"] == "https://mirror.corp.example/kubectl/1.36.4/kubectl.exe"
+    assert upstream["kubernetes"] == "https://dl.k8s.io/v1.36.5/kubernetes-node-windows-amd64.tar.gz"
+    assert mirror["kubectl"] == "https://mirror.corp.example/kubectl/1.36.5/kubectl.exe"
     assert folder["flannel"] == r"D:\bundle\flannel\0.27.4\flanneld.exe"
 
 
@@ -236,7 +236,7 @@ def test_what_init_has_to_find_out_is_listed(tmp_path: Path) -> None:
     profile = f"""
 artifacts:
   sha256:
-    kubectl/1.36.4/kubectl.exe: {"ab" * 32}
+    kubectl/1.36.5/kubectl.exe: {"ab" * 32}
     crictl/1.36.0/crictl-v1.36.0-windows-amd64.tar.gz!crictl.exe: sha256:{"cd" * 32}
 """
 
@@ -246,8 +246,8 @@ artifacts:
     assert by_name["kubectl"].sha256 == by_name["kubectl"].members[0].sha256 == "ab" * 32
     assert by_name["crictl"].members[0].sha256 == "cd" * 32
     assert by_name["nssm"].sha256 is not None
-    assert "artifacts.sha256: kubernetes/1.36.4/kubernetes-node-windows-amd64.tar.gz" in unresolved(spec)
-    assert "artifacts.sha256: kubectl/1.36.4/kubectl.exe" not in unresolved(spec)
+    assert "artifacts.sha256: kubernetes/1.36.5/kubernetes-node-windows-amd64.tar.gz" in unresolved(spec)
+    assert "artifacts.sha256: kubectl/1.36.5/kubectl.exe" not in unresolved(spec)
 
 
 def test_the_ca_is_the_same_bytes_on_every_node(tmp_path: Path) -> None:

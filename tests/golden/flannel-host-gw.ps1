@@ -1,15 +1,15 @@
 # winboot 0.1.0: makes the machine win-a1 the Kubernetes node win-a1.
 #
 # This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:
-#   missing  artifacts.sha256: containerd/2.3.4/containerd-2.3.4-windows-amd64.tar.gz
-#   missing  artifacts.sha256: kubernetes/1.36.4/kubernetes-node-windows-amd64.tar.gz
-#   missing  artifacts.sha256: kubectl/1.36.4/kubectl.exe
+#   missing  artifacts.sha256: containerd/2.3.6/containerd-2.3.6-windows-amd64.tar.gz
+#   missing  artifacts.sha256: kubernetes/1.36.5/kubernetes-node-windows-amd64.tar.gz
+#   missing  artifacts.sha256: kubectl/1.36.5/kubectl.exe
 #   missing  artifacts.sha256: crictl/1.36.0/crictl-v1.36.0-windows-amd64.tar.gz
 #   missing  artifacts.sha256: cni-plugins/1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  65b3fcd00bb768bbbfba4ef2dbbb9aeb5d4cb53b17fc2d375237fd0e305b4398
+# Settings  65d62ae9320c0202c9227e83f3262d34ccac066964194cd2a68d11b0594693d3
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -121,7 +121,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '65b3fcd00bb768bbbfba4ef2dbbb9aeb5d4cb53b17fc2d375237fd0e305b4398'
+    Digest  = '65d62ae9320c0202c9227e83f3262d34ccac066964194cd2a68d11b0594693d3'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -167,10 +167,10 @@ Name = 'download-sources'
 Needs = @('node-preflight')
 Values = {
     $sources = @(@{ registry = $false; title = 'the artifact source github.com'
-            addresses = @(@{ url = 'https://github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-windows-amd64.tar.gz'
+            addresses = @(@{ url = 'https://github.com/containerd/containerd/releases/download/v2.3.6/containerd-2.3.6-windows-amd64.tar.gz'
                     proxy = 'http://proxy.corp.example:3128' }) },
         @{ registry = $false; title = 'the artifact source dl.k8s.io'
-            addresses = @(@{ url = 'https://dl.k8s.io/v1.36.4/kubernetes-node-windows-amd64.tar.gz'
+            addresses = @(@{ url = 'https://dl.k8s.io/v1.36.5/kubernetes-node-windows-amd64.tar.gz'
                     proxy = 'http://proxy.corp.example:3128' }) },
         @{ registry = $false; title = 'the artifact source nssm.cc'
             addresses = @(@{ url = 'https://nssm.cc/release/nssm-2.24.zip'; proxy = 'http://proxy.corp.example:3128' }) },
@@ -359,21 +359,21 @@ Change = {
 Name = 'artifacts'
 Needs = @('directories')
 Values = {
-    $artifacts = @(@{ name = 'containerd'; version = '2.3.4'
-            url = 'https://github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-windows-amd64.tar.gz'
+    $artifacts = @(@{ name = 'containerd'; version = '2.3.6'
+            url = 'https://github.com/containerd/containerd/releases/download/v2.3.6/containerd-2.3.6-windows-amd64.tar.gz'
             members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'; asks = @('--version')
                     services = @('containerd') },
                 @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
                 @{ path = 'bin/containerd-shim-runhcs-v1.exe'
                     to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
-        @{ name = 'kubernetes'; version = '1.36.4'; url = 'https://dl.k8s.io/v1.36.4/kubernetes-node-windows-amd64.tar.gz'
+        @{ name = 'kubernetes'; version = '1.36.5'; url = 'https://dl.k8s.io/v1.36.5/kubernetes-node-windows-amd64.tar.gz'
             members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; asks = @('--version')
                     services = @('kubelet') },
                 @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; asks = @('--version')
                     services = @('kube-proxy') },
                 @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
                     services = @('kubelet', 'kube-proxy') }) },
-        @{ name = 'kubectl'; version = '1.36.4'; url = 'https://dl.k8s.io/v1.36.4/bin/windows/amd64/kubectl.exe'
+        @{ name = 'kubectl'; version = '1.36.5'; url = 'https://dl.k8s.io/v1.36.5/bin/windows/amd64/kubectl.exe'
             members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe'; asks = @('version', '--client') }) },
         @{ name = 'crictl'; version = '1.36.0'
             url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl-v1.36.0-windows-amd64.tar.gz'

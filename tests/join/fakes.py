@@ -73,7 +73,7 @@ def a_node(**changes: Any) -> NodeFacts:
         annotations={},
         taints=(),
         addresses=(),
-        kubelet_version="v1.36.4",
+        kubelet_version="v1.36.5",
         operating_system="windows",
     )
     return replace(node, **changes)
@@ -84,7 +84,7 @@ class FakeCluster:
     """Answers from its fields, and keeps what it was asked in `calls`."""
 
     node_facts: NodeFacts | None = None
-    server: str = "1.36.4"
+    server: str = "1.36.5"
     # What the Node is after so many seconds of waiting: it is Ready at once by default.
     becomes: NodeFacts | None = field(default_factory=a_node)
     pods_left: tuple[tuple[str, str], ...] = ()

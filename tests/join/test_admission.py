@@ -162,14 +162,14 @@ def test_a_node_that_runs_another_version_is_not_as_wanted(tmp_path: Path) -> No
     ]
 
 
-@pytest.mark.parametrize("says", ["v1.36.4", "v1.36.4-eks-1234", "v1.36.4+k3s1", ""])
+@pytest.mark.parametrize("says", ["v1.36.5", "v1.36.5-eks-1234", "v1.36.5+k3s1", ""])
 def test_a_vendors_build_of_the_version_is_that_version(says: str, tmp_path: Path) -> None:
     report = Scene(tmp_path, cluster=FakeCluster(a_node(kubelet_version=says))).plan()
 
     assert not [one for step in report.steps for one in step.differences if one.key == "version:kubelet"]
 
 
-@pytest.mark.parametrize("says", ["v1.36.3", "v1.36.40", "v1.36.4-rc.1"])
+@pytest.mark.parametrize("says", ["v1.36.3", "v1.36.50", "v1.36.5-rc.1"])
 def test_a_join_that_ends_with_another_version_has_failed(says: str, tmp_path: Path) -> None:
     """A version that was not changed is never reported as changed."""
     old = a_node(kubelet_version=says)
@@ -180,7 +180,7 @@ def test_a_join_that_ends_with_another_version_has_failed(says: str, tmp_path: P
     (step,) = [one for one in report.steps if one.name == "startup-taint"]
     assert (report.outcome, step.state) == ("failed", "failed")
     assert step.problem is not None
-    assert f"version of the kubelet is {says}, and 1.36.4 is wanted" in step.problem.message
+    assert f"version of the kubelet is {says}, and 1.36.5 is wanted" in step.problem.message
 
 
 def test_a_kubelet_that_was_just_started_is_given_time_to_say_its_version(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class Kubelet:
         self._request("client", Credentials(token=token), me, CLIENT_SIGNER)
         self._lab.settle()
         assert "certificate" in self._status("client")
-        info = {"systemUUID": UUID, "operatingSystem": "windows", "kubeletVersion": "v1.36.4"}
+        info = {"systemUUID": UUID, "operatingSystem": "windows", "kubeletVersion": "v1.36.5"}
         taints = [{"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"}]
         node = {"metadata": {"name": "win-1"}, "spec": {"taints": taints}, "status": {"nodeInfo": info}}
         self._lab.request(kubelet("win-1"), "POST", "/api/v1/nodes", node)
@@ -136,7 +136,7 @@ class Story:
         self.time = Time()
         start = datetime.now(UTC)
         self.lab = LabCluster(
-            ClusterPlan(version="1.36.4"), now=lambda: start + timedelta(seconds=self.time.now)
+            ClusterPlan(version="1.36.5"), now=lambda: start + timedelta(seconds=self.time.now)
         )
         self.transport = FaultyTransport(self.lab, **fault)
         folder.mkdir(exist_ok=True)

@@ -286,7 +286,7 @@ def test_where_windows_chooses_the_protocol_of_tls_it_goes_on_choosing(site: Sit
 def test_a_pin_of_another_version_under_the_key_of_the_wanted_one_is_found_by_what_the_program_says(
     site: Site,
 ):
-    """`sed 's/1.36.4/1.36.9/'` over the whole profile renames the pins, too: the hash fits, the program is the old one."""
+    """`sed 's/1.36.5/1.36.9/'` over the whole profile renames the pins, too: the hash fits, the program is the old one."""
     site.run("directories", STEP)
     kept = {one.name: one for one in site.spec.artifacts}
     renamed = replace(kept["kubectl"], version="1.36.9")
@@ -305,10 +305,10 @@ def test_a_pin_of_another_version_under_the_key_of_the_wanted_one_is_found_by_wh
 
 # What is versioned: the words of the profile, the version before and after, and a program of it with its place.
 VERSIONS = [
-    ('version: "{}"', "1.36.4", "1.36.9", "kubelet", r"C:\k\kubelet.exe"),
-    ('version: "{}"', "1.36.4", "1.36.9", "kube-proxy", r"C:\k\kube-proxy.exe"),
-    ('version: "{}"', "1.36.4", "1.36.9", "kubectl", r"C:\k\kubectl.exe"),
-    ('containerd: "{}"', "2.3.4", "2.3.5", "containerd", r"C:\Program Files\containerd\bin\containerd.exe"),
+    ('version: "{}"', "1.36.5", "1.36.9", "kubelet", r"C:\k\kubelet.exe"),
+    ('version: "{}"', "1.36.5", "1.36.9", "kube-proxy", r"C:\k\kube-proxy.exe"),
+    ('version: "{}"', "1.36.5", "1.36.9", "kubectl", r"C:\k\kubectl.exe"),
+    ('containerd: "{}"', "2.3.6", "2.3.4", "containerd", r"C:\Program Files\containerd\bin\containerd.exe"),
     ('crictl: "{}"', "1.36.0", "1.36.1", "crictl", r"C:\k\crictl.exe"),
     ('flannel: "{}"', "0.27.4", "0.27.5", "flanneld", r"C:\opt\bin\flanneld.exe"),
     ('flannel_cni: "{}"', "1.7.1-flannel1", "1.7.1-flannel2", "flannel", r"C:\opt\cni\bin\flannel.exe"),

@@ -51,7 +51,7 @@ _EXAMPLES = {
     "field": "cgroupsPerQOS",
     "gate": "WinDSR",
     "build": "20348",
-    "version": "1.34",
+    "version": "1.36",
     "problem": "NeedsDrain",
 }
 

@@ -173,7 +173,7 @@ class Admission:
 
 
 def _is_version(is_: str, want: str) -> bool:
-    """Whether a version is the wanted one or a vendor's build of it (v1.34.2-eks-1); an early one is another."""
+    """Whether a version is the wanted one or a vendor's build of it (v1.36.5-eks-1); an early one is another."""
     return re.match(rf"v?{re.escape(want)}(\Z|\+|-(?!alpha|beta|rc))", is_) is not None
 
 

@@ -75,7 +75,7 @@ class Faults:
 class ClusterPlan:
     """What kind of cluster this is: everything a profile can disagree with."""
 
-    version: str = "1.34.2"
+    version: str = "1.36.5"
     server: str = "https://10.0.0.10:6443"  # the address that machines use
     pod_cidrs: tuple[str, ...] = ("10.244.0.0/16",)
     service_cidrs: tuple[str, ...] = ("10.96.0.0/12",)

@@ -1,7 +1,7 @@
 """The interface between the machine and the programs that run on it.
 
 A program is found by what its image file holds, not by its name: the first line of a lab stand-in reads
-`winboot-lab-program: NAME VERSION` (for example `winboot-lab-program: kubelet 1.34.2`), wherever the file
+`winboot-lab-program: NAME VERSION` (for example `winboot-lab-program: kubelet 1.36.5`), wherever the file
 lies and however it is called. In-box programs (`sc.exe`, `tar.exe`) are such files in
 `C:\\Windows\\System32`. A file without that line is no program: starting it fails with Win32 error 193.
 

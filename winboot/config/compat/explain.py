@@ -8,7 +8,13 @@ from typing import Any, Final
 from winboot.base.errors import UsageError
 from winboot.config.compat.facts import Compat, Facts
 from winboot.config.compat.flags import STAY_FLAGS, normal
-from winboot.config.compat.platform import BUILDS, check_kubernetes, default_containerd, support
+from winboot.config.compat.platform import (
+    BUILDS,
+    check_kubernetes,
+    default_containerd,
+    faults_of_the_minor,
+    support,
+)
 from winboot.config.compat.version import Version, minor_key
 from winboot.config.source import nearest
 
@@ -68,6 +74,9 @@ def _entry(compat: Compat, title: str, entry: Facts, *, stays: bool) -> str:
         lines.append(f"  type            {entry['type']}")
     if "default" in entry:
         lines.append(f"  default         {entry['default']}")
+    lines += [
+        f"  default         {_shown(value)} (from {since} on)" for since, value in entry.get("defaults", ())
+    ]
     if "field" in entry:
         stay = "; stays a flag, which is read before the file" if stays else ""
         lines.append(f"  configuration   {entry['field']} (from {entry['field_since']} on){stay}")
@@ -80,6 +89,10 @@ def _entry(compat: Compat, title: str, entry: Facts, *, stays: bool) -> str:
     if instead:
         lines.append(f"  instead         {instead}")
     return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)
 
 
 def _span(compat: Compat, entry: Facts) -> str:
@@ -150,7 +163,7 @@ def _version(compat: Compat, name: str) -> str:
     try:
         version = Version.parse(name)
     except ValueError as error:
-        raise UsageError(str(error), hint="A version looks like 1.34 or 1.34.2.") from error
+        raise UsageError(str(error), hint="A version looks like 1.36 or 1.36.5.") from error
     oldest = compat.section("about")["oldest"]
     if minor_key(version.minor) < minor_key(oldest):
         raise UsageError(f"nothing is known of Kubernetes {version}", hint=f"The data begins with {oldest}.")
@@ -166,7 +179,11 @@ def _version(compat: Compat, name: str) -> str:
         if minor_key(version.minor) >= minor_key(compat.floor):
             lines.append(f"  winboot takes   containerd {default_containerd(compat, version)}")
         lines.append(f"  pause image     {facts['pause']}")
-    lines.extend(f"  {finding.level:<15} {finding.reason}" for finding in check_kubernetes(compat, version))
+        patch = facts.get("last_patch") or facts.get("seen_patch")
+        until = f", seen up to {compat.section('about')['patches_seen']}" if "last_patch" not in facts else ""
+        lines.append(f"  newest patch    {patch}{until}")
+    findings = [*check_kubernetes(compat, version), *faults_of_the_minor(compat, version)]
+    lines.extend(f"  {finding.level:<15} {finding.reason}" for finding in findings)
     return "\n".join(lines)
 
 

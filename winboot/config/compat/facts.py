@@ -7,6 +7,7 @@ writes one into the data for good.
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 from winboot.base.errors import InvalidInput
 from winboot.config.compat.version import Version, minor_key
-from winboot.config.source import Complaint, Place, raw, read, typed
+from winboot.config.source import Complaint, Node, Place, locate, raw, read, typed
 
 Facts = Mapping[str, Any]
 
@@ -125,7 +126,20 @@ def load(overlay: Path | None = None) -> Compat:
             problems=tuple(_unknown_section(place) for place in unknown),
             hint="An overlay has the sections of winboot's own data; see docs/compat.md.",
         )
-    return Compat(typed(raw(node)))
+    overlaid = Compat(typed(raw(node)))
+    _refuse_wrong_date(overlaid, node)
+    return overlaid
+
+
+def _refuse_wrong_date(compat: Compat, node: Node) -> None:
+    """The date of the data is compared with today and with ends of life, so it must be one."""
+    try:
+        datetime.date.fromisoformat(compat.as_of)
+    except ValueError:
+        place = locate(node, ("about", "as_of"))
+        wrong = f"{compat.as_of!r} is no date"
+        complaint = Complaint(place, "about.as_of", wrong, expected="a date such as 2026-11-24")
+        raise InvalidInput(f"{node.place.file}: is no compatibility overlay", problems=(complaint,)) from None
 
 
 def _unknown_section(place: Place) -> Complaint:

@@ -403,6 +403,8 @@ def _unmet_needs(compat: Compat, given: Mapping[str, Any], version: Version) -> 
     source = compat.source("k8s-src")
     for gate, entry in known.items():
         for need in entry.get("needs", ()):
+            if _is_gone(known.get(need, {}), minor):
+                continue  # a gate that is locked on and removed holds nobody back
             written = gate if given.get(gate) is True else need
             if (
                 written in given
@@ -417,13 +419,18 @@ def _unmet_needs(compat: Compat, given: Mapping[str, Any], version: Version) -> 
 def _is_on(known: Mapping[str, Facts], gate: str, given: Mapping[str, Any], minor: str) -> bool:
     """Is a gate on, as given or by its default? One that this minor does not have is off."""
     entry = known.get(gate)
-    if entry is None or (entry.get("removed") and minor_key(minor) >= minor_key(entry["removed"])):
+    if entry is None or _is_gone(entry, minor):
         return False
     stages = [row for row in entry["stages"] if minor_key(row[0]) <= minor_key(minor)]
     if not stages:
         return False
     chosen = given.get(gate)
     return chosen if isinstance(chosen, bool) else bool(stages[-1][2])
+
+
+def _is_gone(entry: Facts, minor: str) -> bool:
+    removed = entry.get("removed")
+    return removed is not None and minor_key(minor) >= minor_key(removed)
 
 
 def _wrong_value(about: str, wrong: WrongValue) -> Finding:
@@ -555,6 +562,7 @@ def _value_rules(compat: Compat, about: str, key: str, value: Any, version: Vers
         meant = nearest(str(value), PRIORITY_CLASSES) or "ABOVE_NORMAL_PRIORITY_CLASS"
         yield Finding("error", "wrong-value", about, f"{value!r} stops the kubelet", meant, source)
     yield from _open_doors(about, key, value, source)
+    yield from _without_effect(compat, about, key, value, version)
     if key == "resolvConf" and value:
         yield from _resolv_conf(compat, about, str(value), version)
     if key == "mode" and value != "kernelspace":
@@ -584,6 +592,22 @@ def _open_doors(about: str, key: str, value: Any, source: str) -> Iterator[Findi
     if key == "readOnlyPort" and value:
         reason = "this port shows all pods without a login and without encryption"
         yield Finding("warning", "unsafe", about, reason, "0", source)
+
+
+def _without_effect(compat: Compat, about: str, key: str, value: Any, version: Version) -> Iterator[Finding]:
+    """Values that mean something else than they say."""
+    if key == "eventRecordQPS" and value == 0:
+        # relnotes-1.37, "Urgent Upgrade Notes" (#117119).
+        why, instead = compat.reason("no-event-limit")
+        level: Literal["warning", "info"] = "warning" if _since("1.37", version) else "info"
+        yield Finding(level, "unsafe", about, why, instead, compat.source("relnotes-1.37"))
+    if key in ("evictionHard", "evictionSoft", "evictionMinimumReclaim") and isinstance(value, Mapping):
+        why, instead = compat.reason("inode-signal")
+        for signal in value:
+            if str(signal).endswith(".inodesFree"):
+                yield Finding(
+                    "info", "no-effect", f"{about}, {signal}", why, instead, compat.source("k8s-src")
+                )
 
 
 def _resolv_conf(compat: Compat, about: str, value: str, version: Version) -> Iterator[Finding]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from winboot.config.compat.age import judged_on
 from winboot.config.compat.facts import Compat, Facts
-from winboot.config.compat.finding import Finding
+from winboot.config.compat.finding import Finding, Level
 from winboot.config.compat.version import Version, minor_key
 
 Support = Literal["supported", "warned", "refused"]
@@ -58,9 +59,21 @@ def check_kubernetes(
     if version.patch is None:
         return findings
     for patch in compat.section("bad_patches"):
+        if patch["level"] == "info":
+            continue  # no patch of the minor is without it: nothing to be done about in a profile
         if not patch.get("builds") and (not patch.get("when") or patch["when"] in traits):
             findings.extend(_bad_patch(compat, patch, version))
     return findings
+
+
+def faults_of_the_minor(compat: Compat, version: Version) -> list[Finding]:
+    """Known faults that every patch of the version's minor has: worth knowing, and repaired in a later minor alone."""
+    return [
+        finding
+        for patch in compat.section("bad_patches")
+        if patch["level"] == "info"
+        for finding in _bad_patch(compat, patch, version)
+    ]
 
 
 def check_build(compat: Compat, version: Version, build: int) -> list[Finding]:
@@ -114,6 +127,7 @@ def check_containerd(compat: Compat, containerd: Version, version: Version) -> l
     advice = " or ".join(f"{one} and later" for one in facts["containerd"]) or default_containerd(
         compat, version
     )
+    oldest = Version.parse(facts["containerd_minimum"]) if "containerd_minimum" in facts else min(tested)
     own = [one for one in tested if one.minor == containerd.minor]
     entry = series.get(containerd.minor)
     if own and containerd >= own[0]:
@@ -121,8 +135,8 @@ def check_containerd(compat: Compat, containerd: Version, version: Version) -> l
     elif own:
         reason = f"it is tested from {own[0]} on"
         findings = [Finding("warning", "untested", about, reason, advice, source)]
-    elif tested and containerd < min(tested):
-        reason = f"it is older than the oldest that {version.minor} is tested with ({min(tested)})"
+    elif tested and containerd < oldest:
+        reason = f"it is older than the oldest that {version.minor} runs with ({oldest})"
         findings = [Finding("error", "unsupported", about, reason, advice, source)]
     elif entry is None:
         reason = f"no such line of containerd is in the data of {compat.as_of}"
@@ -131,9 +145,9 @@ def check_containerd(compat: Compat, containerd: Version, version: Version) -> l
         findings = [
             Finding("warning", "untested", about, "this pair is not in containerd's table", advice, source)
         ]
-    if entry and _ended(compat, entry):
+    if entry and str(entry["end_of_life"]) <= judged_on(compat):
         reason = f"its line ended on {entry['end_of_life']}"
-        instead = default_containerd(compat, version)
+        instead = _maintained_containerd(compat, version)
         findings.append(Finding("warning", "end-of-life", about, reason, instead, compat.source("eol-date")))
     return findings
 
@@ -226,6 +240,20 @@ def default_containerd(compat: Compat, version: Version) -> str:
     return str(series[(kept or lines)[-1]]["latest"])
 
 
+def _maintained_containerd(compat: Compat, version: Version) -> str:
+    """The default where its line is still maintained, or else the line that is maintained longest.
+
+    Every minor is tested with some lines, and they may all end before it does (1.35); what its maker says then is that
+    each maintained containerd gets repairs for every Kubernetes (RELEASES.md, "Kubernetes Support").
+    """
+    series: Mapping[str, Facts] = compat.section("containerd")
+    default = default_containerd(compat, version)
+    if not _ended(compat, series[Version.parse(default).minor]):
+        return default
+    longest = max(series.values(), key=lambda entry: str(entry["end_of_life"]))
+    return f"{longest['latest']}, whose line is maintained until {longest['end_of_life']}"
+
+
 def _ended(compat: Compat, entry: Facts) -> bool:
     """Has its maintainer given this line up by the date of the data?"""
     return str(entry["end_of_life"]) <= compat.as_of
@@ -268,7 +296,7 @@ def _age(compat: Compat, version: Version, about: str) -> Iterator[Finding]:
         )
         return
     end = str(compat.minor(version)["end_of_life"])
-    if end <= compat.as_of:
+    if end <= judged_on(compat):
         source = compat.source("k8s-eol")
         yield Finding("warning", "end-of-life", about, f"its minor ended on {end}", "", source)
 
@@ -278,7 +306,7 @@ def _bad_patch(compat: Compat, patch: Facts, version: Version) -> Iterator[Findi
         if Version.parse(first) <= version < Version.parse(fixed):
             about = f"{patch['component']} {version}"
             reason = f"{patch['what']} ({patch['id']}, fixed in {fixed})"
-            level: Literal["error", "warning"] = "error" if patch["level"] == "error" else "warning"
+            level: Level = patch["level"]
             yield Finding(
                 level, "known-bad", about, reason, _fixed_in(patch, version), compat.source(patch["source"])
             )

@@ -18,7 +18,7 @@ _FORM: Final = re.compile(
 class Version:
     """Major, minor, patch and an optional pre-release part; `1.36.0-rc.1` comes before `1.36.0`.
 
-    `patch` is None where only a minor was written (`1.34`); such a version compares like its first patch.
+    `patch` is None where only a minor was written (`1.36`); such a version compares like its first patch.
     """
 
     major: int
@@ -28,20 +28,20 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """Read `1.34`, `1.34.2`, `v1.34.2` or `1.37.0-beta.0`; ValueError for anything else."""
+        """Read `1.36`, `1.36.5`, `v1.36.5` or `1.37.0-beta.0`; ValueError for anything else."""
         match = _FORM.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text!r} is not a version such as 1.34.2")
+            raise ValueError(f"{text!r} is not a version such as 1.36.5")
         major, minor, patch, pre = match.groups()
         return cls(int(major), int(minor), None if patch is None else int(patch), pre or "")
 
     @property
     def minor(self) -> str:
-        """The release line as text: `1.34`."""
+        """The release line as text: `1.36`."""
         return f"{self.major}.{self.minor_number}"
 
     def at_least(self, text: str) -> bool:
-        """Is this version that one or a later one? `Version.parse("1.34.2").at_least("1.33")` is true."""
+        """Is this version that one or a later one? `Version.parse("1.36.5").at_least("1.33")` is true."""
         return self >= Version.parse(text)
 
     def _key(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]:

@@ -14,10 +14,10 @@ from winboot.config.profile import Profile
 
 NSSM: Final = "2.24"
 # How a program is asked for its version; those that are not here are known by their hash alone.
-#   kubelet, kube-proxy   "Kubernetes v1.34.2": k8s.io/component-base/version/verflag, PrintAndExitIfRequested
-#   kubectl               "Client Version: v1.34.2": k8s.io/kubectl/pkg/cmd/version
+#   kubelet, kube-proxy   "Kubernetes v1.36.5": k8s.io/component-base/version/verflag, PrintAndExitIfRequested
+#   kubectl               "Client Version: v1.36.5": k8s.io/kubectl/pkg/cmd/version
 #   containerd            name, package, version, revision: cmd/containerd/command/main.go, cli.VersionPrinter
-#   crictl                "crictl version v1.34.0": App.Version of cmd/crictl/main.go, by urfave/cli's own printer
+#   crictl                "crictl version v1.36.0": App.Version of cmd/crictl/main.go, by urfave/cli's own printer
 #   flanneld              its version alone, to the error output: opts.version in main.go
 ASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "kubelet": ("--version",),

@@ -1,7 +1,7 @@
 """Pinned hashes: each belongs to one version of one artifact, and its key says which.
 
-    kubernetes/1.34.2/kubernetes-node-windows-amd64.tar.gz                                  the download
-    kubernetes/1.34.2/kubernetes-node-windows-amd64.tar.gz!kubernetes/node/bin/kubelet.exe  a program in it
+    kubernetes/1.36.5/kubernetes-node-windows-amd64.tar.gz                                  the download
+    kubernetes/1.36.5/kubernetes-node-windows-amd64.tar.gz!kubernetes/node/bin/kubelet.exe  a program in it
 
 The key is the place that a file has in a mirror. Some publishers give each version's file the same name: a hash under the
 bare name would pass the programs of one version for those of the next.

@@ -52,7 +52,7 @@ class Kubernetes(Model):
     """The version of everything that comes from Kubernetes itself."""
 
     version: PatchVersion = Field(
-        description="the version of kubelet, kube-proxy and kubectl, with its patch, such as 1.36.2"
+        description="the version of kubelet, kube-proxy and kubectl, with its patch, such as 1.36.5"
     )
     overlay: LocalPath | None = Field(
         default=None,

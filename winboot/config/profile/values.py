@@ -124,11 +124,11 @@ def web_address(text: str, expected: str) -> SplitResult:
 def _version(value: Any) -> Version:
     if isinstance(value, Version):
         return value
-    text = _text(value, "a version such as 1.34.2")
+    text = _text(value, "a version such as 1.36.5")
     try:
         return Version.parse(text)
     except ValueError:
-        raise Wrong(repr(text), expected="a version such as 1.34.2") from None
+        raise Wrong(repr(text), expected="a version such as 1.36.5") from None
 
 
 def _patch_version(value: Any) -> Version:
