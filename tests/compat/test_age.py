@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from winboot.cli import run
 from winboot.config.compat import Version, age, check_containerd, check_kubernetes, load
 
 MADE = date.fromisoformat(load().as_of)
@@ -38,6 +39,37 @@ def test_the_date_of_an_overlay_counts(monkeypatch: pytest.MonkeyPatch, tmp_path
 
     assert age.said(load()) is not None
     assert age.said(load(overlay)) is None
+
+
+def test_check_says_it_once_however_many_profiles(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two groups, two profiles, three files: one sentence, and still good."""
+    root = Path(__file__).parents[2]
+    files = [
+        str(root / name) for name in ("inventories/mixed.yaml", "profiles/minimal.yaml", "profiles/none.yaml")
+    ]
+    assert run(["check", *files]) == 0
+    assert "days old" not in capsys.readouterr().err
+
+    on(monkeypatch, MADE + timedelta(days=130))
+    assert run(["check", *files]) == 0
+    told = capsys.readouterr().err
+    assert told.count("130 days old") == 1
+    assert "kubernetes.overlay" in told
+
+
+def test_the_version_says_the_age_of_the_data_with_v_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on(monkeypatch, MADE + timedelta(days=121))
+    assert run(["--version", "-v"]) == 0
+    told = capsys.readouterr().out
+    assert f"data of {load().as_of}, 121 days old, up to Kubernetes 1.37" in told
+    assert "older than 120 days" in told
+
+    assert run(["--version"]) == 0
+    assert "data" not in capsys.readouterr().out
 
 
 def test_an_end_of_life_after_the_date_of_the_data_is_told_when_it_has_come(

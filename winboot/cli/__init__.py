@@ -30,9 +30,27 @@ def run(arguments: list[str]) -> int:
         return _say(help_text())
     if arguments == ["--version"]:
         return _say(f"winboot {__version__}")
+    if sorted(arguments) in (["--version", "-v"], ["--verbose", "--version"]):
+        return _say(_version_and_data())
     from winboot.cli.application import execute
 
     return execute(arguments)
+
+
+def _version_and_data() -> str:
+    """The version, and of what day the compatibility data is."""
+    from winboot.config.compat import age, load
+
+    facts = load()
+    lines = [
+        f"winboot {__version__}",
+        f"compatibility data of {facts.as_of}, {age.days(facts)} days old, up to Kubernetes {facts.newest}",
+    ]
+    if age.said(facts):
+        lines.append(
+            f"older than {age.LIMIT_DAYS} days: take a newer winboot, or an overlay (docs/compat.md)"
+        )
+    return "\n".join(lines)
 
 
 def _say(text: str) -> int:

@@ -35,10 +35,13 @@ def check(
     if output is Output.junit:
         raise UsageError("check has no JUnit output", hint="Use --output json: a line for each complaint.")
     wrong = False
+    told: set[Complaint] = set()
     for file in files or [inventory]:
         if not file.exists():
             raise UsageError(f"there is no file {file}", hint="Name an inventory or a profile.")
-        complaints = [*_complaints(file), *_demands(file)]
+        complaints = [one for one in [*_complaints(file), *_demands(file)] if one not in told]
+        told.update(one for one in complaints if one.place is None)
+        complaints = list(dict.fromkeys(complaints))
         wrong = wrong or any(one.level == "error" for one in complaints)
         _show(file, complaints, output)
     raise typer.Exit(exits.USAGE if wrong else exits.DONE)

@@ -103,7 +103,7 @@ def help_text() -> str:
             "does nothing.",
             "",
             "Options:",
-            "  --version             Show the version.",
+            "  --version             Show the version; with -v the date of the compatibility data, too.",
             "  --install-completion  Install completion for the current shell.",
             "  --show-completion     Show completion for the current shell.",
             "  -h, --help            Show this text.",

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from winboot.config import compat, networks
-from winboot.config.compat import Compat, Finding, Version
+from winboot.config.compat import Compat, Finding, Version, age
 from winboot.config.compat.flags import Component, normal
 from winboot.config.model import is_file
 from winboot.config.networks.base import destination_name, destinations
@@ -201,6 +201,13 @@ def _kubernetes(draft: Draft) -> Iterator[Complaint]:
         traits.add("dual-stack")
     findings = compat.check_kubernetes(draft.facts, draft.version, traits=frozenset(traits))
     yield from draft.found(("kubernetes", "version"), findings)
+    old = age.said(draft.facts)
+    if old is not None:
+        # Of no place: it is of the data, and told once however many profiles there are.
+        instead = (
+            "a newer winboot, or kubernetes.overlay: a file with newer facts and their date (docs/compat.md)"
+        )
+        yield Complaint(None, "", old, level="warning", instead=instead)
 
 
 def _runtime(draft: Draft) -> Iterator[Complaint]:
