@@ -46,7 +46,8 @@ from winboot.config.node_spec import NodeSpec, resolve
 from winboot.node.run import Patience, Stop
 from winboot.operations.join import Options, RunContext, join, survey
 from winboot.operations.remove import Removal, remove, survey_removal
-from winboot.remote.cluster.base import ExpectedNode, Verdict
+from winboot.operations.upgrade import upgrade
+from winboot.remote.cluster.base import DrainRules, ExpectedNode, Verdict
 from winboot.remote.cluster.lightkube import LightkubeCluster
 from winboot.report.events import Event
 from winboot.report.results import NodeReport, Report
@@ -239,6 +240,12 @@ class Controller:
         with self._command():
             removal = Removal(keep_node, cluster_only)
             return remove(self.site.specs(), self.context, self._options(**options), removal)
+
+    def upgrade(self, *, unmanaged: bool = True, emptydir: bool = True, **options: Any) -> Report:
+        """`winboot upgrade --yes`, with --force and --delete-emptydir-data unless they are left out."""
+        with self._command():
+            rules = DrainRules(unmanaged=unmanaged, emptydir=emptydir)
+            return upgrade(self.site.specs(), self.context, self._options(drain_rules=rules, **options))
 
     def survey_removal(self, *, keep_node: bool = False, cluster_only: bool = False) -> Report:
         """`winboot remove --dry-run`."""

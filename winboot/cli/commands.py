@@ -40,6 +40,7 @@ COMMANDS: Final = (
     Command("verify-report", "verify_report", "Compare a report's hashes with what is rendered now."),
     Command("join", "join", "Change what differs until every node is Ready."),
     Command("repair", "join", "The same as join, for nodes that have joined before."),
+    Command("upgrade", "upgrade", "Give nodes the versions of the profile, one after the other."),
     Command("remove", "remove", "Put machines back as they were before winboot, and delete their Nodes."),
     Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
     Command("csr", "csr", "List, approve or watch the requests for serving certificates."),

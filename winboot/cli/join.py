@@ -201,7 +201,7 @@ def _run(
         left = () if limit else gone(approved, specs)
         specs = [spec for spec in specs if spec.node.name in approved.nodes]
     elif at_terminal() and not yes:
-        options, left = _asked(command, specs, inventory, options, view, reporting)
+        options, left = asked(command, specs, inventory, options, view, reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (
@@ -221,7 +221,7 @@ def _run(
     raise typer.Exit(code)
 
 
-def _asked(
+def asked(
     command: str,
     specs: Sequence[NodeSpec],
     inventory: Path,

@@ -24,6 +24,10 @@ STARTUP_TAINT = "startup-taint"
 _ASKS_S: Final = 2.0
 
 
+def believed() -> None:
+    """A Ready node is taken at its word."""
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """The controller's own steps for one node. `steps` are those of the plan; `ready` is how long to wait for Ready.
@@ -41,6 +45,8 @@ class Admission:
     note: Callable[[str], None]
     minted: bool = True
     changed: bool = False
+    # Asks the Ready node whether it works, before pods may come; raises NodeFailed.
+    prove: Callable[[], None] = believed
 
     def look(self, node: NodeFacts | None) -> list[StepDone]:
         """How labels, taints and Ready differ; nothing is changed."""
@@ -141,6 +147,7 @@ class Admission:
                 node=self.name,
             )
         self._await_versions(node)
+        self.prove()
         self._forget_tokens()
         self.cluster.lift_taint(self.name, self.spec.node.startup_taint.key)
         self.cluster.uncordon(self.name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet.budget import Budget
 from winboot.node.run import Listener, Patience, Stop
-from winboot.remote.cluster.base import Cluster
+from winboot.remote.cluster.base import ALL_PODS, Cluster, DrainRules
 from winboot.remote.transport.base import Transport
 from winboot.report.plan_file import PlanFile
 from winboot.report.results import NodeReport, Report
@@ -40,6 +40,10 @@ class Options:
     budget: Budget = field(default_factory=Budget)
     # The script of `remove` in the place of join's.
     undo: bool = False
+    drain_rules: DrainRules = ALL_PODS
+    # Asks a changed node whether it works, before pods may come: its NodeRun, and when its change began by the clock of
+    # time.monotonic. Raises NodeFailed.
+    prove: Callable[[Any, float], None] | None = None
 
 
 class Keep(Protocol):

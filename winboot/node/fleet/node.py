@@ -59,6 +59,8 @@ class NodeRun:
         self.needs: list[tuple[str, str]] = []
         self.digests = Digests()
         self.live: bool | None = None
+        # By the clock of time.monotonic.
+        self.began = time.monotonic()
         self._helpers = helpers
         self._own_steps: list[StepDone] = []
         self._journal: Journal | None = None

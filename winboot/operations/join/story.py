@@ -13,7 +13,7 @@ from functools import partial
 
 from winboot.base.errors import InvalidInput, NoNodeYet, WrongMachine
 from winboot.config.node_spec import NodeSpec, unresolved
-from winboot.node.admission import STARTUP_TAINT, Admission
+from winboot.node.admission import STARTUP_TAINT, Admission, believed
 from winboot.node.drain import drain, held_back, needs_drain
 from winboot.node.fleet import NodeRun, Options, RunContext, run_nodes
 from winboot.node.names import Claim, expected_node
@@ -40,7 +40,7 @@ def survey(
     """
     _refuse(without_ca(specs))
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    work = survey_known_node if command == "repair" else survey_node
+    work = survey_known_node if command in ("repair", "upgrade") else survey_node
     return run_nodes(command, partial(work, preflight=preflight), specs, context, options, preflight.so_far)
 
 
@@ -227,7 +227,13 @@ def _drained(run: NodeRun, node: NodeFacts | None, steps: Sequence[StepDone]) ->
     if run.cluster is None or not (run.options.drain and run.is_live(node) and needs_drain(steps)):
         return False
     run.wait("draining", run.options.drain_timeout)
-    drain(run.cluster, run.name, timeout=run.options.drain_timeout, wait=run.context.stop.wait)
+    drain(
+        run.cluster,
+        run.name,
+        timeout=run.options.drain_timeout,
+        wait=run.context.stop.wait,
+        rules=run.options.drain_rules,
+    )
     return True
 
 
@@ -247,7 +253,7 @@ def _admit(run: NodeRun) -> None:
 
 def _admission(run: NodeRun) -> Admission | None:
     """The controller's own steps of the plan; None without a cluster, or where none of them was asked for."""
-    steps = _own_steps(run)
+    steps, prove = _own_steps(run), run.options.prove
     if run.cluster is None or not steps:
         return None
     return Admission(
@@ -259,6 +265,7 @@ def _admission(run: NodeRun) -> Admission | None:
         lambda why: run.wait(why, run.options.ready),
         run.notes.append,
         changed=any(step.state == "changed" for step in run.record.steps),
+        prove=believed if prove is None else partial(prove, run, run.began),
     )
 
 

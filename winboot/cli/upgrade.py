@@ -1,0 +1,92 @@
+"""`winboot upgrade`: the versions of the profile for nodes that exist, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from winboot.cli.options import (
+    DEFAULT_INVENTORY,
+    InventoryFile,
+    Limit,
+    Output,
+    OutputForm,
+    ReportFile,
+    SkipPreflight,
+    TakeOver,
+    Trust,
+    Yes,
+    words,
+)
+
+
+def upgrade(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
+    yes: Yes = False,
+    drain_timeout: Annotated[
+        float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
+    ] = 600.0,
+    grace: Annotated[
+        int | None,
+        typer.Option("--grace", min=0, help="Seconds that each pod has to end, in the place of its own."),
+    ] = None,
+    delete_emptydir_data: Annotated[
+        bool, typer.Option("--delete-emptydir-data", help="Evict pods whose emptyDir volumes are lost, too.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Evict pods that nothing makes again, too.")] = False,
+    take_over: TakeOver = False,
+    skip_preflight: SkipPreflight = None,
+    trust: Trust = False,
+    output: OutputForm = Output.table,
+    report: ReportFile = None,
+) -> None:
+    """Give each node the versions of its profile: drained, changed, proved, and open for pods again; one after the other.
+
+    Unlike `join --drain` it refuses a wrong order (the API server first, one minor at a time), asks each node whether it
+    works before pods may come back, and stops at the first node that fails.
+    """
+    from winboot.cli.approval import at_terminal
+    from winboot.cli.join import asked
+    from winboot.cli.options import View
+    from winboot.cli.output import Reporting, progress
+    from winboot.cli.targets import load_fleet, run_context
+    from winboot.operations.join import Options
+    from winboot.operations.upgrade import refuse_wrong_order
+    from winboot.operations.upgrade import upgrade as upgrade_nodes
+    from winboot.remote.cluster.base import DrainRules
+    from winboot.report.results import NodeReport
+
+    rules = DrainRules(grace=grace, emptydir=delete_emptydir_data, unmanaged=force)
+    options = Options(
+        drain=True,
+        drain_timeout=drain_timeout,
+        drain_rules=rules,
+        take_over=take_over,
+        skip_preflight=words(skip_preflight),
+    )
+    reporting = Reporting(report, output)
+    fleet = load_fleet(inventory, words(limit), pinned=True, trust=trust, may_ask=not yes)
+    specs, left = fleet.specs, tuple[NodeReport, ...]()
+    with (
+        progress(output, []) as listener,
+        run_context(specs, listener) as (context, _),
+    ):
+        refuse_wrong_order(specs, context.cluster)
+    if at_terminal() and not yes:
+        options, left = asked("upgrade", specs, inventory, options, View(output), reporting)
+        kept = {node.node for node in left}
+        specs = [spec for spec in specs if spec.node.name not in kept]
+    with (
+        progress(output, [spec.node.name for spec in specs]) as listener,
+        reporting.kept() as keep,
+        run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
+    ):
+        result = upgrade_nodes(specs, context, tuned(options))
+    result = replace(result, nodes=(*result.nodes, *left))
+    code = reporting.end(result, context.stop)
+    if result.exit_code:
+        typer.echo(f"journal: {context.journals / context.run}", err=True)
+    raise typer.Exit(code)

@@ -1,0 +1,101 @@
+"""Other versions for nodes that exist, one after the other, in the order of the inventory.
+
+    order → look → cordon, drain → change → Ready with the wanted versions → probes → lift our cordon
+
+What differs from `join --drain`: the order is checked for all nodes before anything is touched (the API server first, one
+minor at a time, no way back), pods go by kubectl drain's rules, each node is asked whether it works before pods may come
+back, and the first node that fails is the last one. A node that failed stays cordoned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from winboot.base.errors import NodeFailed, PreflightFailed
+from winboot.config.compat.version import Version
+from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet import NodeRun, Options, RunContext, Share, run_nodes
+from winboot.node.preflight import Preflight
+from winboot.node.probes import probe_node
+from winboot.operations.join.story import refuse_unresolved, repair_node
+from winboot.remote.cluster.base import Cluster, NodeFacts
+from winboot.report.results import Report
+
+
+def upgrade(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
+    """Give each node the versions of its profile. Raises PreflightFailed where the order is wrong, InvalidInput while a hash
+    is missing: then no machine is contacted."""
+    refuse_unresolved(specs)
+    refuse_wrong_order(specs, context.cluster)
+    options = replace(
+        options,
+        drain=True,
+        workers=1,
+        budget=replace(options.budget, max_failed=Share(0)),
+        prove=_prove,
+    )
+    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=True)
+    work = partial(repair_node, preflight=preflight)
+    return run_nodes("upgrade", work, specs, context, options, preflight.so_far)
+
+
+def refuse_wrong_order(specs: Sequence[NodeSpec], cluster_of: Callable[[NodeSpec], Cluster | None]) -> None:
+    """PreflightFailed that names every node whose step is too large or goes the wrong way, each with the right one."""
+    wrong = [problem for spec in specs for problem in _order_problems(spec, cluster_of(spec))]
+    if wrong:
+        raise PreflightFailed(
+            "; ".join(wrong),
+            hint="Nothing was changed. Upgrade the control plane, or set kubernetes.version to the version that is named.",
+        )
+
+
+def _order_problems(spec: NodeSpec, cluster: Cluster | None) -> Iterator[str]:
+    """A kubelet may not be newer than its API server, and nodes go one minor at a time
+    (kubernetes.io/releases/version-skew-policy)."""
+    name, wanted = spec.node.name, spec.kubernetes.version
+    if cluster is None:
+        yield f"{name}: its profile names no cluster.kubeconfig, so that nothing tells which order is right"
+        return
+    server = cluster.version()
+    if (wanted.major, wanted.minor_number) > (server.major, server.minor_number):
+        yield f"{name}: the profile wants {wanted}, and the API server is {server}: that one comes first"
+    node = cluster.node(name)
+    if node is None or not node.kubelet_version:
+        return
+    try:
+        runs = Version.parse(node.kubelet_version)
+    except ValueError:
+        yield f"{name}: its Node calls the kubelet's version {node.kubelet_version!r}"
+        return
+    if (wanted.major, wanted.minor_number) < (runs.major, runs.minor_number):
+        yield f"{name}: it runs {runs}, and the profile wants the older {wanted}: an upgrade does not go back"
+    elif wanted.minor_number > runs.minor_number + 1:
+        yield f"{name}: it runs {runs}, and the profile wants {wanted}: by {runs.major}.{runs.minor_number + 1} first"
+
+
+def _prove(run: NodeRun, started: float) -> None:
+    """Ask the node whether it works. Raises NodeFailed with each probe that fails and its next step."""
+    assert run.cluster is not None
+    run.say("asking whether it works")
+    node: NodeFacts | None = run.cluster.node(run.name)
+    with run.context.connect(run.spec) as transport:
+        found = probe_node(
+            run.spec,
+            transport,
+            node,
+            changed_s=time.monotonic() - started,
+            wait=run.context.stop.wait,
+            now=run.cluster.server_time,
+        )
+    run.notes.extend(f"not asked: {one.what}: {one.seen}" for one in found if one.passed is None)
+    failed = [one for one in found if one.passed is False]
+    if failed:
+        said = "; ".join(f"{one.what} is {one.seen}, and {one.expected} is expected" for one in failed)
+        raise NodeFailed(
+            f"{run.name}: it was changed and does not work, so it stays cordoned: {said}",
+            hint=failed[0].next or "Put it right and run the same command again.",
+            node=run.name,
+        )
