@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from winboot_lab import engines
+from winboot_lab.engine import programs
 from winboot_lab.memory import collect_rarely
 
 from tests.matrix import SAMPLE, note_sample, summary
@@ -17,6 +18,8 @@ from tests.real.told import Recorder
 from winboot.config.compat import age, load
 
 collect_rarely()
+# Of each script about 3 MiB: the lab keeps a hundred, which is too much for each of several workers.
+programs.KEPT = 500_000
 
 # The same examples in every run, so that a failure is of the change at hand; `make fuzz` looks for new ones. How long an
 # example takes says nothing on a busy machine.
