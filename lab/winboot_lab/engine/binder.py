@@ -101,6 +101,15 @@ class Binding:
 
     def command_line(self, arguments: Sequence[Argument]) -> None:
         """Bind everything that stands on the command line; raises ParameterBindingException."""
+        pairs = self._whole_names(arguments)
+        if pairs is not None:
+            for parameter, value, written in pairs:
+                self.bind(parameter, value, written)
+            self._defaults()
+            self._settle_command_line()
+            self._line_sets = self.sets
+            self._line_narrowed = self.narrowed
+            return
         left = self._named(self._reparse(arguments, dynamic=False))
         left, problem = self._positional(left)
         self._defaults()
@@ -112,6 +121,30 @@ class Binding:
         self._settle_command_line()
         self._line_sets = self.sets
         self._line_narrowed = self.narrowed
+
+    def _whole_names(self, arguments: Sequence[Argument]) -> list[tuple[ParameterSpec, Value, str]] | None:
+        """The values by parameter where each has its parameter's whole name before it, and there are no sets to choose from:
+        most calls of a script. None for any other command line."""
+        if self.spec.set_names:
+            return None
+        pairs: dict[str, tuple[ParameterSpec, Value, str]] = {}
+        waiting = iter(arguments)
+        for argument in waiting:
+            parameter = self.spec.by_name.get(argument.name.lower()) if argument.name is not None else None
+            if parameter is None or parameter.dynamic or parameter.key in pairs:
+                return None
+            value, written = argument.value, argument.written
+            if value is ABSENT and parameter.is_switch:
+                value = SwitchParameter(present=True)
+            elif value is ABSENT:
+                following = next(waiting, argument)
+                if following.name is not None or following.text == "--":
+                    return None
+                value, written = following.value, following.written
+            if value is ABSENT:
+                return None
+            pairs[parameter.key] = (parameter, value, written)
+        return list(pairs.values())
 
     def first_look(self, arguments: Sequence[Argument]) -> None:
         """Bind what is already clear, without complaint about the rest (before a dynamicparam block runs)."""

@@ -211,6 +211,9 @@ class Machine:
 
     def run_due(self) -> bool:
         """Do what has fallen due; whether there was anything."""
+        first = self.timers.next()
+        if first is None or first > self.time.seconds:
+            return False
         worked = False
         with self.lock:
             while (timer := self.timers.take(self.time.seconds)) is not None:

@@ -128,13 +128,17 @@ class Session:
     def checkpoint(self) -> None:
         """Due work of the machine, then faults, then whether this session is still there."""
         machine = self.machine
-        with machine.lock:
+        # Before every statement: `with` would ask a Condition, which asks its lock.
+        machine.lock.acquire()
+        try:
             self.alive()
-            # Before every statement: without due work and faults nothing has happened since the look above.
+            # Without due work and faults nothing has happened since the look above.
             worked = machine.run_due()
             struck = machine.faults.statement()
             if worked or struck:
                 self.alive()
+        finally:
+            machine.lock.release()
 
     def alive(self) -> None:
         """Raise when the machine went down or the session was closed."""
