@@ -116,6 +116,9 @@ def _run_in_copy(item: pytest.Item) -> Told:
         raw = pipe.read()
     _, status = os.waitpid(process, 0)
     if not raw:
-        raise RuntimeError(f"{item.nodeid}: its copy of the process ended with status {status} and no report")
+        # One that hung, or was killed: a failure of this test, and not the end of all others.
+        why = f"its copy of the process ended with status {status} and no report"
+        report = pytest.TestReport(item.nodeid, item.location, {}, "failed", why, "call")
+        return [item.config.hook.pytest_report_to_serializable(config=item.config, report=report)]
     found: Told = pickle.loads(raw)
     return found

@@ -28,6 +28,13 @@ def test_one():
 
 def test_another():
     pass
+
+def test_a_third():
+    import os
+    os._exit(3)
+
+def test_a_fourth():
+    pass
 """
 
 
@@ -46,4 +53,5 @@ def test_a_failure_in_a_copy_is_reported_with_its_reason(tmp_path: Path) -> None
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "assert 'black' == 'white'" in done.stdout
-    assert "1 failed, 1 passed" in done.stdout
+    assert "ended with status 768 and no report" in done.stdout
+    assert "2 failed, 2 passed" in done.stdout
