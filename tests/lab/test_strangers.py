@@ -10,15 +10,17 @@ from tests.lab.strangers import depth, doubts, guard, in_state, plant, trace, un
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("deep", [2])
-def test_what_was_hers_is_ours_after_a_join_and_no_program_of_hers_has_run(deep: int, scenes: Scenes) -> None:
+@pytest.mark.parametrize(("state", "deep"), [("owned", 2), ("writable", 3), ("hard_link", 3), ("held", 3)])
+def test_what_was_hers_is_ours_after_a_join_and_no_program_of_hers_has_run(
+    state: str, deep: int, scenes: Scenes
+) -> None:
     """At each such path at once; the paths are those that a join and a restart touch."""
     twin, touched = scenes.bare("plain"), set[str]()
     trace(twin.machine.files, twin.machine.processes, touched)
     _lives(twin)
     attacked = [path for path in worth_attacking(touched) if not in_state(path)]
     site = scenes.bare("plain")
-    planted, done = plant(site, twin, "owned", [path for path in attacked if depth(path) == deep])
+    planted, done = plant(site, twin, state, [path for path in attacked if depth(path) == deep])
     assert len(done) > 10
     seen = guard(site.machine, planted.user)
 
@@ -35,3 +37,24 @@ def _lives(site: Site) -> None:
     assert (problems(report), only(report).ready) == ([], True)
     site.machine.reboot()
     site.settle(600)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("state", ["junction", "symbolic_link"])
+def test_links_of_hers_in_the_place_of_our_folders_are_named_and_not_followed(
+    state: str, scenes: Scenes
+) -> None:
+    twin, touched = scenes.bare("plain"), set[str]()
+    trace(twin.machine.files, twin.machine.processes, touched)
+    _lives(twin)
+    attacked = [path for path in worth_attacking(touched) if not in_state(path) and depth(path) == 3]
+    site = scenes.bare("plain")
+    planted, done = plant(site, twin, state, attacked)
+    assert len(done) > 10
+    seen = guard(site.machine, planted.user)
+
+    report = site.join()
+
+    assert any("FolderIsLink" in one for one in problems(report))
+    assert seen.wrong == []
+    assert untouched(site.machine) == []
