@@ -16,7 +16,7 @@ from tests.lab.test_every_key import Case, _at, _changed, _found
 OTHERS: Final[Mapping[str, Case]] = {
     # kubelet, kube-proxy, kubectl
     "kubernetes": Case("artifacts", _at("kubernetes.version", "1.34.8")),
-    "containerd": Case("artifacts", _at("runtime.containerd", "2.0.10")),
+    "containerd": Case("artifacts", _at("runtime.containerd", "2.2.9")),
     "flanneld": Case("artifacts", _at("artifacts.flannel", "0.26.7")),
     "flannel's CNI plug-in": Case("artifacts", _at("artifacts.flannel_cni", "1.6.2-flannel1")),
     "CNI plug-ins": Case("artifacts", _at("artifacts.cni_plugins", "1.6.2")),

@@ -80,7 +80,7 @@ CASES: Final[Mapping[str, Case]] = {
     "network.nat_exceptions.remove": Case(
         "cni-config", _at("network.nat_exceptions.remove", ["node_subnet"])
     ),
-    "runtime.containerd": Case("artifacts", _at("runtime.containerd", "2.0.10")),
+    "runtime.containerd": Case("artifacts", _at("runtime.containerd", "2.2.9")),
     "runtime.pause_image": Case("pause-image", _at("runtime.pause_image", "registry.k8s.io/pause:3.10")),
     "runtime.registries.mirrors": Case(
         "containerd-config", _registry(mirrors=["https://other.corp.example"])
