@@ -7,6 +7,8 @@ fraction of the time, and nothing depends on how fast this computer is.
 
 from __future__ import annotations
 
+import socket
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,12 +20,14 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
+from httpcore2._backends.sync import SyncStream
 from winboot_lab.cli.staging import stage
 from winboot_lab.cluster import ApiFailure, LabCluster
 from winboot_lab.cluster.cluster import ClusterPlan, decode_body
 from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.cluster.kinds import CSRS
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
+from winboot_lab.cluster.streams import Stream, accept_key, chosen, serve
 from winboot_lab.console import silent_powershell
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import SecureString
@@ -374,13 +378,38 @@ class _Calls(httpx2.BaseTransport):
         content_type = request.headers.get("Content-Type") or "application/json"
         headers = {"Date": f"{self._cluster.now():%a, %d %b %Y %H:%M:%S GMT}"}
         try:
+            if request.headers.get("Upgrade") == "websocket":
+                stream = self._cluster.stream(ADMIN, parts.path, parse_qsl(parts.query))
+                return _opened(request, stream)
             body = decode_body(request.read(), content_type)
             answer = self._cluster.request(
                 ADMIN, request.method, parts.path, body, query=query, content_type=content_type
             )
         except ApiFailure as failure:
             return httpx2.Response(failure.code, headers=headers, json=failure.status())
+        if isinstance(answer.body, str):
+            return httpx2.Response(answer.code, headers=headers, text=answer.body)
         return httpx2.Response(answer.code, headers=headers, json=answer.body)
+
+
+def _opened(request: httpx2.Request, stream: Stream) -> httpx2.Response:
+    """A WebSocket whose other end is spoken by a thread of this process."""
+    protocol = chosen(request.headers["Sec-WebSocket-Protocol"], stream.protocols)
+    assert protocol is not None
+    here, there = socket.socketpair()
+
+    def speak() -> None:
+        with there:
+            serve(there, stream)
+
+    threading.Thread(target=speak, daemon=True).start()
+    headers = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Accept": accept_key(request.headers["Sec-WebSocket-Key"]),
+        "Sec-WebSocket-Protocol": protocol,
+    }
+    return httpx2.Response(101, headers=headers, extensions={"network_stream": SyncStream(here)})
 
 
 class Inside:

@@ -39,6 +39,9 @@ COMMANDS: Final = (
     Command("show", "show", "Show a plan that `plan --out` has written."),
     Command("verify-report", "verify_report", "Compare a report's hashes with what is rendered now."),
     Command("join", "join", "Change what differs until every node is Ready."),
+    Command(
+        "verify", "verify", "Try whether traffic flows between pods, nodes and services; clean up after."
+    ),
     Command("repair", "join", "The same as join, for nodes that have joined before."),
     Command("upgrade", "upgrade", "Give nodes the versions of the profile, one after the other."),
     Command("remove", "remove", "Put machines back as they were before winboot, and delete their Nodes."),

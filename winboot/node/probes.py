@@ -89,13 +89,30 @@ def probe_node(
     the node's is held against, best the cluster's (`Cluster.server_time`). Raises TransportError, ScriptFailed, and whatever
     `now` does.
     """
+    probes, _ = probe_and_look(
+        spec, transport, node, services=services, changed_s=changed_s, wait=wait, now=now
+    )
+    return probes
+
+
+def probe_and_look(
+    spec: NodeSpec,
+    transport: Transport,
+    node: NodeFacts | None,
+    *,
+    services: Sequence[ServicePort] | None = None,
+    changed_s: float | None = None,
+    wait: Callable[[float], bool] = lambda seconds: False,
+    now: Callable[[], datetime] = _utc,
+) -> tuple[tuple[Probe, ...], Look]:
+    """The same, with the facts that were judged."""
     window = WINDOW_S if changed_s is None else max(0.0, min(WINDOW_S, changed_s))
     found = look(spec, transport, window, now)
     young = youngest(found)
     if changed_s is not None and young is not None and young < YOUNG_S:
         wait(YOUNG_S - young)
         found = look(spec, transport, window + YOUNG_S - young, now)
-    return judge(spec, found, node, services=services)
+    return judge(spec, found, node, services=services), found
 
 
 def look(

@@ -27,6 +27,7 @@ NODES: Final = "system:nodes"
 OPERATOR: Final = "winboot:operator"
 REMOVER: Final = "winboot:remover"
 OPERATORS: Final = "winboot:operators"
+VERIFIER: Final = "winboot:verifier"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _LOG_MONITOR: Final = r"C:\LogMonitor"
 
@@ -98,6 +99,12 @@ def _remover(specs: Sequence[NodeSpec]) -> list[Object]:
             _operator_binding("Role", REMOVER, namespace=space),
         ]
     return objects
+
+
+def _verifier(specs: Sequence[NodeSpec]) -> list[Object]:
+    """What verify does beyond a join: the names of its namespaces are not known before."""
+    needs = (Need("list", "nodes"), Need("get", "nodes"), *rights.VERIFY)
+    return [_role("ClusterRole", VERIFIER, needs), _operator_binding("ClusterRole", VERIFIER)]
 
 
 def _role(kind: str, name: str, needs: Sequence[Need], *, namespace: str = rights.SYSTEM) -> Object:
@@ -376,6 +383,12 @@ MANIFESTS: Final[tuple[Manifest, ...]] = (
         "What the user of the kubeconfig may do for `winboot remove`: delete Nodes, and what belongs to them.",
         _remover,
         f"Bound to the group {OPERATORS}; bind it to those who may end nodes.",
+    ),
+    Manifest(
+        "verifier",
+        "What `winboot verify` and `join --verify` need beside: namespaces of their own, with pods, services, exec.",
+        _verifier,
+        f"Bound to the group {OPERATORS}. Whoever may make pods in a namespace may use whatever runs there.",
     ),
     Manifest(
         "runtimeclass",

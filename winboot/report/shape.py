@@ -125,6 +125,38 @@ class Kind:
 
 ANSWERS: Final = (
     Kind(
+        "flow",
+        "`verify`",
+        "one flow between two ends",
+        {
+            "flow": (TEXT, "the id of the flow"),
+            "node": (TEXT, "the node that it is about; empty where it is about all"),
+            "from": (TEXT, "where it begins"),
+            "to": (TEXT, "where it ends; empty for a probe of a node"),
+            "state": (
+                _one_of("passed", "failed", "untried", "left-out", "limitation"),
+                "untried: something before it failed; left-out: no such pair; limitation: Windows does not have it",
+            ),
+            "expected": (TEXT, "what a healthy node gives"),
+            "seen": (TEXT, "what was seen"),
+            "cause": (TEXT, "the probable cause"),
+            "next": (TEXT, "what to do next"),
+        },
+    ),
+    Kind(
+        "flows",
+        "`verify`",
+        "the run as a whole, the last line",
+        {
+            "run": (TEXT, "the id of the run"),
+            "started": (TEXT, "when it began, in UTC"),
+            "seconds": (NUMBER, "how long it took"),
+            "nodes": (TEXTS, "the nodes that took part"),
+            "notes": (TEXTS, "where the Linux ends are, what was left"),
+            "exit_code": (COUNT, "that of the command"),
+        },
+    ),
+    Kind(
         "complaint",
         "`check`",
         "something that is wrong with a file, or worth a warning",

@@ -116,8 +116,14 @@ def probes(spec: NodeSpec) -> str:
         "programs": ["kubelet.exe", *(["kube-proxy.exe"] if spec.kube_proxy.wanted else [])],
         "pause_image": spec.runtime.pause_image,
         "certificate": spec.paths.kubelet_client_certificate,
+        "rules": [rule.id for rule in spec.firewall],
     }
     return _helper("_probes.ps1.j2", source=source(spec), wanted=wanted)
+
+
+def reach() -> str:
+    """The script that tries TCP connections from a node."""
+    return _helper("_reach.ps1.j2")
 
 
 def _helper(name: str, **values: object) -> str:

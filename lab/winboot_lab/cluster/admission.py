@@ -204,3 +204,31 @@ def _admit_secret(new: Object) -> None:
                 "Secret", name, "metadata.name", "a bootstrap token secret is named bootstrap-token-<id>"
             )
     new.setdefault("type", "Opaque")
+
+
+def admit_level(namespace: Object, pod: Object) -> None:
+    """Pod Security, as far as the level `restricted` asks for: https://kubernetes.io/docs/concepts/security/pod-security-standards/
+    A pod whose os is windows needs no more than to run as no administrator."""
+    labels = namespace["metadata"].get("labels") or {}
+    if labels.get("pod-security.kubernetes.io/enforce") != "restricted":
+        return
+    spec = pod.get("spec", {})
+    context = spec.get("securityContext") or {}
+    problems = [] if context.get("runAsNonRoot") is True else ["runAsNonRoot != true"]
+    if spec.get("hostNetwork") or any(one.get("hostPath") for one in spec.get("volumes") or []):
+        problems.append("host namespaces")
+    if (spec.get("os") or {}).get("name") != "windows":
+        for container in spec.get("containers") or []:
+            own = container.get("securityContext") or {}
+            if own.get("allowPrivilegeEscalation") is not False:
+                problems.append("allowPrivilegeEscalation != false")
+            if "ALL" not in ((own.get("capabilities") or {}).get("drop") or []):
+                problems.append("unrestricted capabilities")
+        if (context.get("seccompProfile") or {}).get("type") not in ("RuntimeDefault", "Localhost"):
+            problems.append("seccompProfile")
+    if problems:
+        name = pod["metadata"].get("name", "")
+        raise ApiFailure(
+            403,
+            f'pods "{name}" is forbidden: violates PodSecurity "restricted:latest": {", ".join(problems)}',
+        )

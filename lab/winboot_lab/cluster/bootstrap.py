@@ -58,7 +58,13 @@ def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Ob
         kind_of("services"),
         {
             "metadata": {"name": "kube-dns", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
-            "spec": {"clusterIP": _nth(plan.service_cidrs[0], 10), "ports": [{"name": "dns", "port": 53}]},
+            "spec": {
+                "clusterIP": _nth(plan.service_cidrs[0], 10),
+                "ports": [
+                    {"name": "dns", "port": 53, "protocol": "UDP"},
+                    {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+                ],
+            },
         },
     )
     yield _slice("default", "kubernetes", plan.server.removeprefix("https://").rpartition(":")[0])

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from winboot_lab.cluster import bootstrap
-from winboot_lab.cluster.admission import admit
+from winboot_lab.cluster.admission import admit, admit_level
 from winboot_lab.cluster.authentication import Authenticator, Credentials
 from winboot_lab.cluster.authority import (
     CLIENT_AUTH,
@@ -35,7 +35,9 @@ from winboot_lab.cluster.kinds import (
     NAMESPACES,
     NODES,
     PODS,
+    QUOTAS,
     SERVICEACCOUNTS,
+    SERVICES,
     Kind,
     Object,
     copied,
@@ -44,7 +46,9 @@ from winboot_lab.cluster.pages import Pages
 from winboot_lab.cluster.patches import apply_patch, check_patch_type
 from winboot_lab.cluster.rbac import Action, allowed
 from winboot_lab.cluster.routes import Target, matches_fields, matches_labels, parse_fields, parse_path
+from winboot_lab.cluster.services import complete_service
 from winboot_lab.cluster.store import Store
+from winboot_lab.cluster.streams import EXEC, FORWARD, NodeApi, Stream
 
 ADMIN: Final = Subject("kubernetes-admin", ("system:masters",))
 ANYWHERE: Final = "at the cluster scope"
@@ -100,10 +104,17 @@ class LabCluster:
         self.api_certificate = self._api_certificate()
         self.authenticator = Authenticator(self.store, self.authority)
         self.controllers = Controllers(
-            self.store, self.authority, self.plan.pod_cidrs if self.plan.allocates else (), now
+            self.store,
+            self.authority,
+            self.plan.pod_cidrs if self.plan.allocates else (),
+            now,
+            self.plan.pod_cidrs,
         )
         self.faults = Faults()
         self._pages = Pages()
+        # What somebody's own controller puts into each new namespace.
+        self.stamps: list[tuple[Kind, Object]] = []
+        self.kubelet: Callable[[str], NodeApi] = _nobody
         # Where it is a list: every action that somebody asked for, allowed or not.
         self.audit: list[tuple[Identity, Action]] | None = None
         for kind, thing in bootstrap.objects(self.plan, self.authority.pem, self.store.timestamp()):
@@ -145,13 +156,14 @@ class LabCluster:
     ) -> Answer:
         """Answer one request; raises ApiFailure where the real server answers with a failure Status."""
         who = self.identify(identity) if isinstance(identity, Credentials) else identity
-        if self.faults.refuse is not None:
-            failure = self.faults.refuse(who, method, path)
-            if failure is not None:
-                raise failure
+        self._refused(who, method, path)
+        target = parse_path(path)
+        if target is not None and target.subresource == "log":
+            self._authorize(who, target, "get", ())
+            pod = self.store.get(PODS, target.namespace, target.name)
+            return Answer(200, self.kubelet(str(pod["spec"].get("nodeName", ""))).log(pod))
         with self.store.lock:
             self.controllers.catch_up()
-            target = parse_path(path)
             if target is None:
                 return self._plain_path(who, method, path)
             return self._resource(who, target, method, copied(body), query or {}, content_type)
@@ -186,6 +198,35 @@ class LabCluster:
             for change in changes:
                 if _selected(change.object, fields, query):
                     yield {"type": change.type, "object": change.object}
+
+    def objects(self, kind: Kind) -> list[Object]:
+        """Copies of all objects of a kind."""
+        return self.store.all(kind)
+
+    def stream(self, identity: Identity | Credentials, path: str, query: Sequence[tuple[str, str]]) -> Stream:
+        """What a WebSocket to exec or portforward of a pod is about. Raises ApiFailure where the real server refuses it.
+
+        From 1.35 on both the right to get and that to create are asked for (AuthorizePodWebsocketUpgradeCreatePermission).
+        """
+        who = self.identify(identity) if isinstance(identity, Credentials) else identity
+        target = parse_path(path)
+        if target is None or target.subresource not in ("exec", "portforward"):
+            raise ApiFailure(404, "the server could not find the requested resource")
+        self._refused(who, "GET", path)
+        for verb in ("get", "create"):
+            self._authorize(who, target, verb, ())
+        pod = self.store.get(PODS, target.namespace, target.name)
+        api = self.kubelet(str(pod["spec"].get("nodeName", "")))
+        if target.subresource == "exec":
+            command = [value for name, value in query if name == "command"]
+            return Stream(EXEC, run=lambda: api.execute(pod, command))
+        port = next((int(value) for name, value in query if name == "ports"), 0)
+        return Stream(FORWARD, port=port, forward=lambda request: api.forward(pod, port, request))
+
+    def _refused(self, who: Identity, method: str, path: str) -> None:
+        failure = self.faults.refuse(who, method, path) if self.faults.refuse is not None else None
+        if failure is not None:
+            raise failure
 
     def snapshot(self) -> list[Object]:
         """Copies of all objects."""
@@ -302,8 +343,15 @@ class LabCluster:
                 )
             if self.store.find(NAMESPACES, "", target.namespace) is None:
                 raise not_found("namespaces", target.namespace)
+            self._admit_in(self.store.get(NAMESPACES, "", target.namespace), target, new)
         admit(target.kind, target.subresource, None, new, who)
+        if target.kind is SERVICES:
+            complete_service(new, self.store.all(SERVICES), self.plan.service_cidrs)
         created = self.store.create(target.kind, new)
+        if target.kind is NAMESPACES:
+            for kind, thing in self.stamps:
+                metadata = {**thing["metadata"], "namespace": created["metadata"]["name"]}
+                self.store.create(kind, {**copied(thing), "metadata": metadata})
         self._notify(target, created)
         return self.store.get(target.kind, target.namespace, created["metadata"]["name"])
 
@@ -341,13 +389,56 @@ class LabCluster:
             f'user not permitted to approve requests with signerName "{signer}"',
         )
 
+    def _admit_in(self, namespace: Object, target: Target, new: Object) -> None:
+        """What a namespace refuses: while it ends, beyond its quotas, below its Pod Security level."""
+        name = new["metadata"].get("name", "")
+        if namespace.get("status", {}).get("phase") == "Terminating":
+            where = namespace["metadata"]["name"]
+            raise ApiFailure(
+                403,
+                f'{target.kind.qualified} "{name}" is forbidden: unable to create new content in namespace '
+                f"{where} because it is being terminated",
+            )
+        for quota in self.store.all(QUOTAS, namespace["metadata"]["name"]):
+            limit = (quota["spec"].get("hard") or {}).get(target.kind.plural)
+            used = len(self.store.all(target.kind, namespace["metadata"]["name"]))
+            if limit is not None and used >= int(limit):
+                kind = target.kind.plural
+                raise ApiFailure(
+                    403,
+                    f'{kind} "{name}" is forbidden: exceeded quota: {quota["metadata"]["name"]}, requested: {kind}=1, '
+                    f"used: {kind}={used}, limited: {kind}={limit}",
+                )
+        if target.kind is PODS:
+            admit_level(namespace, new)
+
     def _delete(self, target: Target) -> Object:
+        if target.kind is NAMESPACES:
+            return self._end_namespace(target.name)
         gone = self.store.delete(target.kind, target.namespace, target.name)
         if target.kind is NODES:
             self.controllers.node_gone(target.name)
+        if target.kind in (PODS, SERVICES):
+            self.controllers.services_changed(target.namespace)
         return gone
 
+    def _end_namespace(self, name: str) -> Object:
+        """It is Terminating first; its controller deletes what is in it, then itself."""
+        found = self.store.get(NAMESPACES, "", name)
+        if found.get("status", {}).get("phase") == "Terminating":
+            raise ApiFailure(
+                409, f'Operation cannot be fulfilled on namespaces "{name}": it is being terminated'
+            )
+        found["metadata"]["deletionTimestamp"] = self.store.timestamp()
+        found["status"] = {"phase": "Terminating"}
+        self.controllers.namespace_ends(name)
+        return self.store.replace(NAMESPACES, found)
+
     def _notify(self, target: Target, thing: Object) -> None:
+        if target.kind in (PODS, SERVICES):
+            self.controllers.services_changed(target.namespace)
+        if target.kind is PODS:
+            self.controllers.pod_changed(thing["metadata"]["namespace"], thing["metadata"]["name"])
         if target.kind is CSRS:
             self.controllers.request_changed(thing["metadata"]["name"])
         elif target.kind is NODES:
@@ -431,6 +522,10 @@ class LabCluster:
             return {"authenticated": True, "user": self.identify(Credentials(token=token)).info()}
         except ApiFailure:
             return {"authenticated": False, "error": "invalid bearer token"}
+
+
+def _nobody(node: str) -> NodeApi:
+    raise ApiFailure(500, f"error dialing backend: dial tcp: lookup {node}: no such host")
 
 
 def discovery(path: str, version: str) -> Any:

@@ -17,16 +17,29 @@ from typing import Any, Final
 from winboot_lab.cluster.admission import NOT_READY, parse_request
 from winboot_lab.cluster.authority import CLIENT_AUTH, SERVER_AUTH, Authority, NotTrusted, subject_of
 from winboot_lab.cluster.identity import NODE_PREFIX, NODES, Identity
-from winboot_lab.cluster.kinds import CSRS, DAEMONSETS, PODS, Object, copied
+from winboot_lab.cluster.kinds import (
+    CSRS,
+    DAEMONSETS,
+    KINDS,
+    NAMESPACES,
+    PODS,
+    SERVICES,
+    SLICES,
+    Object,
+    copied,
+)
 from winboot_lab.cluster.kinds import NODES as NODE_KIND
 from winboot_lab.cluster.rbac import Action, allowed
+from winboot_lab.cluster.services import slice_of
 from winboot_lab.cluster.store import Store
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
 # How long after a change a controller acts on it. No figure of Kubernetes: some moment, so that nobody can count on none.
 REACTS_AFTER: Final = timedelta(milliseconds=200)
-NAMES: Final = frozenset({"csrapproving", "csrsigning", "nodeipam", "nodelifecycle", "daemonset"})
+NAMES: Final = frozenset(
+    {"csrapproving", "csrsigning", "nodeipam", "nodelifecycle", "daemonset", "endpointslice", "namespace"}
+)
 _USAGES: Final = {
     CLIENT_SIGNER: ({"digital signature", CLIENT_AUTH}, {"key encipherment"}),
     SERVING_SIGNER: ({"digital signature", SERVER_AUTH}, {"key encipherment"}),
@@ -38,9 +51,16 @@ class Controllers:
     """kube-controller-manager, as far as a lab needs one."""
 
     def __init__(
-        self, store: Store, authority: Authority, cidrs: Sequence[str], now: Callable[[], datetime]
+        self,
+        store: Store,
+        authority: Authority,
+        cidrs: Sequence[str],
+        now: Callable[[], datetime],
+        networks: Sequence[str] = (),
     ) -> None:
         self._store = store
+        # Networks of pods, where no node has a part of its own.
+        self._networks = tuple(networks)
         self._authority = authority
         self._now = now
         self._pools = [_Pool(ipaddress.ip_network(c)) for c in cidrs]
@@ -56,6 +76,18 @@ class Controllers:
     def node_changed(self, name: str) -> None:
         """A Node was made or changed."""
         self._later(self._handle_node, name)
+
+    def services_changed(self, namespace: str) -> None:
+        """Pods or services of a namespace have changed."""
+        self._later(self._place_endpoints, namespace)
+
+    def pod_changed(self, namespace: str, name: str) -> None:
+        """A pod was made or changed."""
+        self._later(self._run_on_linux, f"{namespace}/{name}")
+
+    def namespace_ends(self, name: str) -> None:
+        """A namespace was deleted: it is Terminating."""
+        self._later(self._end_namespace, name)
 
     def node_gone(self, name: str) -> None:
         """A Node was deleted."""
@@ -95,6 +127,61 @@ class Controllers:
             self._store.replace(NODE_KIND, node)
         if "daemonset" not in self.paused:
             self._place_daemons(node)
+
+    def _place_endpoints(self, namespace: str) -> None:
+        """The slices of the services that select pods."""
+        if "endpointslice" in self.paused:
+            return
+        pods = self._store.all(PODS, namespace)
+        services = self._store.all(SERVICES, namespace)
+        for service in services:
+            if not service["spec"].get("selector"):
+                continue
+            wanted = slice_of(service, pods)
+            found = self._store.find(SLICES, namespace, wanted["metadata"]["name"])
+            if found is None:
+                self._store.create(SLICES, wanted)
+            elif found["endpoints"] != wanted["endpoints"]:
+                self._store.replace(SLICES, {**found, "endpoints": wanted["endpoints"]})
+        names = {f"{service['metadata']['name']}-lab" for service in services}
+        for one in self._store.all(SLICES, namespace):
+            if one["metadata"]["name"].endswith("-lab") and one["metadata"]["name"] not in names:
+                self._store.delete(SLICES, namespace, one["metadata"]["name"])
+
+    def _run_on_linux(self, key: str) -> None:
+        """Pods on Linux nodes run; their kubelets and networks are taken to be well."""
+        namespace, _, name = key.partition("/")
+        pod = self._store.find(PODS, namespace, name)
+        node = self._store.find(NODE_KIND, "", str((pod or {}).get("spec", {}).get("nodeName", "")))
+        if pod is None or node is None or pod.get("status", {}).get("podIP"):
+            return
+        if (node["metadata"].get("labels") or {}).get("kubernetes.io/os") != "linux":
+            return
+        cidr = (node["spec"].get("podCIDRs") or [str(pool) for pool in self._networks])[0]
+        taken = {one.get("status", {}).get("podIP") for one in self._store.all(PODS)}
+        # The first addresses are those of the node's own pods, which the lab has no objects for.
+        free = (str(ipaddress.ip_network(cidr)[n]) for n in range(200, 250))
+        address = next(one for one in free if one not in taken)
+        pod["status"] = {
+            "phase": "Running",
+            "podIP": address,
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [
+                {"name": one["name"], "ready": True, "image": one.get("image", ""), "state": {"running": {}}}
+                for one in pod["spec"].get("containers") or []
+            ],
+        }
+        self._store.replace(PODS, pod)
+        self.services_changed(namespace)
+
+    def _end_namespace(self, name: str) -> None:
+        if "namespace" in self.paused:
+            return
+        for kind in KINDS:
+            if kind.namespaced and kind.stored:
+                for thing in self._store.all(kind, name):
+                    self._store.delete(kind, name, thing["metadata"]["name"])
+        self._store.delete(NAMESPACES, "", name)
 
     def _end_pods(self, name: str) -> None:
         """Pods of a node that was deleted are deleted too."""

@@ -41,12 +41,20 @@ _AUTHENTICATION = "authentication.k8s.io"
 KINDS: Final[tuple[Kind, ...]] = (
     Kind("", "v1", "namespaces", "Namespace", namespaced=False),
     Kind("", "v1", "nodes", "Node", namespaced=False, subresources=("status", "proxy")),
-    Kind("", "v1", "pods", "Pod", namespaced=True, subresources=("status", "eviction", "binding")),
+    Kind(
+        "",
+        "v1",
+        "pods",
+        "Pod",
+        namespaced=True,
+        subresources=("status", "eviction", "binding", "exec", "log", "portforward"),
+    ),
     Kind("", "v1", "services", "Service", namespaced=True, subresources=("status",)),
     Kind("", "v1", "endpoints", "Endpoints", namespaced=True),
     Kind("", "v1", "secrets", "Secret", namespaced=True),
     Kind("", "v1", "configmaps", "ConfigMap", namespaced=True),
     Kind("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True, subresources=("token",)),
+    Kind("", "v1", "resourcequotas", "ResourceQuota", namespaced=True, subresources=("status",)),
     Kind("", "v1", "events", "Event", namespaced=True),
     Kind("events.k8s.io", "v1", "events", "Event", namespaced=True),
     Kind("apps", "v1", "daemonsets", "DaemonSet", namespaced=True, subresources=("status",)),
@@ -54,6 +62,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     Kind("apps", "v1", "replicasets", "ReplicaSet", namespaced=True, subresources=("status",)),
     Kind("batch", "v1", "jobs", "Job", namespaced=True, subresources=("status",)),
     Kind("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, unconditional=False),
+    Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", namespaced=True),
     Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", namespaced=True),
     Kind(
         "policy",
@@ -106,6 +115,9 @@ PODS: Final = kind_of("pods")
 SECRETS: Final = kind_of("secrets")
 CONFIGMAPS: Final = kind_of("configmaps")
 NAMESPACES: Final = kind_of("namespaces")
+SERVICES: Final = kind_of("services")
+QUOTAS: Final = kind_of("resourcequotas")
+SLICES: Final = kind_of("endpointslices", "discovery.k8s.io")
 SERVICEACCOUNTS: Final = kind_of("serviceaccounts")
 EVENTS: Final = kind_of("events")
 LEASES: Final = kind_of("leases", "coordination.k8s.io")

@@ -18,6 +18,7 @@ from winboot_lab.cluster.authority import SERVER_AUTH, Subject
 from winboot_lab.cluster.cluster import LabCluster, decode_body
 from winboot_lab.cluster.failure import ApiFailure
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
+from winboot_lab.cluster.streams import accept_key, chosen, serve
 
 HANDSHAKE_S: Final = 10.0
 DNS_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
@@ -139,6 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         content_type = self.headers.get("Content-Type") or "application/json"
         try:
+            if (self.headers.get("Upgrade") or "").lower() == "websocket":
+                self._upgrade(parts.path, parse_qsl(parts.query, keep_blank_values=True))
+                return
             if query.get("watch") in ("true", "1"):
                 self._watch(parts.path, query)
                 return
@@ -167,6 +171,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(raw)
+
+    def _upgrade(self, path: str, query: list[tuple[str, str]]) -> None:
+        """A WebSocket, from here to its end."""
+        stream = self.server.cluster.stream(self._shown(), path, query)
+        protocol = chosen(self.headers.get("Sec-WebSocket-Protocol") or "", stream.protocols)
+        if protocol is None:
+            raise ApiFailure(400, "unable to upgrade: none of the offered subprotocols is known")
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", accept_key(self.headers.get("Sec-WebSocket-Key") or ""))
+        self.send_header("Sec-WebSocket-Protocol", protocol)
+        self.end_headers()
+        self.close_connection = True
+        with suppress(OSError):
+            serve(self.connection, stream)
 
     def _watch(self, path: str, query: dict[str, str]) -> None:
         cluster, stopping = self.server.cluster, self.server.stopping

@@ -158,6 +158,15 @@ class Calico(WinOverlay):
         ipam = {**(conf.get("ipam") or {}), "subnet": subnets[0].get("AddressPrefix")}
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
 
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
+        """Its own exceptions are the pools: pods do not hide from each other (cni-plugin/internal/pkg/utils/network_windows.go,
+        SetupRoutes and updateOutboundNATPolicy)."""
+        found = super().policies(conf, network)
+        return [
+            {**one, "ExceptionList": [*one["ExceptionList"], str(POOL)]} if one.get("ExceptionList") else one
+            for one in found
+        ]
+
 
 class CalicoIpam(HostLocal):
     """calico-ipam.exe: addresses of the node's block. In the lab they lie in files, as host-local's do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot.config.compat.version import Version
@@ -26,6 +26,7 @@ METRICS: Final = 10249
 SYNC_S: Final = 30.0
 SERVICES: Final = kind_of("services")
 SLICES: Final = kind_of("endpointslices", "discovery.k8s.io")
+Key = tuple[str, int, int]  # address (empty for a NodePort), port, protocol
 _SLICES: Final = "/apis/discovery.k8s.io/v1/endpointslices"
 
 
@@ -70,7 +71,7 @@ class KubeProxy(Daemon):
         # The services that it has written, and to which network. It does not look whether HNS still has them: syncProxyRules of
         # kubernetes' pkg/proxy/winkernel/proxier.go skips a service whose policyApplied is set, and forgets that only where the
         # network has another id.
-        self._written: set[tuple[str, int]] = set()
+        self._written: dict[Key, tuple[str, tuple[str, ...]]] = {}
         self._written_to = ""
 
     def on_start(self) -> Died | None:
@@ -128,7 +129,7 @@ class KubeProxy(Daemon):
 
     def on_tick(self) -> Died | None:
         """Wait for the network; then write the services to HNS, again and again."""
-        if self.machine.time.seconds < self._next:
+        if self.machine.time.seconds < self._next and not self._news():
             return None
         try:
             network = hcn.network(self.machine, self._network_name)
@@ -142,6 +143,15 @@ class KubeProxy(Daemon):
         except GoError as e:
             return self.fatal(f'"Error running ProxyServer" err="unable to create proxier: {e}"')
         return None
+
+    def _news(self) -> bool:
+        """Whether a watch of services or endpoints would have told of something."""
+        if not self.synced:
+            return False
+        try:
+            return (self._client.latest(SERVICES, SLICES), self._written_to) != self._seen
+        except GoError:
+            return False
 
     def _wait_for_network(self) -> None:
         self.synced = False
@@ -190,40 +200,46 @@ class KubeProxy(Daemon):
             return
         backends = _backends(slices)
         if self._written_to != str(network["ID"]):
-            self._written, self._written_to = set(), str(network["ID"])
-            self._written = {_key(p) for p in hcn.call(self.machine, "GET", "/policylists/") or []}
-        for service in services:
-            for port in service["spec"].get("ports") or []:
-                name = f"{service['metadata']['namespace']}/{service['metadata']['name']}"
-                self._balance(network, service["spec"], port, backends.get(name, []))
+            self._written, self._written_to = {}, str(network["ID"])
+            for found in hcn.call(self.machine, "GET", "/policylists/") or []:
+                self._written[_key(found)] = (str(found["ID"]), self._addresses(found))
+        wanted = dict(_wanted(services, backends))
+        for key in [
+            one for one in self._written if one not in wanted or wanted[one][1] != self._written[one][1]
+        ]:
+            identity, _ = self._written.pop(key)
+            if identity in self.machine.hns.policy_lists:
+                hcn.call(self.machine, "DELETE", f"/policylists/{identity}")
+        for key, (inner, addresses) in wanted.items():
+            if key not in self._written:
+                self._balance(network, key, inner, addresses)
         self.synced = True
         self._seen = seen
 
-    def _balance(
-        self,
-        network: Mapping[str, Any],
-        spec: Mapping[str, Any],
-        port: Mapping[str, Any],
-        backends: list[str],
-    ) -> None:
-        address = str(spec.get("clusterIP", ""))
-        key = (address, int(port["port"]))
-        if not backends or not address or address == "None" or key in self._written:
-            return
+    def _balance(self, network: Mapping[str, Any], key: Key, inner: int, backends: tuple[str, ...]) -> None:
+        address, port, protocol = key
         policy: dict[str, Any] = {
             "Type": "ELB",
-            "VIPs": [address],
-            "ExternalPort": int(port["port"]),
-            "InternalPort": int(port.get("targetPort") or port["port"]),
-            "Protocol": 17 if port.get("protocol") == "UDP" else 6,
+            # None for a NodePort: all addresses of the node.
+            "VIPs": [address] if address else [],
+            "ExternalPort": port,
+            "InternalPort": inner,
+            "Protocol": protocol,
             "IsDSR": self._dsr,
         }
         source = self._settings.get("winkernel.sourceVip")
         if source:
             policy["SourceVIP"] = source
         references = [f"/endpoints/{self._remote(network, backend)}" for backend in backends]
-        hcn.call(self.machine, "POST", "/policylists/", {"References": references, "Policies": [policy]})
-        self._written.add(key)
+        body = {"References": references, "Policies": [policy]}
+        made = hcn.call(self.machine, "POST", "/policylists/", body)
+        self._written[key] = (str(made["ID"]), backends)
+
+    def _addresses(self, policy_list: Mapping[str, Any]) -> tuple[str, ...]:
+        """The addresses that a load balancer leads to."""
+        known = self.machine.hns.endpoints
+        ids = [str(reference).rpartition("/")[2] for reference in policy_list.get("References") or []]
+        return tuple(str(known[one]["IPAddress"]) for one in ids if one in known)
 
     def _remote(self, network: Mapping[str, Any], address: str) -> str:
         """The id of the HNS endpoint of a backend; one that is not on this node is made as a remote one."""
@@ -251,6 +267,24 @@ def _backends(slices: list[dict[str, Any]]) -> dict[str, list[str]]:
     return found
 
 
-def _key(policy_list: Mapping[str, Any]) -> tuple[str, int]:
+def _wanted(
+    services: list[dict[str, Any]], backends: Mapping[str, list[str]]
+) -> Iterator[tuple[Key, tuple[int, tuple[str, ...]]]]:
+    """Each load balancer that there should be: its key, the port of the backends, and their addresses."""
+    for service in services:
+        spec = service["spec"]
+        found = tuple(backends.get(f"{service['metadata']['namespace']}/{service['metadata']['name']}", ()))
+        address = str(spec.get("clusterIP", ""))
+        for port in spec.get("ports") or []:
+            inner = int(port.get("targetPort") or port["port"])
+            protocol = 17 if port.get("protocol") == "UDP" else 6
+            if found and address not in ("", "None"):
+                yield (address, int(port["port"]), protocol), (inner, found)
+            if found and port.get("nodePort"):
+                yield ("", int(port["nodePort"]), protocol), (inner, found)
+
+
+def _key(policy_list: Mapping[str, Any]) -> Key:
     policy = (policy_list.get("Policies") or [{}])[0]
-    return str((policy.get("VIPs") or [""])[0]), int(policy.get("ExternalPort", 0))
+    address = str((policy.get("VIPs") or [""])[0])
+    return address, int(policy.get("ExternalPort", 0)), int(policy.get("Protocol", 6))

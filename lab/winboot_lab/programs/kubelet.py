@@ -98,6 +98,7 @@ class Kubelet(Daemon):
             return self.fatal(f'"command failed" err="{_STARTS}: {e}"')
         pods = Pods(self, self._outside, settings, self._identity)
         self._reporter = NodeReporter(self, settings, self._identity, pods)
+        self._outside.kubelets[name] = (self.machine, self.process, pods)
         self.klog(f'"Kubelet version" kubeletVersion="v{self.run.version}"')
         return None
 

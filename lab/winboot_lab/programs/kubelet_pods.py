@@ -90,12 +90,12 @@ class Pods:
         networks = [(n["ID"], str(n.get("Subnets"))) for n in hcn.networks(machine)]
         return (runtime.process.pid, tuple(files), tuple(networks), tuple(sorted(runtime.images())))
 
-    def _dns(self) -> dict[str, Any]:
+    def _dns(self, namespace: str = "default") -> dict[str, Any]:
         resolv = str(self._settings.get("resolvConf", ""))
         if resolv and not self._kubelet.run.exists(resolv) and resolv != "Host":
             self._kubelet.run.read(resolv)
         domain = str(self._settings.get("clusterDomain", ""))
-        searches = [f"default.svc.{domain}", f"svc.{domain}", domain] if domain else []
+        searches = [f"{namespace}.svc.{domain}", f"svc.{domain}", domain] if domain else []
         return {"servers": self._settings.get("clusterDNS", []), "searches": searches}
 
     # Each few seconds
@@ -145,19 +145,43 @@ class Pods:
         metadata = pod["metadata"]
         if sandbox is None and not pod["spec"].get("hostNetwork"):
             try:
-                sandbox = runtime.run_sandbox(
-                    metadata["namespace"], metadata["name"], metadata["uid"], self._dns()
-                )
+                dns = self._dns(metadata["namespace"])
+                sandbox = runtime.run_sandbox(metadata["namespace"], metadata["name"], metadata["uid"], dns)
             except GoError as e:
                 self._event(pod, f"Failed to create pod sandbox: rpc error: code = Unknown desc = {e}")
                 self._report(pod, {"phase": "Pending"})
                 self._left_over = True
                 return
         address = sandbox.address if sandbox is not None else ""
+        waiting = self._unpulled(runtime, pod)
+        if waiting:
+            self._left_over = True
+            self._report(pod, {"phase": "Pending", "containerStatuses": waiting})
+            return
         status: dict[str, Any] = {"phase": "Running"}
         if address:
             status |= {"podIP": address, "conditions": [self._readiness(pod, address)]}
+            self._outside.containers().started(pod)
         self._report(pod, status)
+
+    def _unpulled(self, runtime: Containerd, pod: dict[str, Any]) -> list[dict[str, Any]]:
+        """The statuses of containers whose image cannot be pulled. Of images that the lab's registries say nothing of, it is
+        taken that they are there."""
+        images = self._outside.images
+        waiting = []
+        for container in pod["spec"].get("containers") or []:
+            image = str(container.get("image", ""))
+            known = (
+                image in images.builds or image in images.missing or image.startswith("mcr.microsoft.com/")
+            )
+            if not known or image in runtime.images():
+                continue
+            try:
+                runtime.pull(image)
+            except GoError as e:
+                state = {"waiting": {"reason": "ErrImagePull", "message": str(e)}}
+                waiting.append({"name": container["name"], "ready": False, "image": image, "state": state})
+        return waiting
 
     def _readiness(self, pod: dict[str, Any], address: str) -> dict[str, Any]:
         """The condition Ready: the kubelet's probes over the network come from the host itself."""

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from winboot.config.compat import Compat, load
 from winboot_lab.cluster import LabCluster
+from winboot_lab.cluster.streams import NodeApi
 from winboot_lab.programs.base import Run
+from winboot_lab.programs.containers import Containers
+from winboot_lab.programs.node_api import dial
+from winboot_lab.programs.traffic import Closed, End, Lost, Traffic
 from winboot_lab.windows.sockets import Request, Response, World
+
+if TYPE_CHECKING:
+    from winboot_lab.programs.kubelet_pods import Pods
+    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.processes import Process
 
 HostProcess = Callable[[Run, Mapping[str, Any]], None]  # its process, and the Node object
 
@@ -35,6 +44,8 @@ class Images:
             if builds:
                 found[f"registry.k8s.io/pause:{tag}"] = tuple(int(b) for b in builds)
                 found[f"mcr.microsoft.com/oss/kubernetes/pause:{tag}"] = tuple(int(b) for b in builds)
+        for release, build in (("2019", 17763), ("2022", 20348), ("2025", 26100)):
+            found[f"mcr.microsoft.com/windows/servercore:ltsc{release}"] = (build,)
         return cls(found)
 
 
@@ -48,8 +59,14 @@ class Outside:
     # What HostProcess pods do on a machine, by the repository of their image.
     host_processes: dict[str, HostProcess] = field(default_factory=dict)
     clusters: dict[tuple[str, int], LabCluster] = field(default_factory=dict)
+    # The kubelets that were started, by node: the machine, the process, its pods.
+    kubelets: dict[str, tuple[Machine, Process, Pods]] = field(default_factory=dict)
+    traffic: Traffic = field(init=False)
+    _containers: dict[int, Containers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.traffic = Traffic(lambda: tuple(self.world.machines), self._clusters)
+        self.world.way = self._way
         for host in tuple(self.images.hosts):
             self.serve_registry(host)
 
@@ -72,4 +89,37 @@ class Outside:
             return Response(code, b"ok" if code == 200 else b"Unauthorized")
 
         self.world.serve(host, port, handler, issuer=cluster.authority.pem)
+        cluster.kubelet = lambda node: dial(self, node, host)
+        # Where no agent makes routes, the network's own routers know which node has which pods.
+        self.traffic.routers_know_pods = cluster.plan.flannel is None
         self.clusters[self.world.address(host) or host, port] = cluster
+
+    def _clusters(self) -> Sequence[LabCluster]:
+        return tuple(self.clusters.values())
+
+    def _way(self, machine: Machine, address: str, port: int) -> str | None:
+        """How a connection of a machine itself ends; None for an address outside of the cluster."""
+        there = self.traffic.find(address)
+        if there.kind == "outside" or not self.clusters:
+            return None
+        start = End("host", machine.network.lan.address, machine)
+        try:
+            arrival = self.traffic.connect(start, address, port)
+            if arrival.end.kind == "pod":
+                self.containers().answer(arrival, "/")
+        except Lost:
+            return "silent"
+        except Closed:
+            return "closed"
+        return "open"
+
+    def containers(self) -> Containers:
+        """What runs in the containers of the cluster's pods."""
+        cluster = self._clusters()[0]
+        if id(cluster) not in self._containers:
+            self._containers[id(cluster)] = Containers(self.traffic, cluster, self.world)
+        return self._containers[id(cluster)]
+
+    def api(self, node: str) -> NodeApi:
+        """The kubelet of a node, as an API server reaches it."""
+        return self._clusters()[0].kubelet(node)

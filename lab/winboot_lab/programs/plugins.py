@@ -325,6 +325,7 @@ class Azure(Plugin):
             "IPAddress": str(address.ip),
             "PrefixLength": address.network.prefixlen,
             "DNSServerList": ",".join((conf.get("dns") or {}).get("Nameservers") or []),
+            "DNSSuffix": self._suffix(run, conf),
             "Policies": [*policies, *self._nat(run, conf, address)],
             "Namespace": {"ID": run.env["CNI_NETNS"]},
         }
@@ -333,6 +334,13 @@ class Azure(Plugin):
             "cniVersion": "0.3.0",
             "ips": [{"version": "4", "address": str(address), "gateway": lease["ips"][0]["gateway"]}],
         }
+
+    def _suffix(self, run: Run, conf: Mapping[str, Any]) -> str:
+        """The pod's namespace before what the configuration searches: getEndpointDNSSettings of azure-container-networking
+        (cni/network/network_windows.go)."""
+        search = (conf.get("dns") or {}).get("Search") or []
+        words = dict(pair.partition("=")[::2] for pair in run.env.get("CNI_ARGS", "").split(";"))
+        return f"{words.get('K8S_POD_NAMESPACE', '')}.{','.join(search)}" if search else ""
 
     def _nat(self, run: Run, conf: Mapping[str, Any], address: Interface) -> list[dict[str, Any]]:
         """What pods need to reach the fabric's DNS and the metadata service: getNATInfo of azure-container-networking

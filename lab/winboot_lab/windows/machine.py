@@ -120,6 +120,7 @@ class Machine:
             install(self, name)
             self.network.plug_in(address, prefix_length, gateway, list(dns), dhcp=dhcp)
             self.power.come_up()
+        self.world.machines.append(self)
         take_part(self)
 
     # ---- acting on the machine -------------------------------------------------------------------------

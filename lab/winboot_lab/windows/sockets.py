@@ -81,6 +81,10 @@ class World:
         self._slow: dict[str, float] = {}
         # Hosts that are only reached through a proxy.
         self.behind_proxy: set[str] = set()
+        # The machines of this lab, and how a connection between them and to their pods ends: "open", "closed", "silent", or
+        # None where the address is nobody's of the cluster.
+        self.machines: list[Machine] = []
+        self.way: Callable[[Machine, str, int], str | None] | None = None
 
     def name(self, name: str, address: str) -> None:
         """Let a name resolve."""
@@ -319,7 +323,13 @@ class Sockets:
             raise _socket_failure(10051, port=f"{address}:{port}")
         if (address, port) in machine.world.servers:
             return
-        if machine.world.knows(address):
+        way = machine.world.way(machine, address, port) if machine.world.way is not None else None
+        if way == "open":
+            return
+        if way == "silent":
+            self._await(SILENCE - spent, timeout)
+            raise _socket_failure(10060, port=f"{address}:{port}")
+        if way == "closed" or machine.world.knows(address):
             self._await(REFUSAL - spent, timeout)
             raise _socket_failure(10061, port=f"{address}:{port}")
         self._await(SILENCE - spent, timeout)

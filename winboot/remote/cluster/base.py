@@ -13,6 +13,7 @@ from winboot.config.compat.version import Version
 from winboot.config.networks.cluster import ResourceKind
 from winboot.config.node_spec import Taint
 from winboot.remote.cluster.claims import Leases
+from winboot.remote.cluster.workbench import Workbench
 from winboot.report.events import Difference
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -326,6 +327,10 @@ class Cluster(Protocol):
 
     def leases(self, namespace: str) -> Leases:
         """Who works on which node, kept in this namespace."""
+        ...
+
+    def workbench(self) -> Workbench:
+        """Pods, services and what runs in the pods: for trying things."""
         ...
 
     def close(self) -> None:

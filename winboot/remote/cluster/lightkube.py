@@ -72,6 +72,7 @@ from winboot.remote.cluster.failures import reading, status_of
 from winboot.remote.cluster.kubeconfig import Kubeconfig
 from winboot.remote.cluster.plugin import PluginAuth
 from winboot.remote.cluster.rights import JOINERS, SYSTEM
+from winboot.remote.cluster.workbench import Workbench
 from winboot.report.events import Difference
 
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "winboot"}
@@ -139,6 +140,12 @@ class LightkubeCluster:
         from winboot.remote.cluster.leases import LightkubeLeases
 
         return LightkubeLeases(self._client, self._server, namespace)
+
+    def workbench(self) -> Workbench:
+        """Pods, services and what runs in the pods."""
+        from winboot.remote.cluster.lightkube_bench import LightkubeWorkbench
+
+        return LightkubeWorkbench(self._plain, self._call)
 
     def close(self) -> None:
         """Give the connections back."""

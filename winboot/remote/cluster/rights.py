@@ -68,6 +68,23 @@ HOOK: Final = (
     Need("list", "nodes", why="the Node of a machine, by its provider id"),
     Need("delete", "nodes", why="the Node of a machine that ends"),
 )
+# For `winboot verify` and `join --verify`: a namespace of its own, whose name is another each time.
+VERIFY: Final = (
+    Need("list", "namespaces", why="what a verification that was killed has left"),
+    Need("create", "namespaces", why="a namespace of its own"),
+    Need("delete", "namespaces", why="and all of it goes again"),
+    *(Need(verb, "pods", why="two pods a node, and where they are") for verb in ("create", "get", "list")),
+    *(Need(verb, "services", why="services before the pods") for verb in ("create", "get", "list")),
+    Need("list", "endpointslices", "discovery.k8s.io", why="which services have backends"),
+    Need("create", "secrets", why="logins of the profile's registries, in that namespace"),
+    Need("get", "secrets", why="the same"),
+    Need("list", "events", why="why a pod does not run"),
+    # Both verbs: https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/ (gate
+    # AuthorizePodWebsocketUpgradeCreatePermission, on from 1.35) asks for create where a WebSocket comes with GET.
+    *(Need(verb, "pods/exec", why="the flows run in the pods") for verb in ("get", "create")),
+    *(Need(verb, "pods/portforward", why="a flow of its own") for verb in ("get", "create")),
+    Need("get", "pods/log", why="a flow of its own"),
+)
 CLAIMS: Final = tuple(
     Need(verb, "leases", "coordination.k8s.io", why="one worker a machine")
     for verb in ("get", "create", "update", "delete")

@@ -1,0 +1,134 @@
+"""What the API server asks of a node for exec, logs and port-forward, and how it dials it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from winboot_lab.cluster import ApiFailure
+from winboot_lab.cluster.streams import Ran
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.programs.base import GoError
+from winboot_lab.programs.traffic import Closed, End, Lost
+
+if TYPE_CHECKING:
+    from winboot_lab.programs.kubelet_pods import Pods
+    from winboot_lab.programs.outside import Outside
+    from winboot_lab.windows.machine import Machine
+
+Object = dict[str, Any]
+PORT: Final = 10250
+
+
+class MachineApi:
+    """The kubelet of a machine, as the API server reaches it."""
+
+    def __init__(self, outside: Outside, machine: Machine, pods: Pods) -> None:
+        self._outside = outside
+        self._machine = machine
+        self._pods = pods
+
+    def execute(self, pod: Object, command: Sequence[str]) -> Ran:
+        """Run a command in the pod's container."""
+        start = self._start(pod)
+        try:
+            ended = self._outside.containers().execute(pod, start, command)
+        except Refusal as refusal:
+            self._machine.refusals.append(refusal)
+            raise ApiFailure(500, f"the lab refuses: {refusal}") from None
+        return Ran(ended.code, ended.output.encode(), ended.errors.encode())
+
+    def log(self, pod: Object) -> str:
+        """What the container has written."""
+        self._start(pod)
+        lines = self._outside.containers().logs.get(pod["metadata"]["uid"], [])
+        return "".join(f"{line}\n" for line in lines)
+
+    def forward(self, pod: Object, port: int, request: bytes) -> bytes:
+        """A connection of the host itself to the pod's address (containerd sandbox_portforward_windows.go)."""
+        there = self._start(pod)
+        host = End("host", self._machine.network.lan.address, self._machine)
+        path = request.split(b" ", 2)[1].decode("ascii") if request.count(b" ") >= 2 else "/"
+        try:
+            arrival = self._outside.traffic.connect(host, there.address, port)
+            status, body = self._outside.containers().answer(arrival, path)
+        except Lost:
+            raise GoError(f"failed to connect to {there.address}:{port}: i/o timeout") from None
+        except Closed:
+            raise GoError(f"failed to connect to {there.address}:{port}: connection refused") from None
+        head = f"HTTP/1.1 {status} OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n\r\n"
+        return (head + body).encode()
+
+    def _start(self, pod: Object) -> End:
+        """The pod's end; the kubelet and the runtime must have it."""
+        uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        try:
+            runtime = self._pods.runtime()
+        except GoError as e:
+            raise ApiFailure(500, f"container runtime is down: {e}") from None
+        sandbox = next((one for one in runtime.sandboxes() if one.uid == uid and runtime.ready(one)), None)
+        if sandbox is None:
+            raise ApiFailure(500, f'unable to upgrade connection: container not found ("{name}")')
+        found = self._outside.traffic.pod(self._machine, sandbox.address)
+        if found is None:
+            # The container runs on; it is its network that is gone.
+            return End("pod", sandbox.address, self._machine, _nothing())
+        return found
+
+
+def _nothing() -> Object:
+    return {
+        "ID": "",
+        "VirtualNetwork": "",
+        "Policies": [],
+        "DNSServerList": "",
+        "DNSSuffix": "",
+        "GatewayAddress": "",
+        "IsRemoteEndpoint": False,
+    }
+
+
+class LinuxApi:
+    """The kubelet of a Linux node: it is taken to be well."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    def execute(self, pod: Object, command: Sequence[str]) -> Ran:
+        """Run a command in the pod's container."""
+        ended = self._outside.containers().execute(pod, self._end(pod), command)
+        return Ran(ended.code, ended.output.encode(), ended.errors.encode())
+
+    def log(self, pod: Object) -> str:
+        """What the container has written."""
+        return "".join(
+            f"{line}\n" for line in self._outside.containers().logs.get(pod["metadata"]["uid"], [])
+        )
+
+    def forward(self, pod: Object, port: int, request: bytes) -> bytes:
+        """Nobody forwards to a Linux pod here."""
+        raise GoError("the lab forwards no port of a Linux pod")
+
+    def _end(self, pod: Object) -> End:
+        return End("linux", str(pod["status"].get("podIP", "")), node=str(pod["spec"].get("nodeName", "")))
+
+
+def dial(outside: Outside, node: str, source: str) -> MachineApi | LinuxApi:
+    """The kubelet of a node, dialled from the API server. ApiFailure as it words what fails: error dialing backend."""
+    if any(one.name == node for one in outside.traffic.linux_nodes()):
+        return LinuxApi(outside)
+    found = outside.kubelets.get(node)
+    address = found[0].network.lan.address if found is not None else node
+    failed = f"error dialing backend: dial tcp {address}:{PORT}:"
+    if found is None:
+        raise ApiFailure(500, f"{failed} no route to host")
+    machine, daemon, pods = found
+    if not machine.running or not machine.network.reachable():
+        raise ApiFailure(500, f"{failed} i/o timeout")
+    if not machine.firewall.lets_in("TCP", PORT, source):
+        raise ApiFailure(500, f"{failed} i/o timeout")
+    if machine.processes.get(daemon.pid) is not daemon or not any(
+        one.port == PORT for one in machine.sockets.listeners
+    ):
+        raise ApiFailure(500, f"{failed} connect: connection refused")
+    return MachineApi(outside, machine, pods)

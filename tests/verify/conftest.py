@@ -1,0 +1,7 @@
+"""Joined lab nodes, as in tests/lab."""
+
+from __future__ import annotations
+
+from tests.lab.conftest import joined_site, pytest_runtest_protocol, secrets_of_the_profiles
+
+__all__ = ["joined_site", "pytest_runtest_protocol", "secrets_of_the_profiles"]

@@ -1,0 +1,129 @@
+"""`winboot verify`: does traffic really flow between pods, nodes and services of these machines?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from winboot.cli.options import (
+    DEFAULT_INVENTORY,
+    InventoryFile,
+    Limit,
+    Output,
+    OutputForm,
+    words,
+)
+
+if TYPE_CHECKING:
+    from winboot.report.flows import FlowReport
+
+
+def verify(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
+    flows: Annotated[
+        list[str] | None,
+        typer.Option("--flows", help="Only these flows (repeat, or separate by commas; see below)."),
+    ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--image",
+            metavar="RELEASE=REF",
+            help="The image for a Windows release (2022=REF), or linux=REF; with PowerShell and curl, or agnhost.",
+        ),
+    ] = None,
+    egress: Annotated[
+        str,
+        typer.Option(
+            "--egress",
+            metavar="HOST:PORT",
+            help="A place outside that pods must reach; else the registry of the pause image.",
+        ),
+    ] = "",
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1.0, help="Seconds for the pods to run.")
+    ] = 600.0,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Leave the namespace, to look into it; the command to remove it is printed."
+        ),
+    ] = False,
+    output: OutputForm = Output.table,
+) -> None:
+    """Make pods and services in a namespace of its own, try every flow once from each node, name the probable cause of what
+    fails, ask each node whether it works, and delete the namespace. Exits 1 where a flow failed.
+    """
+    from winboot.cli.output import progress
+    from winboot.cli.targets import load_targets, run_context
+    from winboot.operations.verify import Options
+    from winboot.operations.verify import verify as verify_nodes
+    from winboot.operations.verify.flows import chosen
+
+    options = Options(
+        flows=chosen(words(flows)), images=images(image), egress=place(egress), timeout=timeout, keep=keep
+    )
+    specs = load_targets(inventory, words(limit))
+    with (
+        progress(output, [spec.node.name for spec in specs]) as listener,
+        run_context(specs, listener) as (context, _),
+    ):
+        report = verify_nodes(specs, context, options)
+    show(report, output)
+    raise typer.Exit(report.exit_code)
+
+
+def images(given: list[str] | None) -> dict[str, str]:
+    """`--image 2022=REF` as release and reference. Raises UsageError."""
+    from winboot.base.errors import UsageError
+    from winboot.operations.verify.objects import IMAGES
+
+    found = {}
+    for one in given or []:
+        release, _, reference = one.partition("=")
+        if release not in (*IMAGES, "linux") or not reference:
+            raise UsageError(
+                f"--image {one}: not RELEASE=REFERENCE", hint=f"RELEASE is one of {', '.join(IMAGES)}, linux."
+            )
+        found[release] = reference
+    return found
+
+
+def place(given: str) -> tuple[str, int] | None:
+    """`--egress HOST:PORT`. Raises UsageError."""
+    from winboot.base.errors import UsageError
+
+    if not given:
+        return None
+    host, _, port = given.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageError(f"--egress {given}: not HOST:PORT", hint="As in --egress example.com:443.")
+    return host, int(port)
+
+
+def show(report: FlowReport, output: Output) -> None:
+    """Print the report in the form asked for."""
+    from winboot.cli.output import console
+    from winboot.report.flows import flow_lines, flows_junit, print_flows
+
+    if output is Output.json:
+        sys.stdout.writelines(flow_lines(report))
+    elif output is Output.junit:
+        sys.stdout.write(flows_junit(report))
+    else:
+        print_flows(report, console())
+    sys.stdout.flush()
+
+
+def _help() -> str:
+    from winboot.operations.verify.flows import LIMITATIONS, listed
+
+    never = "\n".join(f"{id}  {why}" for id, why in LIMITATIONS.items())
+    return f"{verify.__doc__}\n\n\b\nFlows:\n{listed()}\n\n\b\nWhat Windows does not have:\n{never}"
+
+
+if "--help" in sys.argv or "-h" in sys.argv:
+    verify.__doc__ = _help()

@@ -1,0 +1,382 @@
+"""The probable cause of a flow that fails: from how it failed, and from what the machines on both ends say of themselves."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from winboot.node.probes import Facts
+from winboot.operations.verify.objects import PORT
+from winboot.operations.verify.scene import NodeScene, Scene
+from winboot.operations.verify.trials import Outcome, Trial
+
+Cause = tuple[str, str]  # the probable cause, and the next step
+_KUBE_PROXY: Final = "`Restart-Service kube-proxy` on the node; its log tells why a service is refused."
+_REPAIR: Final = "`winboot plan` shows what differs; `winboot repair` puts it right."
+_LARGE: Final = 1500
+_UDP, _TCP = 17, 6
+
+
+def cause_of(trial: Trial, outcome: Outcome, scene: Scene) -> Cause:
+    """The first cause that the facts speak for, else the one that this flow usually has."""
+    looked: Sequence[Callable[[], Iterator[Cause]]] = (
+        lambda: _api(trial, outcome),
+        lambda: _hidden(trial, outcome),
+        lambda: _names(trial, outcome, scene),
+        lambda: _services(trial, scene),
+        lambda: _large(trial),
+        lambda: _outside(trial, outcome),
+        lambda: _own_node(trial),
+        lambda: _node_port(trial),
+        lambda: _ways(trial, scene),
+    )
+    for look in looked:
+        found = next(look(), None)
+        if found is not None:
+            return found
+    return _usual(trial, outcome)
+
+
+def _facts(node: NodeScene | None, subject: str) -> Sequence[Facts]:
+    if node is None or node.look is None:
+        return ()
+    return node.look.facts.get(subject, ())
+
+
+def _endpoint(node: NodeScene | None) -> Facts | None:
+    """The endpoint of the pod that asks."""
+    if node is None or node.client is None:
+        return None
+    return next((one for one in _facts(node, "endpoints") if one["address"] == node.client.address), None)
+
+
+def _within(address: str, prefix: str) -> bool:
+    try:
+        return ipaddress.ip_address(address) in ipaddress.ip_network(prefix, strict=False)
+    except ValueError:
+        return False
+
+
+def _api(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
+    if outcome.symptom != "api" or trial.to is None:
+        return
+    name = trial.to.name
+    service = next((one for one in _facts(trial.to, "services") if one["name"] == "kubelet"), None)
+    if service is not None and service["state"] != "Running":
+        yield f"the kubelet of {name} is {service['state']}", "`winboot repair` starts it; read its log."
+    if not _rule(trial.to, "winboot-kubelet"):
+        yield (
+            f"the firewall of {name} keeps port 10250 from the API server",
+            "`winboot repair` writes the rule winboot-kubelet; a Group Policy may hold it.",
+        )
+    yield (
+        f"the API server does not reach the kubelet of {name}, or the pod's container is gone",
+        "Check the way from the control plane to port 10250 of the node, and the kubelet's log.",
+    )
+
+
+def _rule(node: NodeScene | None, name: str) -> bool:
+    """Whether a firewall rule of ours lets in; true where the machine said nothing of it."""
+    found = next((one for one in _facts(node, "rules") if one["name"] == name), None)
+    return found is None or bool(found["ok"])
+
+
+def _hidden(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
+    if outcome.symptom != "hidden" or trial.at is None:
+        return
+    yield (
+        f"the exceptions of OutBoundNAT in the CNI configuration of {trial.at.name} lack the pod network",
+        "`winboot repair` writes cni-config; pods that are there already keep the old rules: start them again.",
+    )
+
+
+def _names(trial: Trial, outcome: Outcome, scene: Scene) -> Iterator[Cause]:
+    if outcome.symptom != "name" or trial.at is None:
+        return
+    endpoint, spec = _endpoint(trial.at), trial.at.spec
+    if endpoint is not None:
+        servers = [one for one in str(endpoint["dns"]).split(",") if one]
+        wanted = list(spec.cluster.dns_service_ips)
+        if wanted and not set(servers) & set(wanted):
+            yield (
+                f"pods on {trial.at.name} ask {', '.join(servers) or 'no server'}, the cluster's DNS is {wanted[0]}",
+                "clusterDNS of the kubelet must be cluster.dns_service_ip of the profile: `winboot repair`.",
+            )
+        suffix = str(endpoint["suffix"]).partition(",")[0]
+        if trial.flow == "dns-short" and suffix != f"{scene.space}.svc.{scene.domain}":
+            yield (
+                f"the DNS suffix of pods on {trial.at.name} is {suffix or 'empty'}, not their namespace's",
+                "clusterDomain of the kubelet and the capability dns of the CNI configuration make it: `winboot repair`.",
+            )
+    for address in spec.cluster.dns_service_ips[:1]:
+        yield from _balanced(trial.at, address, 53, _UDP)
+    yield from _ways_of(trial.at, scene, _dns_backend(trial.at), None)
+    yield (
+        f"the cluster's DNS does not answer pods on {trial.at.name}, or does not know the name",
+        "Look at the pods of CoreDNS and at the way to the Linux node that they are on.",
+    )
+
+
+def _dns_backend(node: NodeScene) -> str:
+    """The pod behind the cluster's DNS, as HNS has it."""
+    for one in _facts(node, "balancers"):
+        if one["port"] == 53 and one.get("to"):
+            return str(one["to"][0])
+    return ""
+
+
+def _balanced(node: NodeScene, address: str, port: int, protocol: int) -> Iterator[Cause]:
+    """What is wrong with the load balancer of a service on a node."""
+    if node.look is None:
+        return
+    found = next(
+        (
+            one
+            for one in _facts(node, "balancers")
+            if (one["address"], one["port"], one["protocol"]) == (address, port, protocol)
+        ),
+        None,
+    )
+    where = f"{address}:{port}" if address else f"the NodePort {port}"
+    if found is None:
+        proxy = next((one for one in _facts(node, "services") if one["name"] == "kube-proxy"), None)
+        if proxy is not None and proxy["state"] != "Running":
+            yield (
+                f"kube-proxy of {node.name} is {proxy['state']}",
+                "`winboot repair` starts it; read its log.",
+            )
+        yield f"HNS of {node.name} has no load balancer for {where}", _KUBE_PROXY
+        return
+    if not found["backends"]:
+        yield f"the load balancer of {node.name} for {where} leads nowhere", _KUBE_PROXY
+    network = _network(node)
+    source = str(found["source"])
+    if node.overlay and network is not None and not any(_within(source, one) for one in network["subnets"]):
+        yield (
+            f"kube-proxy of {node.name} answers from {source or 'no address'}, which is not in its pod network",
+            "The source VIP is of an earlier network: `winboot repair` reserves the right one and restarts kube-proxy.",
+        )
+    endpoint = _endpoint(node)
+    bridged = endpoint is not None and address and not node.overlay and not found["dsr"]
+    if endpoint is not None and bridged and not any(_within(address, str(one)) for one in endpoint["routes"]):
+        yield (
+            f"pods on {node.name} have no route policy for services",
+            "`winboot repair` writes cni-config; start the pods again.",
+        )
+
+
+def _services(trial: Trial, scene: Scene) -> Iterator[Cause]:
+    if trial.at is None or trial.flow not in ("pod-service", "service-pod"):
+        return
+    yield from _balanced(trial.at, trial.address, PORT, _TCP)
+
+
+def _large(trial: Trial) -> Iterator[Cause]:
+    if trial.flow != "pod-pod-large":
+        return
+    for node in (trial.at, trial.to):
+        for one in _facts(node, "interfaces"):
+            if node is not None and one["address"] == node.address and int(one["mtu"]) < _LARGE:
+                yield (
+                    f"the MTU of {node.name}'s adapter is {one['mtu']}, smaller than its pods take it for",
+                    "Give all nodes' adapters and the switches between them one MTU (1500, for overlays 1550 or more).",
+                )
+
+
+def _outside(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
+    if trial.flow != "egress" or trial.at is None:
+        return
+    endpoint = _endpoint(trial.at)
+    if endpoint is not None and not endpoint["nat"]:
+        yield (
+            f"pods on {trial.at.name} have no OutBoundNAT policy: nobody outside knows their addresses",
+            "`winboot repair` writes cni-config; start the pods again.",
+        )
+    if endpoint is not None and any(str(one).endswith("/0") for one in endpoint["exceptions"]):
+        yield (
+            f"the exceptions of OutBoundNAT on {trial.at.name} name the outside, too",
+            "`winboot repair` writes cni-config; start the pods again.",
+        )
+    proxy = trial.at.spec.proxy.https or trial.at.spec.proxy.http
+    if outcome.symptom == "other" and proxy:
+        yield (
+            f"the proxy {proxy} does not let it pass",
+            "Allow the place on the proxy, or name another: --egress.",
+        )
+    yield (
+        "a firewall on the way out, a place that is down, or a proxy that pods have to use",
+        "Try it from the node; name another place with --egress HOST:PORT.",
+    )
+
+
+def _own_node(trial: Trial) -> Iterator[Cause]:
+    if trial.flow != "pod-node" or trial.at is None:
+        return
+    endpoint, node = _endpoint(trial.at), trial.at
+    if not _rule(node, "winboot-kubelet"):
+        yield (
+            f"the firewall of {node.name} keeps port 10250",
+            "`winboot repair` writes the rule winboot-kubelet; a Group Policy may hold it.",
+        )
+    routes = endpoint["routes"] if endpoint is not None and not node.overlay else None
+    if routes is not None and not any(_within(node.address, str(one)) for one in routes):
+        yield (
+            f"pods on {node.name} have no route policy for {node.address}",
+            "`winboot repair` writes cni-config; start the pods again.",
+        )
+    yield from _host_side(node)
+
+
+def _node_port(trial: Trial) -> Iterator[Cause]:
+    if trial.flow != "node-port" or trial.to is None:
+        return
+    node = trial.to
+    yield from _balanced(node, "", node.node_port, _TCP)
+    if not _rule(node, "winboot-node-ports-tcp"):
+        yield (
+            f"the firewall of {node.name} keeps NodePorts",
+            "windows.firewall.node_ports opens them: `winboot repair`.",
+        )
+    yield (
+        f"a firewall between the machines keeps port {node.node_port}",
+        "Open 30000-32767 between the machines.",
+    )
+
+
+def _network(node: NodeScene | None) -> Facts | None:
+    if node is None:
+        return None
+    name = node.spec.network.network_name.lower()
+    return next((one for one in _facts(node, "networks") if str(one["name"]).lower() == name), None)
+
+
+def _ways(trial: Trial, scene: Scene) -> Iterator[Cause]:
+    """Routes and tunnels between the two ends, there and back."""
+    if trial.flow in ("exec", "logs", "port-forward", "dns-full", "dns-short", "egress", "node-port"):
+        return
+    linux = scene.linux.address if scene.linux is not None else ""
+    to = trial.to if trial.flow != "pod-service" else _behind(trial, scene)
+    other = to.server.address if to is not None and to.server is not None else linux
+    if trial.at is not None:
+        yield from _ways_of(trial.at, scene, other, to)
+    back = trial.at.client.address if trial.at is not None and trial.at.client is not None else linux
+    if to is not None and to is not trial.at:
+        yield from _ways_of(to, scene, back, trial.at)
+
+
+def _behind(trial: Trial, scene: Scene) -> NodeScene | None:
+    """The node of the first backend of a service, as the asking node's HNS has it."""
+    for one in _facts(trial.at, "balancers"):
+        if one["address"] == trial.address and one.get("to"):
+            first = str(one["to"][0])
+            return next((n for n in scene.nodes if n.server is not None and n.server.address == first), None)
+    return None
+
+
+def _ways_of(node: NodeScene, scene: Scene, address: str, to: NodeScene | None) -> Iterator[Cause]:
+    """Why packets of a node's pods would not reach an address that is on another node, `to` where it is a Windows node."""
+    network = _network(node)
+    if node.look is None or to is node or not address:
+        return
+    cidrs = node.facts.pod_cidrs if node.spec.network.solution.pod_cidr else ()
+    if network is not None and cidrs and not set(network["subnets"]) & set(cidrs):
+        yield (
+            f"the pod network of {node.name} is {', '.join(network['subnets'])}, its Node has {', '.join(cidrs)}",
+            "The network is of an earlier Node: `winboot repair --drain` makes it again.",
+        )
+    if node.overlay:
+        yield from _tunnel(node, network, address, to)
+        return
+    yield from _host_side(node)
+    yield from _route(node, address, to)
+
+
+def _host_side(node: NodeScene) -> Iterator[Cause]:
+    """The host's own endpoint on a bridge is the gateway of its pods."""
+    endpoint = _endpoint(node)
+    if endpoint is None or node.overlay or node.spec.network.host_endpoint is None:
+        return
+    interfaces = {str(one["address"]): one for one in _facts(node, "interfaces")}
+    gateway = interfaces.get(str(endpoint["gateway"]))
+    if interfaces and gateway is None:
+        yield (
+            f"{node.name} does not have the address {endpoint['gateway']}, the gateway of its pods",
+            "The host's endpoint is gone: `winboot repair --drain`.",
+        )
+    for one in (gateway, interfaces.get(node.address)):
+        if one is not None and not one["forwarding"]:
+            yield f"{node.name} does not forward packets on {one['alias']}", _REPAIR
+
+
+def _route(node: NodeScene, address: str, to: NodeScene | None) -> Iterator[Cause]:
+    if not node.spec.network.routes and node.spec.network.solution.owners.routes not in ("agent", "winboot"):
+        return
+    routes = [one for one in _facts(node, "routes") if _within(address, str(one["prefix"]))]
+    if not routes:
+        yield (
+            f"{node.name} has no route to {address}",
+            "flanneld makes routes: look whether it runs; without an agent `winboot repair` does.",
+        )
+    elif to is not None and to.address and all(one["hop"] != to.address for one in routes):
+        yield (
+            f"{node.name} sends {address} to {routes[0]['hop']}, {to.name} is {to.address}",
+            "Remove the wrong route; flanneld or `winboot repair` makes the right one.",
+        )
+
+
+def _tunnel(node: NodeScene, network: Facts | None, address: str, to: NodeScene | None) -> Iterator[Cause]:
+    endpoint = _endpoint(node)
+    providers = str(endpoint["provider"]) if endpoint is not None else ""
+    if providers and providers != node.address:
+        yield (
+            f"the overlay of {node.name} sends from {providers}, the node has {node.address}",
+            "`winboot repair` writes cni-config; start the pods again.",
+        )
+    if not _rule(node, "winboot-vxlan"):
+        yield (
+            f"the firewall of {node.name} keeps UDP 4789, which VXLAN comes in by",
+            "`winboot repair` writes the rule winboot-vxlan; a Group Policy may hold it.",
+        )
+    remotes: Sequence[Any] = network["remotes"] if network is not None else ()
+    if node.spec.network.solution.cni != "flannel":
+        return
+    fitting = [one for one in remotes if _within(address, str(one["prefix"]))]
+    if not fitting:
+        yield (
+            f"the overlay of {node.name} has no remote subnet for {address}",
+            "flanneld writes them: look whether it runs, and at its log.",
+        )
+    elif to is not None and all(one["hop"] != to.address for one in fitting):
+        yield (
+            f"the overlay of {node.name} sends {address} to {fitting[0]['hop']}, {to.name} is {to.address}",
+            "Restart flanneld: it writes the remote subnets again.",
+        )
+
+
+def _usual(trial: Trial, outcome: Outcome) -> Cause:
+    """What this flow usually fails for where the facts say nothing."""
+    at = trial.at or trial.to
+    bridged = at is not None and at.spec.network.solution.pods_own_macs
+    if outcome.symptom == "refused":
+        return (
+            "the server of the pod does not listen yet, or ended",
+            "`kubectl logs` of the pod; run it again.",
+        )
+    if bridged and trial.flow in (
+        "pod-pod-remote",
+        "pod-linux",
+        "linux-pod",
+        "linux-service",
+        "node-pod-remote",
+    ):
+        return (
+            "the hypervisor lets no packets of pods through (MAC spoofing), or a firewall between the nodes drops them",
+            "Allow MAC spoofing (forged transmits) for the machines' ports; compare with another pair of nodes.",
+        )
+    if at is not None and at.overlay:
+        return (
+            "UDP 4789 does not pass between the nodes, or the network has other VNIs on them",
+            "Open UDP 4789 both ways; `winboot plan` compares the networks.",
+        )
+    return "a firewall or an access list on the way", _REPAIR

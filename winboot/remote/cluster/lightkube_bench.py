@@ -1,0 +1,216 @@
+"""The workbench over the connections of lightkube's client.
+
+exec and port-forward go over WebSockets: `v5.channel.k8s.io` (Kubernetes 1.30 and later) or `v4.channel.k8s.io`. lightkube has
+exec, but tells of a refused upgrade without what the API server said; it has no port-forward.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import queue
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx2
+from httpx2.websockets import WebSocketDisconnect, WebSocketNetworkError, WebSocketSession
+from lightkube.core.generic_client import GenericClient
+
+from winboot.base.clean import clean
+from winboot.base.errors import ClusterError, ClusterUnreachable
+from winboot.remote.cluster.calls import Calls
+from winboot.remote.cluster.failures import status_of
+from winboot.remote.cluster.workbench import Ran, Thing
+
+_PLURALS: Final[Mapping[str, str]] = {
+    "Namespace": "/api/v1/namespaces",
+    "Pod": "/api/v1/pods",
+    "Service": "/api/v1/services",
+    "Secret": "/api/v1/secrets",
+    "Event": "/api/v1/events",
+    "ResourceQuota": "/api/v1/resourcequotas",
+    "EndpointSlice": "/apis/discovery.k8s.io/v1/endpointslices",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
+}
+_EXEC: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_FORWARD: Final = ("v4.channel.k8s.io",)
+_STDOUT, _STDERR, _OUTCOME = 1, 2, 3
+_MISSING, _CONFLICT = 404, 409
+
+
+class LightkubeWorkbench:
+    """See `winboot.remote.cluster.workbench.Workbench`."""
+
+    def __init__(self, client: httpx2.Client, call: Calls) -> None:
+        self._client = client
+        self._call = call
+
+    def make(self, thing: Thing) -> Thing:
+        """Create an object."""
+        metadata = thing["metadata"]
+        kind, name = str(thing["kind"]), str(metadata["name"])
+        path = _path(kind, str(metadata.get("namespace", "")))
+
+        def create() -> Thing:
+            try:
+                return self._asked("POST", path, json=dict(thing))
+            except httpx2.HTTPStatusError as e:
+                if status_of(e) != _CONFLICT:
+                    raise
+                return self._asked("GET", f"{path}/{name}")
+
+        return self._call(f"making the {kind} {name}", create)
+
+    def listed(
+        self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> Sequence[Thing]:
+        """All objects of a kind."""
+        selector = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
+        params = {"labelSelector": selector} if selector else {}
+        doing = f"listing {kind}s" + (f" of {namespace}" if namespace else "")
+        found = self._call(doing, lambda: self._asked("GET", _path(kind, namespace), params=params))
+        items: list[Thing] = found.get("items") or []
+        return items
+
+    def remove_namespace(self, name: str) -> bool:
+        """Delete a namespace."""
+
+        def delete() -> bool:
+            try:
+                self._asked("DELETE", f"{_PLURALS['Namespace']}/{name}")
+            except httpx2.HTTPStatusError as e:
+                # A 409 says that it is on its way already.
+                if status_of(e) in (_MISSING, _CONFLICT):
+                    return False
+                raise
+            return True
+
+        return self._call(f"deleting the Namespace {name}", delete)
+
+    def execute(self, namespace: str, pod: str, command: Sequence[str], *, timeout: float) -> Ran:
+        """Run a command in a pod's container."""
+        params: list[tuple[str, str]] = [("command", word) for word in command]
+        params += [("stdout", "true"), ("stderr", "true")]
+        outputs = {_STDOUT: b"", _STDERR: b""}
+        doing = f"exec in {namespace}/{pod}"
+
+        def run() -> Ran:
+            with self._socket(namespace, pod, "exec", params, _EXEC) as socket:
+                for channel, data in _messages(socket, timeout, doing):
+                    if channel == _OUTCOME:
+                        return _ended(doing, data, outputs)
+                    if channel in outputs:
+                        outputs[channel] += data
+            raise ClusterUnreachable(f"{doing}: the connection ended before the command did")
+
+        return self._call.once(doing, run)
+
+    def logs(self, namespace: str, pod: str) -> str:
+        """What a pod's container has written."""
+        path = f"{_path('Pod', namespace)}/{pod}/log"
+
+        def ask() -> str:
+            answer = self._client.get(path, params={"tailLines": "50"})
+            _raise_for_status(answer)
+            return clean(answer.text)
+
+        return self._call.once(f"reading the log of {namespace}/{pod}", ask)
+
+    def forward(self, namespace: str, pod: str, port: int, request: bytes, *, timeout: float) -> bytes:
+        """Send a request to a port of a pod."""
+        doing = f"port-forward to {namespace}/{pod}"
+        received = {0: b"", 1: b""}
+
+        def ask() -> bytes:
+            with self._socket(namespace, pod, "portforward", [("ports", str(port))], _FORWARD) as socket:
+                socket.send_bytes(b"\0" + request)
+                for channel, data in _messages(socket, timeout, doing):
+                    received[channel] = received.get(channel, b"") + data
+                    # Each channel begins with two bytes: the number of the port.
+                    if len(received[1]) > 2:
+                        raise ClusterError(f"{doing}: {clean(received[1][2:].decode('utf-8', 'replace'))}")
+                    if b"\r\n\r\n" in received[0] and not received[0].endswith(b"\r\n\r\n"):
+                        break
+            return received[0][2:]
+
+        return self._call.once(doing, ask)
+
+    def _asked(self, method: str, path: str, **rest: Any) -> Thing:
+        answer = self._client.request(method, path, **rest)
+        _raise_for_status(answer)
+        found: Thing = answer.json()
+        return found
+
+    @contextmanager
+    def _socket(
+        self, namespace: str, pod: str, what: str, params: Sequence[tuple[str, str]], protocols: Sequence[str]
+    ) -> Iterator[WebSocketSession]:
+        """A WebSocket to a pod. What the API server says when it refuses is raised as for any other request."""
+        headers = {
+            "Connection": "upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode("ascii"),
+            "Sec-WebSocket-Protocol": ", ".join(protocols),
+        }
+        url = f"{_path('Pod', namespace)}/{pod}/{what}"
+        with self._client.stream("GET", url, params=list(params), headers=headers) as answer:
+            if answer.status_code != httpx2.codes.SWITCHING_PROTOCOLS:
+                answer.read()
+                _raise_for_status(answer)
+                raise ClusterError(
+                    f"{url} was answered with {answer.status_code} in the place of a WebSocket"
+                )
+            stream = answer.extensions["network_stream"]
+            with WebSocketSession(stream, response=answer, keepalive_ping_interval_seconds=None) as session:
+                yield session
+
+
+def _raise_for_status(answer: httpx2.Response) -> None:
+    """As the client library does it: what the API server says of a failure comes with it."""
+    GenericClient.raise_for_status(answer)  # type: ignore[no-untyped-call]
+
+
+def _path(kind: str, namespace: str) -> str:
+    """`/api/v1/pods`, or `/api/v1/namespaces/x/pods`."""
+    path = _PLURALS[kind]
+    if not namespace:
+        return path
+    root, _, plural = path.rpartition("/")
+    return f"{root}/namespaces/{namespace}/{plural}"
+
+
+def _messages(socket: WebSocketSession, timeout: float, doing: str) -> Iterator[tuple[int, bytes]]:
+    """Channel and data of each message. Raises ClusterUnreachable when the time is over or the connection breaks."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            data = socket.receive_bytes(timeout=max(0.01, end - time.monotonic()))
+        except WebSocketDisconnect:
+            return
+        except (queue.Empty, TimeoutError):
+            raise ClusterUnreachable(f"{doing}: no answer within {timeout:.0f} seconds") from None
+        except WebSocketNetworkError as error:
+            raise ClusterUnreachable(f"{doing}: the connection broke") from error
+        if data:
+            yield data[0], data[1:]
+
+
+def _ended(doing: str, data: bytes, outputs: Mapping[int, bytes]) -> Ran:
+    """The outcome of a command, which comes as a Status: an exit code, or why it did not run."""
+    try:
+        status = json.loads(data)
+    except ValueError:
+        status = {}
+    code = 0
+    if status.get("status") != "Success":
+        causes = (status.get("details") or {}).get("causes") or []
+        codes = [str(one.get("message", "")) for one in causes if one.get("reason") == "ExitCode"]
+        if not codes or not codes[0].lstrip("-").isdigit():
+            raise ClusterError(f"{doing}: {clean(str(status.get('message') or data[:200]))}")
+        code = int(codes[0])
+    out, err = (outputs[one].decode("utf-8", "replace") for one in (_STDOUT, _STDERR))
+    return Ran(code, clean(out), clean(err))

@@ -1,0 +1,138 @@
+"""What became of each flow that was tried between pods, nodes and services: rows, and their forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from xml.etree import ElementTree as ET
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from winboot.base import exits
+from winboot.report.shape import json_line
+
+# untried: something before it failed. left-out: there is no such pair here, or it was not asked for. limitation: Windows does
+# not have it.
+State = Literal["passed", "failed", "untried", "left-out", "limitation"]
+_COLOURS = {"passed": "green", "failed": "red", "untried": "magenta", "left-out": "dim", "limitation": "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRow:
+    """One flow between two ends. `node` is the node it is about, empty for all."""
+
+    flow: str
+    node: str
+    source: str
+    target: str
+    state: State
+    expected: str
+    seen: str = ""
+    cause: str = ""
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReport:
+    """One run over its nodes. `code`: the exit code of what ended the run early, 0 where nothing did; `notes` are sentences
+    worth knowing: where the Linux ends are, what was left."""
+
+    run: str
+    started: str
+    rows: tuple[FlowRow, ...]
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    code: int = 0
+    nodes: tuple[str, ...] = field(default=())
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many rows are in each state."""
+        return Counter(row.state for row in self.rows)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where a flow failed or could not be tried; what ended the run early goes before."""
+        counts = self.counts
+        failed = exits.FAILED if counts["failed"] or counts["untried"] else exits.DONE
+        return exits.foremost((self.code, failed))
+
+
+def row_data(row: FlowRow) -> dict[str, Any]:
+    """A row as plain data."""
+    return {
+        "flow": row.flow,
+        "node": row.node,
+        "from": row.source,
+        "to": row.target,
+        "state": row.state,
+        "expected": row.expected,
+        "seen": row.seen,
+        "cause": row.cause,
+        "next": row.next,
+    }
+
+
+def flow_lines(report: FlowReport) -> Iterator[str]:
+    """A JSON line a row, the line of the run last."""
+    for row in report.rows:
+        yield json_line("flow", row_data(row))
+    yield json_line(
+        "flows",
+        {
+            "run": report.run,
+            "started": report.started,
+            "seconds": round(report.seconds, 3),
+            "nodes": list(report.nodes),
+            "notes": list(report.notes),
+            "exit_code": report.exit_code,
+        },
+    )
+
+
+def flows_junit(report: FlowReport) -> str:
+    """A test suite a node, a test case a row."""
+    root = ET.Element("testsuites", name="winboot verify")
+    by_node: dict[str, list[FlowRow]] = {}
+    for row in report.rows:
+        by_node.setdefault(row.node or "cluster", []).append(row)
+    for node, rows in by_node.items():
+        suite = ET.SubElement(root, "testsuite", name=node, tests=str(len(rows)))
+        for row in rows:
+            name = f"{row.flow}: {row.source} to {row.target}" if row.target else row.flow
+            case = ET.SubElement(suite, "testcase", classname=node, name=name)
+            if row.state in ("failed", "untried"):
+                failure = ET.SubElement(case, "failure", message=row.seen, type=row.flow)
+                failure.text = f"{row.cause} {row.next}".strip()
+            elif row.state != "passed":
+                ET.SubElement(case, "skipped", message=row.seen)
+    ET.indent(root)
+    text = ET.tostring(root, encoding="unicode", xml_declaration=True)
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n"
+
+
+def print_flows(report: FlowReport, console: Console) -> None:
+    """A table of all rows, and below it what needs attention."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("flow", "from", "to", "", "expected", "seen"):
+        table.add_column(name, no_wrap=name in ("flow", ""))
+    for row in report.rows:
+        state = Text(row.state, style=_COLOURS[row.state])
+        table.add_row(row.flow, row.source, row.target, state, row.expected, row.seen)
+    console.print(table)
+    for row in report.rows:
+        if row.state in ("failed", "untried"):
+            where = f"{row.source} to {row.target}" if row.target else row.source
+            console.print(Text(f"{row.flow}, {where}: {row.seen}", style=_COLOURS[row.state]))
+            if row.cause:
+                console.print(Text(f"  probable cause: {row.cause}"))
+            if row.next:
+                console.print(Text(f"  next: {row.next}"))
+    for note in report.notes:
+        console.print(Text(note, style="dim"))
+    parts = ", ".join(f"{count} {name}" for name, count in report.counts.items()) or "no flows"
+    console.print(f"verify: {parts} in {report.seconds:.1f} s")
