@@ -29,7 +29,7 @@ def load_plan(file: Path) -> PlanFile:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"{file}: the plan cannot be read: {error}", hint="Name a file of `winboot plan --out`."
+            f"{file}: the plan cannot be read: {error}", hint="Name a file of `winboot plan --out FILE`."
         ) from error
     return read_plan(text, str(file))
 

@@ -218,7 +218,8 @@ def profile_text(answers: Mapping[str, Any]) -> str:
     solution = next((one for one in networks.NETWORKS if one.cni == cni and mode in ("", one.mode)), None)
     downloads = solution.downloads if solution is not None else ()
     lines = [
-        "# What every node of this pool should be. `winboot explain` and docs/profile.md say what else can be set here.",
+        "# What every node of this pool should be. docs/profile.md says what else can be set here, and for example",
+        "# `winboot explain field maxPods` what a field of kubelet does.",
         "kubernetes:",
         f"  version: {quoted(answers['kubernetes'])}",
         "",

@@ -67,7 +67,7 @@ PlanPath = Annotated[
     typer.Option(
         "--plan",
         metavar="FILE",
-        help="Run exactly this plan of `winboot plan --out`; a node that differs is left alone.",
+        help="Run exactly this plan of `winboot plan --out FILE`; a node that differs is left alone.",
     ),
 ]
 TakeOver = Annotated[

@@ -10,7 +10,7 @@ import typer
 
 def show(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file that `winboot plan --out` has written.")
+        Path, typer.Argument(metavar="FILE", help="A file that `winboot plan --out FILE` has written.")
     ],
 ) -> None:
     """Show a plan that was written to a file; nothing is contacted."""

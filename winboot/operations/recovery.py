@@ -57,7 +57,7 @@ class Recovery:
             *(("delete the Node",) if self.node is not None else ()),
             "wait until the machine answers, and join it"
             if self.depth == "reimage"
-            else "left to do: join the new machine (a cloud inventory or `winboot hook` finds it)",
+            else "left to do: join the new machine (a cloud inventory or `winboot hook serve` finds it)",
         )
 
 

@@ -1,4 +1,4 @@
-"""The file of `winboot plan --out`: what each node's look found and which script it ran, to be approved and then exactly run.
+"""The file of `winboot plan --out FILE`: what each node's look found and which script it ran, to be approved and then run.
 
 JSON of one version; `sha256` in it is of everything else, so that a file that was cut or edited is known as such. It holds
 no secret: differences show none, and of settings and scripts it has the digests alone.
@@ -142,7 +142,7 @@ def read_plan(text: str, name: str) -> PlanFile:
     if plan is None or not whole:
         other = f" (its version is {version}, this winboot writes {VERSION})" if version != VERSION else ""
         raise InvalidInput(
-            f"{name}: not a plan as `winboot plan --out` has written it{other}: damaged or edited",
+            f"{name}: not a plan as `winboot plan --out FILE` has written it{other}: damaged or edited",
             hint="Make a new one with `winboot plan --out FILE`.",
         )
     if plan.winboot != winboot.__version__:

@@ -115,9 +115,11 @@ _NEXT: Final[Mapping[type[WinbootError], str]] = {
     ClusterBusy: "Run the same command again when the API server has less to do or has started.",
     ClusterConflict: "Run the same command again: it looks at what is there now.",
     ClusterRefused: "Give the kubeconfig's user that right: `winboot manifests operator` prints what is needed.",
-    CloudError: "Read the cloud's words; `winboot cloud policy` prints the rights that winboot needs.",
+    CloudError: "Read the cloud's words; `winboot cloud policy azure`, or `winboot cloud policy aws --cluster NAME`, "
+    "prints the rights that winboot needs.",
     CloudUnreachable: "Check the network, or wait: the cloud may be limiting requests; then run the same command again.",
-    CloudRefused: "Log in to the cloud again, or give this identity what `winboot cloud policy` prints.",
+    CloudRefused: "Log in to the cloud again, or give this identity what `winboot cloud policy azure`, or "
+    "`winboot cloud policy aws --cluster NAME`, prints.",
     NoSuchHost: "Run `winboot inventory --refresh`: the machine may have been replaced.",
     NodeFailed: "Fix what the report names, then run the same command again: what is done stays done.",
     BadEvent: "Report it as a bug, or correct the step of the profile's own that sends it; the journal has the line.",

@@ -101,7 +101,7 @@ def download(key: str) -> Download:
 
 
 def written_forms() -> str:
-    """What is offered, as `winboot init --network` takes it: `cni` or `cni:mode`, for people."""
+    """What is offered, as `winboot init --network NAME` takes it: `cni` or `cni:mode`, for people."""
     forms = [
         f"{one.cni}:{one.mode}" if len(modes(one.cni)) > 1 else one.cni for one in NETWORKS if not one.later
     ]

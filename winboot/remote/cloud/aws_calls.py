@@ -136,7 +136,9 @@ def _said(doing: str, error: ClientError) -> CloudError:
     if code in _NO_HOST:
         return NoSuchHost(said, hint="The instance was terminated, or belongs to another region or account.")
     if code in _REFUSED or status in (401, 403):
-        return CloudRefused(said, hint="`winboot cloud policy aws` prints the rights that winboot needs.")
+        return CloudRefused(
+            said, hint="`winboot cloud policy aws --cluster NAME` prints the rights that winboot needs."
+        )
     if code in _SLOWER or status >= 500:
         return CloudUnreachable(said, hint="AWS is busy or throttles this account; try again.")
     return CloudError(said, hint="The message is AWS's own.")

@@ -230,7 +230,7 @@ def _node(value: Any, place: Place) -> Node:
 
 def frozen_text(pool: Pool, members: Sequence[Member]) -> str:
     """The static inventory as a file: a run and its repetition see the same machines."""
-    head = f"# Frozen from {pool.path.name} by `winboot inventory --freeze`; nothing asks the cloud for it again.\n"
+    head = f"# Frozen from {pool.path.name} by `winboot inventory --freeze FILE`; nothing asks the cloud for it again.\n"
     return head + yaml.safe_dump(_plain(static_table(pool, members)), sort_keys=False, allow_unicode=True)
 
 
