@@ -11,6 +11,7 @@ from typing import Any, Final, get_args
 import pytest
 import yaml
 from winboot_lab.cli.staging import _hashes
+from winboot_lab.cluster import ClusterPlan
 from winboot_lab.cluster.authority import Authority
 
 from tests.lab.scenes import Scenes
@@ -156,7 +157,7 @@ CASES: Final[Mapping[str, Case]] = {
     "artifacts.crictl": Case("artifacts", _at("artifacts.crictl", "1.33.0")),
     "artifacts.nssm": Case("artifacts", _at("artifacts.nssm", "2.24-101"), scene="own credential"),
     "artifacts.sha256": Case(
-        "artifacts", {"artifacts": {"sha256": {"kubectl/1.34.2/kubectl.exe": "0" * 64}}}
+        "artifacts", {"artifacts": {"sha256": {f"kubectl/{ClusterPlan().version}/kubectl.exe": "0" * 64}}}
     ),
     "steps.name": Case(
         "own-step", {"steps": [{"name": "own-step", "look": "./look.ps1", "change": "./change.ps1"}]}
