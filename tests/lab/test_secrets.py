@@ -38,10 +38,13 @@ from winboot.config.inventory import load_inventory
 
 ROOT: Final = Path(__file__).parents[2]
 HOSTS: Final = r"C:\ProgramData\containerd\certs.d\private.corp.example\hosts.toml"
+PROXY: Final = r"C:\k\kube-proxy.kubeconfig"
 PKI: Final = r"C:\var\lib\kubelet\pki"
 # Characters that JSON, XML, URLs and PowerShell write in other ways; the letters between them are what is looked for.
 REGISTRY: Final = "canary+of/the=registry-5d1f"
 GIVEN: Final = "given0.canaryofthetoken"
+# Files of winboot's that a plan shows as a diff.
+SHOWN: Final = (r"C:\var\lib\kubelet\config.yaml", r"C:\Program Files\containerd\config.toml")
 # Where a secret may be, and nobody but SYSTEM and administrators reads it there.
 PLACES: Final = {
     "registry password": re.escape(HOSTS) + r"(\.winboot-new|\.winboot-old)?",
@@ -199,7 +202,7 @@ class _Command:
 
     def __init__(self, folder: Path, story: Story, secrets: dict[str, str]) -> None:
         self._folder = folder
-        self._story = story
+        self.story = story
         for name in ("state", "temp", "reports"):
             (folder / name).mkdir()
         self._environment = {
@@ -220,8 +223,8 @@ class _Command:
             capture_output=True,
             text=True,
         )
-        self._story.console += [done.stdout, done.stderr]
-        self._story.codes.append(done.returncode)
+        self.story.console += [done.stdout, done.stderr]
+        self.story.codes.append(done.returncode)
         return done.returncode
 
 
@@ -239,6 +242,22 @@ def _play(lab: Lab, run: _Command) -> None:
     run("join", "--output", "json", "--report", "reports/joined.html")
     run("join", "--output", "junit", "--report", "reports/again.json")
     run("plan", "--report", "reports/plan.xml")
+    written = list(run.story.witness.written)
+    for node in lab.nodes.values():
+        _damage(node.machine)
+    # What these hands write where it does not belong is not winboot's.
+    run.story.witness.written[:] = written
+    run("plan", "--out", "reports/approved.json", "--report", "reports/damaged.html")
+    run("show", "reports/approved.json")
+
+
+def _damage(machine: Machine) -> None:
+    """Somebody adds a file with a secret to itself, to another one, and to files where no secret belongs."""
+    kept = machine.files.read(HOSTS)
+    for path in (HOSTS, PROXY):
+        machine.files.write(path, machine.files.read(path) + kept)
+    for path in SHOWN:
+        machine.files.write(path, machine.files.read(path) + b"\n# kept from hosts.toml\n" + kept)
 
 
 def _secrets(lab: Lab, folder: Path) -> dict[str, str]:
@@ -282,7 +301,7 @@ def test_the_story_has_a_restart_a_detached_run_a_failure_and_a_lost_connection(
     """Otherwise the rest would prove little."""
     failed = {step["step"] for node in story.reports for step in node["steps"] if step["state"] == "failed"}
 
-    assert story.codes == [0, 1, 0, 0, 0], "\n".join(story.console)
+    assert story.codes == [0, 1, 0, 0, 0, 2, 0], "\n".join(story.console)
     assert "containerd-config" in failed
     for name in ("win-1", "win-2"):
         mine = [node for node in story.reports if node["node"] == name]
@@ -331,6 +350,21 @@ def test_nothing_that_the_command_leaves_or_says_holds_a_secret(story: Story) ->
     assert not [name for name in names if name.startswith("temp")]
     assert story.canaries.leaks(files) == []
     assert story.canaries.leaks([("stdout or stderr", text) for text in story.console]) == []
+
+
+def test_a_plan_of_damaged_files_says_that_they_differ_and_shows_no_secret(story: Story) -> None:
+    """The plan file, what `show` makes of it, the plan on the screen, and the page."""
+    plan = (story.folder / "reports" / "approved.json").read_text(encoding="utf-8")
+    page = (story.folder / "reports" / "damaged.html").read_text(encoding="utf-8")
+    screen, shown = story.console[-4], story.console[-2]
+
+    found = json.loads(plan)["nodes"]
+    for name in ("win-1", "win-2"):
+        keys = {one["key"] for step in found[name]["steps"].values() for one in step["differences"]}
+        assert {f"logins:{HOSTS}", f"form:{PROXY}", *(f"file:{path}" for path in SHOWN)} <= keys
+    places = {"the plan file": plan, "show": shown, "the screen": screen, "the page": page}
+    assert all(HOSTS in text for text in (shown, page))
+    assert story.canaries.leaks(places.items()) == []
 
 
 def test_nothing_on_the_machines_shows_a_secret_but_its_own_file(story: Story) -> None:

@@ -27,6 +27,9 @@ SECRETS = [
     "clientSecret: canary",
     "secret=canary",
     "Authorization: Bearer: canary",
+    "Authorization: Bearer canary",
+    'authorization = "Basic Y2FuYXJ5"',
+    "Authorization:\n- basic  Y2FuYXJ5",
     "proxy: http://user:canary@10.0.0.1:3128",
     "credential: canary",
 ]

@@ -165,9 +165,9 @@ function Get-ShownText {
     # hold a secret: a file under this name may be another tool's.
     param([object]$Was, [object]$Will)
     if ($null -eq $Will -or "$Was".Length + $Will.Length -gt 40000) { return @{} }
-    # A name and a value, a PEM key, an address with a password.
+    # A name and a value, a PEM key, an address with a password, a login as HTTP carries it.
     $names = '-data|password|passwd|pwd|secret|token|auth|(api|access|private|client|account|shared)[-_ ]?key|credential|bearer'
-    $secret = "($names)" + '"?\s*[:=]\s*\S|PRIVATE KEY|://[^/\s:]+:[^@\s]+@'
+    $secret = "($names)" + '"?\s*[:=]\s*\S|PRIVATE KEY|://[^/\s:]+:[^@\s]+@|(basic|bearer)\s+[\w+/=.~-]{6,}'
     if ("$Was" -match $secret -or $Will -match $secret) { return @{} }
     @{ Was = $Was; Will = $Will }
 }
