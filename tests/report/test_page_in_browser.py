@@ -7,14 +7,16 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.report.test_report import GONE, a_node, a_report
 from winboot.report.events import Difference, Problem
+from winboot.report.finding import Finding
 from winboot.report.page import html
-from winboot.report.results import NodeReport, Report, StepReport
+from winboot.report.results import Digests, Failure, NodeReport, Report, StepReport
 
 pytestmark = pytest.mark.check
 
@@ -122,6 +124,78 @@ def _addresses(record: dict[str, list[dict[str, dict[str, object]]]]) -> set[str
         for params in found
         if "url" in params and str(params.get("initiator", "not an origin")) != "not an origin"
     }
+
+
+KUBELET = r"C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --hostname-override=win-1 --v=2 " + " ".join(
+    f"--some-long-flag-{n}=https://registry.corp.example:8443/a/path/without/any/space/{n}" for n in range(6)
+)
+TOML = "version = 3\n[plugins.'io.containerd.cri.v1.images']\n  snapshotter = 'windows'\n" + "".join(
+    f"  # line {n}: a comment that is as long as comments in configuration files come to be, when people explain\n"
+    for n in range(6)
+)
+# Ten of every kind: there, absent, other; short and long; with a space to break at and without; a file; each flag.
+KINDS: dict[str, Callable[[int], Difference]] = {
+    "directories": lambda n: Difference(rf"folder C:\k\{n}", None, "there"),
+    "firewall-rules": lambda n: Difference(f"firewall rule somebody's {n}", "allow TCP 10250", None, policy=True),
+    "system-settings": lambda n: Difference(f"registry value {n}", "0", "1", reboot=True),
+    "kubelet": lambda n: Difference(
+        f"service kubelet {n}: command line", KUBELET, KUBELET + f" --n={n}", disturbs=True
+    ),
+    "artifacts": lambda n: Difference(
+        "file C:\\" + "\\".join(["a-folder-with-a-long-name"] * 9) + str(n), f"{n:064x}", "0" * 900
+    ),
+    "containerd-config": lambda n: Difference(
+        rf"file C:\Program Files\containerd\config-{n}.toml: content",
+        "9 lines, sha256 0123456789ab",
+        "10 lines, sha256 ba9876543210",
+        disrupts=True,
+        was=TOML,
+        will=TOML.replace("line 3", "x" * 400) + f"# {n}\n",
+    ),
+    "pod-network": lambda n: Difference(f"HNS network {n}: subnet", None, "(known after join)", unknown=True),
+}
+
+
+@pytest.fixture
+def full_page(tmp_path: Path) -> Path:
+    """A plan with ten differences of every kind, and everything else that may be wide, written."""
+    long = "https://registry.corp.example/" + "v2/" * 80
+    steps = tuple(
+        StepReport(name, "would-change", 12, tuple(map(kind, range(10))), why=f"so that {name} is as wanted")
+        for name, kind in KINDS.items()
+    )
+    bad = StepReport("pause-image", "blocked", 3, (), Problem("ImagePull", f"{long} is away", long, f"{long}:3"))
+    name = "win-" + "pool-with-a-long-name-" * 2 + "1"
+    digests = Digests("1" * 64, "2" * 64, "3" * 64)
+    node = NodeReport(
+        name, "10.0.0.1", "2022", (*steps, bad), digests=digests, notes=(long,), needs=(("--drain", long),)
+    )
+    away = replace(node, node="win-2", steps=(), failure=Failure("Unreachable", long, long, 69))
+    finding = Finding("cluster-net", "error", long, long, nodes=tuple(f"win-{n}" for n in range(60)))
+    report = replace(
+        a_report(node, away, command="plan"), preflight=(finding,), by=f"somebody@{'host.' * 30}", plan="4" * 64
+    )
+    path = tmp_path / "full.html"
+    path.write_text(html(report), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_ten_differences_of_every_kind_need_no_sideways_scrolling(
+    width: int, chromium: Chromium, full_page: Path, tmp_path: Path
+) -> None:
+    """On a telephone and on a wide screen. A frame is as wide as it is told to be; a window of Chromium is not, below 500."""
+    frame = tmp_path / "frame.html"
+    measured = "const w = this.contentDocument.documentElement; document.title = w.scrollWidth + ' of ' + w.clientWidth"
+    frame.write_text(
+        f'<iframe src="{full_page.name}" style="border: 0; width: {width}px; height: 30000px" onload="{measured}">',
+        encoding="utf-8",
+    )
+
+    document = chromium("--allow-file-access-from-files", "--dump-dom", frame.as_uri())
+
+    (found,) = re.findall(r"<title>(\d+) of (\d+)</title>", document)
+    assert tuple(map(int, found)) == (width, width)
 
 
 def test_a_picture_of_the_page_is_not_blank(chromium: Chromium, page: Path, tmp_path: Path) -> None:
