@@ -90,7 +90,12 @@ CASES: Final[dict[str, tuple[Callable[[World], None], tuple[str, ...], str, list
     "the address of a host": (_byte("inventory.yaml", "10.0.1.12", "10.0.1.22"), ("win-2",), SETTINGS, []),
     "a label of a host": (_byte("inventory.yaml", "rack: a", "rack: b"), ("win-2",), SETTINGS, []),
     "a machine": (_on_the_machine, ("win-2",), "directories (thing)", ["Look"]),
-    "a template": (_byte("templates/_script.ps1.j2", "Version 2.0", "Version 3.0"), NAMES, "its script changed", []),
+    "a template": (
+        _byte("templates/_script.ps1.j2", "Version 2.0", "Version 3.0"),
+        NAMES,
+        "its script changed",
+        [],
+    ),
     "the library": (_byte("templates/lib/file.ps1", "# ", "#\t"), NAMES, "winboot's library changed", []),
     "its last lines": (_byte("templates/_start.ps1", " ", "\t"), NAMES, "winboot's library changed", []),
 }

@@ -126,8 +126,12 @@ def _addresses(record: dict[str, list[dict[str, dict[str, object]]]]) -> set[str
     }
 
 
-KUBELET = r"C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --hostname-override=win-1 --v=2 " + " ".join(
-    f"--some-long-flag-{n}=https://registry.corp.example:8443/a/path/without/any/space/{n}" for n in range(6)
+KUBELET = (
+    r"C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --hostname-override=win-1 --v=2 "
+    + " ".join(
+        f"--some-long-flag-{n}=https://registry.corp.example:8443/a/path/without/any/space/{n}"
+        for n in range(6)
+    )
 )
 TOML = "version = 3\n[plugins.'io.containerd.cri.v1.images']\n  snapshotter = 'windows'\n" + "".join(
     f"  # line {n}: a comment that is as long as comments in configuration files come to be, when people explain\n"
@@ -136,7 +140,9 @@ TOML = "version = 3\n[plugins.'io.containerd.cri.v1.images']\n  snapshotter = 'w
 # Ten of every kind: there, absent, other; short and long; with a space to break at and without; a file; each flag.
 KINDS: dict[str, Callable[[int], Difference]] = {
     "directories": lambda n: Difference(rf"folder C:\k\{n}", None, "there"),
-    "firewall-rules": lambda n: Difference(f"firewall rule somebody's {n}", "allow TCP 10250", None, policy=True),
+    "firewall-rules": lambda n: Difference(
+        f"firewall rule somebody's {n}", "allow TCP 10250", None, policy=True
+    ),
     "system-settings": lambda n: Difference(f"registry value {n}", "0", "1", reboot=True),
     "kubelet": lambda n: Difference(
         f"service kubelet {n}: command line", KUBELET, KUBELET + f" --n={n}", disturbs=True
@@ -164,7 +170,9 @@ def full_page(tmp_path: Path) -> Path:
         StepReport(name, "would-change", 12, tuple(map(kind, range(10))), why=f"so that {name} is as wanted")
         for name, kind in KINDS.items()
     )
-    bad = StepReport("pause-image", "blocked", 3, (), Problem("ImagePull", f"{long} is away", long, f"{long}:3"))
+    bad = StepReport(
+        "pause-image", "blocked", 3, (), Problem("ImagePull", f"{long} is away", long, f"{long}:3")
+    )
     name = "win-" + "pool-with-a-long-name-" * 2 + "1"
     digests = Digests("1" * 64, "2" * 64, "3" * 64)
     node = NodeReport(
@@ -173,7 +181,10 @@ def full_page(tmp_path: Path) -> Path:
     away = replace(node, node="win-2", steps=(), failure=Failure("Unreachable", long, long, 69))
     finding = Finding("cluster-net", "error", long, long, nodes=tuple(f"win-{n}" for n in range(60)))
     report = replace(
-        a_report(node, away, command="plan"), preflight=(finding,), by=f"somebody@{'host.' * 30}", plan="4" * 64
+        a_report(node, away, command="plan"),
+        preflight=(finding,),
+        by=f"somebody@{'host.' * 30}",
+        plan="4" * 64,
     )
     path = tmp_path / "full.html"
     path.write_text(html(report), encoding="utf-8")
