@@ -104,13 +104,13 @@ function Get-KubeconfigDifference {
         New-Difference -Key "access:$($Wanted.path)" -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
     }
     # Somebody's YAML is a kubeconfig too, but not the one that winboot writes.
-    $other = @{ Key = "form:$($Wanted.path)"; What = "$what form"; Is = 'other text'; Want = 'JSON' }
-    if ($text -notmatch '^\s*\{[\s\S]*\}\s*$') { New-Difference @other; return }
+    $other = @{ What = "$what form"; Is = 'other text'; Want = 'JSON' }
+    if ($text -notmatch '^\s*\{[\s\S]*\}\s*$') { New-Difference -Key "form:$($Wanted.path)" @other; return }
     $config = $null
     # Module logging writes down what a cmdlet is given: of the credential that is the claims of a token at most.
     $shown = $text -replace '("client-key-data"\s*:\s*")[^"]*', '$1' -replace '("token"\s*:\s*")(?:[^".]*(\.[^".]*\.))?[^"]*', '$1$2'
     try { $config = ConvertFrom-Json -InputObject $shown }
-    catch [ArgumentException] { New-Difference @other; return }
+    catch [ArgumentException] { New-Difference -Key "form:$($Wanted.path)" @other; return }
     $cluster = Read-Member -Object (Read-Item -Object $config -Name 'clusters' | Select-Object -First 1) -Names 'cluster'
     $user = Read-Member -Object (Read-Item -Object $config -Name 'users' | Select-Object -First 1) -Names 'user'
     $server = Read-Member -Object $cluster -Names 'server'
