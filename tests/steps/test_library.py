@@ -58,7 +58,7 @@ def test_a_text_that_a_user_writes_is_not_taken_for_unknown(session):
     assert answer(session, f"Compare-Wanted -What 'x' -Is 'a' -Want '{KNOWN_LATER}' {found}") == [False]
 
 
-@pytest.mark.parametrize("text", ["{}", '{"users": []}', '{"clusters": null}', "[1]", "5", '{"users": [{}]}'])
+@pytest.mark.parametrize("text", ["{}", '{"users": []}', '{"clusters": null}', '{"users": [{}]}'])
 def test_a_kubeconfig_of_another_shape_differs_and_ends_nothing(session, text: str):
     wanted = "@{ path = 'C:\\k\\p.kubeconfig'; server = 'https://s:6443'; ca_path = 'C:\\k\\ca.crt'; secret = 'x' }"
     session.machine.files.make_directory("C:\\k")
@@ -67,6 +67,21 @@ def test_a_kubeconfig_of_another_shape_differs_and_ends_nothing(session, text: s
     found = answer(session, f"Get-KubeconfigDifference {wanted} | ForEach-Object {{ $_.what }}")
 
     assert {one.rpartition(": ")[2] for one in map(str, found)} == {"access", "server", "CA"}
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", "5", '"canary"', "users: [{user: {token: canary}}]", '{"a": 1} canary']
+)
+def test_a_kubeconfig_that_is_no_json_object_is_given_to_no_cmdlet(session, text: str):
+    """Module logging writes down what a cmdlet is given, and what is there may be somebody's token."""
+    wanted = "@{ path = 'C:\\k\\p.kubeconfig'; server = 'https://s:6443'; ca_path = 'C:\\k\\ca.crt'; secret = 'x' }"
+    session.machine.files.make_directory("C:\\k")
+    session.machine.files.write("C:\\k\\p.kubeconfig", text.encode())
+    nothing = "function ConvertFrom-Json { param($InputObject) throw 'it was given' }"
+
+    found = answer(session, f"{nothing}; Get-KubeconfigDifference {wanted} | ForEach-Object {{ $_.what }}")
+
+    assert {one.rpartition(": ")[2] for one in map(str, found)} == {"access", "form"}
 
 
 def test_a_machine_that_does_not_say_when_it_was_started_is_named(session):
