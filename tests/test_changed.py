@@ -13,7 +13,7 @@ from tests.changed import ALWAYS, MADE, ROOT, WHOLE_JOINS, chosen_for, module_of
         ("winboot/node/drain.py", {"tests/join/test_drain.py"}),
         (
             "winboot/remote/cluster/requests.py",
-            {"tests/cluster/test_requests.py", "tests/cluster/test_approver.py"},
+            {"tests/cluster/test_requests.py", "tests/cluster/test_cluster.py"},
         ),
         ("winboot/script/steps/kubelet.py", {"tests/steps/test_kubelet.py", "tests/test_plan.py"}),
         ("templates/powershell/steps/kubelet.ps1.j2", {"tests/steps/test_kubelet.py", *MADE}),

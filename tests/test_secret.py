@@ -25,6 +25,7 @@ READERS = {
     "config/node_spec/resolve.py",
     "remote/cluster/kubeconfig.py",
     "operations/join/secrets.py",
+    "operations/verify/objects.py",
     "report/journal.py",
 }
 

@@ -30,6 +30,7 @@ function Get-StatePath { param($Name) "C:\state\$Name" }
 function Test-FormerValue { [IO.File]::Exists("C:\state\former\$($script:Run.Step).jsonl") }
 function Clear-FormerValue { [IO.File]::Delete("C:\state\former\$($script:Run.Step).jsonl") }
 function Clear-OldFile { }
+function Remove-UnnotedThing { param($Things) }
 function Remove-StateFolder { $script:World.gone = $true }
 [void][IO.Directory]::CreateDirectory('C:\state\former')
 foreach ($step in $steps) { [IO.File]::WriteAllText("C:\state\former\$($step.Name).jsonl", '{}') }
@@ -75,7 +76,7 @@ def drive(
             f"$script:World = @{{ superseded = $false; {world} }}",
             "$steps = @(\n" + "\n".join(steps) + "\n)",
             f"$script:Run = New-Run -Mode Look -Id r1 -Steps $steps -Secrets @{{{secrets}}} -Facts @{{{facts}}} -Text '{text}' "
-            "-Plan @{ Winboot = '0.1.0'; Digest = 'd'; Library = 'l' }",
+            "-Plan @{ Winboot = '0.1.0'; Digest = 'd'; Library = 'l'; Modes = @('Look', 'Change') }",
             how,
         ]
     )

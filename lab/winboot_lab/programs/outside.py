@@ -98,9 +98,11 @@ class Outside:
         return tuple(self.clusters.values())
 
     def _way(self, machine: Machine, address: str, port: int) -> str | None:
-        """How a connection of a machine itself ends; None for an address outside of the cluster."""
+        """How a connection of a machine itself ends; None for an address outside of the cluster, and for a Linux host's own:
+        the world knows its ports."""
         there = self.traffic.find(address)
-        if there.kind == "outside" or not self.clusters:
+        hosts = (node.address for node in self.traffic.linux_nodes())
+        if there.kind == "outside" or not self.clusters or address in hosts:
             return None
         start = End("host", machine.network.lan.address, machine)
         try:
