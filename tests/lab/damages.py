@@ -144,7 +144,7 @@ def _older_configuration(service: str) -> Hand:
 
 def _forget_image(site: Site) -> None:
     hands.program(
-        site, r"C:\k\crictl.exe", "--config", r"C:\k\crictl.yaml", "rmi", "registry.k8s.io/pause:3.10.1"
+        site, r"C:\k\crictl.exe", "--config", r"C:\k\crictl.yaml", "rmi", "registry.k8s.io/pause:3.10.2"
     )
 
 
@@ -806,11 +806,11 @@ DAMAGES: tuple[Damage, ...] = (
     damage(
         "containerd is stopped",
         *(f"service {name}: state" for name in ALL_SERVICES),
-        "image registry.k8s.io/pause:3.10.1",
+        "image registry.k8s.io/pause:3.10.2",
         do=hands.stop("containerd"),
     ),
     # The cluster's side of it
-    damage("the pause image is collected", "image registry.k8s.io/pause:3.10.1", do=_forget_image),
+    damage("the pause image is collected", "image registry.k8s.io/pause:3.10.2", do=_forget_image),
     damage("the client certificate is gone", "kubelet client certificate", *UNKNOWABLE, do=delete(CLIENT)),
     damage(
         "the client certificate has expired",

@@ -213,7 +213,7 @@ _DRAIN = _held_by(
         "difference.disrupts or difference.disturbs",
     ),
     ("drain-with-pods-left", "    if drained.left:\n", "    if drained.left and timeout <= 0:\n"),
-    ("drain-without-cordon", "    cluster.cordon(name)\n    drained", "    drained"),
+    ("drain-without-cordon", "    cordoned = cluster.cordon(name)\n", "    cordoned = False\n"),
     (
         "drained-late-unheard",
         "if not drained and _drained(run, node, held_back(done)):",
@@ -509,7 +509,11 @@ _DRIVE = _held_by(
         "if ($false) { New-EndEvent -Reason 'superseded'",
     ),
     ("undo-below-what-stands", "    if ($above) {\n", "    if ($false) {\n"),
-    ("notes-go-first", "if ($hadFormer -and $null -eq $result.Detached) {", "if ($hadFormer) {"),
+    (
+        "notes-go-first",
+        "if ($null -eq $result.Detached) {\n            Remove-Unnoted",
+        "if ($true) {\n            Remove-Unnoted",
+    ),
     ("fence-not-raised", "$script:Run.Fence = (Get-Fence) + 1", "$script:Run.Fence = (Get-Fence)"),
     ("order-of-an-undo", "    [array]::Reverse($steps)\n    Invoke-Step", "    Invoke-Step"),
     (
