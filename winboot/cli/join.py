@@ -187,6 +187,7 @@ def _run(
     from winboot.cli.approval import at_terminal, gone, load_plan, with_plan
     from winboot.cli.failure import explain_error
     from winboot.cli.output import Reporting, progress
+    from winboot.cli.outset import able
     from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import join as join_nodes
 
@@ -209,8 +210,9 @@ def _run(
         reporting.kept() as keep,
         run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
     ):
+        specs, unable = able(specs, context)
         result = join_nodes(specs, context, tuned(options), command=command)
-        result = replace(result, nodes=(*result.nodes, *left))
+        result = replace(result, nodes=(*result.nodes, *unable, *left))
         unrouted = _forward(inventory, specs, context, {one.node for one in result.nodes if one.ready})
     code = reporting.end(result, context.stop)
     if result.exit_code:
@@ -236,6 +238,7 @@ def asked(
     """
     from winboot.cli.approval import ask, selection_of
     from winboot.cli.output import progress
+    from winboot.cli.outset import able
     from winboot.cli.targets import run_context
     from winboot.config.demands import demands, files_of
     from winboot.operations.join import survey
@@ -245,7 +248,9 @@ def asked(
         progress(view, [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, tuned),
     ):
-        found = survey(specs, context, tuned(options), command=command)
+        able_specs, unable = able(specs, context)
+        found = survey(able_specs, context, tuned(options), command=command)
+        found = replace(found, nodes=(*found.nodes, *unable))
     lost = tuple(node for node in found.nodes if node.failure is not None)
     nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
     if context.stop.requested or nothing:

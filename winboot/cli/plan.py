@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -52,6 +53,7 @@ def plan(
     """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
     from winboot.cli.approval import save_plan, selection_of
     from winboot.cli.output import Reporting, progress
+    from winboot.cli.outset import able
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.join import Options, survey
     from winboot.report.plan_file import plan_of
@@ -71,7 +73,9 @@ def plan(
         reporting.kept() as keep,
         run_context(specs, listener, keep) as (context, tuned),
     ):
+        specs, unable = able(specs, context)
         result = survey(specs, context, tuned(options))
+        result = replace(result, nodes=(*result.nodes, *unable))
     if out is not None and not context.stop.requested:
         save_plan(plan_of(result, selection_of(options), context.holder), out)
     raise typer.Exit(reporting.end(result, context.stop, differences=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import typer
 
 from winboot.cli.options import (
@@ -36,6 +38,7 @@ def preflight(
 ) -> None:
     """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
     from winboot.cli.output import Reporting, progress
+    from winboot.cli.outset import able
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.join import Options, check_both_sides
 
@@ -47,5 +50,7 @@ def preflight(
         reporting.kept() as keep,
         run_context(specs, listener, keep) as (context, tuned),
     ):
+        specs, unable = able(specs, context)
         result = check_both_sides(specs, context, tuned(options))
+        result = replace(result, nodes=(*result.nodes, *unable))
     raise typer.Exit(reporting.end(result, context.stop))

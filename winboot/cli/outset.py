@@ -1,0 +1,90 @@
+"""What is wrong on this side, found before the first machine is contacted and said once for all nodes that share it: a
+variable that is not set, a file or a program that is missing, an API server that does not answer.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from winboot.base.errors import ClusterError, InvalidInput, WinbootError
+from winboot.report.results import Failure, NodeReport
+
+if TYPE_CHECKING:
+    from winboot.config.inventory import Connection
+    from winboot.config.node_spec import NodeSpec
+    from winboot.config.profile.reference import Reference
+    from winboot.operations.join import RunContext
+    from winboot.remote.cluster.base import Cluster
+
+
+def able(specs: Sequence[NodeSpec], context: RunContext) -> tuple[list[NodeSpec], tuple[NodeReport, ...]]:
+    """The nodes that this side can work on, and the reports of the others, which are not begun.
+
+    A reference is read here and given away again; a command of one is only looked for, as it may ask somebody. A cluster is
+    asked where more than one node would find out that it is away.
+    """
+    lost: dict[str, WinbootError] = {}
+    for spec in specs:
+        problem = _unread(spec)
+        if problem is not None:
+            lost[spec.node.name] = problem
+    lost |= _without_cluster([spec for spec in specs if spec.node.name not in lost], context)
+    left = [_report(spec, lost[spec.node.name]) for spec in specs if spec.node.name in lost]
+    return [spec for spec in specs if spec.node.name not in lost], tuple(left)
+
+
+def _report(spec: NodeSpec, error: WinbootError) -> NodeReport:
+    return NodeReport(spec.node.name, spec.machine.address, spec.machine.os, failure=Failure.of(error))
+
+
+def _unread(spec: NodeSpec) -> WinbootError | None:
+    """Why what the node's session needs cannot be had here; None where all of it can."""
+    for owner, reference in _references(spec):
+        try:
+            _try(reference, f"{spec.node.name}: {owner}")
+        except WinbootError as error:
+            return error
+    return None
+
+
+def _references(spec: NodeSpec) -> Iterator[tuple[str, Reference]]:
+    connection: Connection = spec.machine.connection
+    keys = {"winrm": ("password",), "ssh": ("password", "key", "passphrase", "certificate")}
+    for key in keys.get(connection.transport, ()):
+        reference = getattr(connection, key)
+        if reference is not None and reference.instance_key is None:
+            yield f"connection.{key}", reference
+
+
+def _try(reference: Reference, owner: str) -> None:
+    """Raises InvalidInput where the reference gives nothing."""
+    if reference.command is None:
+        reference.read(owner)
+    elif shutil.which(reference.command[0]) is None:
+        raise InvalidInput(
+            f"{owner}: there is no program {reference.command[0]}",
+            hint="Install it, or name another place in the file.",
+        )
+
+
+def _without_cluster(specs: Sequence[NodeSpec], context: RunContext) -> dict[str, WinbootError]:
+    """The nodes whose API server cannot be asked, each with why."""
+    lost: dict[str, WinbootError] = {}
+    sharing: dict[int, tuple[Cluster, list[str]]] = {}
+    for spec in specs:
+        try:
+            cluster = context.cluster(spec)
+        except WinbootError as error:
+            lost[spec.node.name] = error
+            continue
+        if cluster is not None:
+            sharing.setdefault(id(cluster), (cluster, []))[1].append(spec.node.name)
+    for cluster, names in sharing.values():
+        if len(names) > 1 and not context.stop.requested:
+            try:
+                cluster.version()
+            except ClusterError as error:
+                lost |= dict.fromkeys(names, error)
+    return lost
