@@ -185,10 +185,12 @@ def test_a_form_that_a_command_does_not_have_is_refused(
 ) -> None:
     """Instead of a table that a program would choke on."""
     path = an_inventory(tmp_path, HOSTS)
-    arguments = ["-i", str(path)] if command == "check" else []
+    arguments = ["-i", str(path)] if command in ("check", "ping") else []
 
     assert run([command, *arguments, "-o", "junit"]) == 64
-    assert "no JUnit output" in capsys.readouterr().err
+    assert "'junit' is not one of 'table', 'json'" in capsys.readouterr().err
+    run([command, "--help"])
+    assert "junit" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("target", ["file", "below"])

@@ -11,7 +11,7 @@ import typer
 
 from winboot.base import exits
 from winboot.cli.colour import say
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Output, OutputForm, renew_command
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Lines, LinesForm, renew_command
 from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
@@ -27,13 +27,11 @@ def check(
         list[Path] | None, typer.Argument(help="Inventories and profiles; default: the inventory.")
     ] = None,
     inventory: InventoryFile = DEFAULT_INVENTORY,
-    output: OutputForm = Output.table,
+    output: LinesForm = Lines.table,
 ) -> None:
     """Check inventories and profiles, and the scripts they make: each complaint has its place and what was expected."""
     from winboot.base.errors import UsageError
 
-    if output is Output.junit:
-        raise UsageError("check has no JUnit output", hint="Use --output json: a line for each complaint.")
     wrong = False
     told: set[Complaint] = set()
     for file in files or [inventory]:
@@ -288,10 +286,10 @@ def _script_complaints(specs: Sequence[NodeSpec]) -> list[Complaint]:
     return list(seen.values())
 
 
-def _show(file: Path, complaints: list[Complaint], output: Output) -> None:
+def _show(file: Path, complaints: list[Complaint], output: Lines) -> None:
     errors = sum(one.level == "error" for one in complaints)
     warnings = len(complaints) - errors
-    if output is Output.json:
+    if output is Lines.json:
         _show_lines(file, complaints, errors, warnings)
         return
     for one in complaints:

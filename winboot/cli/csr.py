@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from winboot.base import exits
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Output, OutputForm, words
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Lines, LinesForm, words
 from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def csr(
     action: Annotated[Action, ACTION],
     inventory: InventoryFile = DEFAULT_INVENTORY,
     limit: Limit = None,
-    output: OutputForm = Output.table,
+    output: LinesForm = Lines.table,
     every: Annotated[float, EVERY] = 5.0,
     duration: Annotated[float, LIMIT_S] = 0.0,
 ) -> None:
@@ -50,11 +50,8 @@ def csr(
     Only what the inventory's machines may have is approved; everything else is reported and left. Client certificates are
     approved by the cluster's own controller-manager. Exits 2 when a request of these machines was refused.
     """
-    from winboot.base.errors import UsageError
     from winboot.cli.targets import Clusters, load_targets, stopping
 
-    if output is Output.junit:
-        raise UsageError("csr has no JUnit output", hint="Use --output json: a line for each request.")
     specs = load_targets(inventory, words(limit))
     with stopping() as stop, closing(Clusters(stop.wait, in_cluster=True)) as clusters:
         desks = _desks(specs, clusters, output)
@@ -70,7 +67,7 @@ def csr(
     raise typer.Exit(code)
 
 
-def _desks(specs: Sequence[NodeSpec], clusters: Clusters, output: Output) -> list[Desk]:
+def _desks(specs: Sequence[NodeSpec], clusters: Clusters, output: Lines) -> list[Desk]:
     """One desk for each cluster of these machines."""
     from winboot.base.errors import UsageError
     from winboot.node.roster import Roster
@@ -111,10 +108,10 @@ def _watch(desks: Sequence[Desk], stop: Stop, every: float, duration: float) -> 
 class Desk:
     """The requests at one cluster, and what was said of them."""
 
-    def __init__(self, cluster: Cluster, roster: Roster, output: Output) -> None:
+    def __init__(self, cluster: Cluster, roster: Roster, output: Lines) -> None:
         self._cluster = cluster
         self._roster = roster
-        self._json = output is Output.json
+        self._json = output is Lines.json
         self._said: set[str] = set()
         self._refused: set[str] = set()
         # The exit code of the last look, while it failed.

@@ -216,7 +216,7 @@ def _run(
         unrouted = _forward(inventory, specs, context, {one.node for one in result.nodes if one.ready})
     code = reporting.end(result, context.stop)
     if result.exit_code:
-        typer.echo(f"journal: {context.journals / context.run}", err=True)
+        typer.echo(f"journal: {context.journals / context.run} (`winboot log {context.run}`)", err=True)
     if unrouted is not None:
         explain_error(unrouted)
         code = exits.foremost((code, unrouted.exit_code))

@@ -18,6 +18,21 @@ class Output(StrEnum):
     junit = "junit"
 
 
+class Lines(StrEnum):
+    """How a command answers that has no JUnit form."""
+
+    table = "table"
+    json = "json"
+
+
+class Listed(StrEnum):
+    """How a command answers that lists things with names."""
+
+    table = "table"
+    json = "json"
+    name = "name"
+
+
 InventoryFile = Annotated[
     Path,
     typer.Option(
@@ -41,6 +56,13 @@ Skip = Annotated[
 ]
 OutputForm = Annotated[
     Output, typer.Option("--output", "-o", help="table for people, json lines or junit for programs.")
+]
+LinesForm = Annotated[
+    Lines, typer.Option("--output", "-o", help="table for people, json lines for programs.")
+]
+ListedForm = Annotated[
+    Listed,
+    typer.Option("--output", "-o", help="table for people, json lines for programs, name alone for pipes."),
 ]
 ReportFile = Annotated[
     Path | None,

@@ -7,7 +7,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final, TextIO
@@ -24,6 +24,7 @@ from winboot.cli.options import Output, View
 from winboot.cli.progress import Both, Lines, ProgressConsole, Quiet
 from winboot.node.fleet import Keep
 from winboot.node.run import Listener, Stop
+from winboot.report.archive import Archive
 from winboot.report.data import finding_line, junit, node_line, run_line
 from winboot.report.file import ReportFile
 from winboot.report.results import NodeReport, Report
@@ -100,6 +101,27 @@ def show(report: Report, form: Output, *, differences: bool = False) -> None:
         print_report(report, console(), differences=differences)
 
 
+def archive(report: Report, *, ended: bool) -> None:
+    """Keep the report for `winboot runs`. Where that cannot be done, a line says so, and the work goes on."""
+    archived = Archive()
+    try:
+        archived.keep(report, ended=ended)
+        if ended:
+            archived.prune()
+    except OSError as error:
+        if ended:
+            typer.echo(f"warning: the report of this run is not kept: {error.strerror or error}", err=True)
+
+
+def columns(rows: Sequence[Mapping[str, str]]) -> None:
+    """Print rows below their keys, as wide as what is in them; a terminal may wrap a line, and no value is cut."""
+    if not rows:
+        return
+    widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}
+    for row in ({key: key.upper() for key in rows[0]}, *rows):
+        typer.echo("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
+
+
 class _Streamed:
     """JSON lines on standard output: a node's when it has ended, the others when the run has.
 
@@ -153,6 +175,7 @@ class Reporting:
         self._file = None if path is None else ReportFile(path)
         self._form = form
         self._streamed = _Streamed()
+        self._begun = False
 
     @contextmanager
     def kept(self) -> Iterator[Keep]:
@@ -163,6 +186,10 @@ class Reporting:
             yield self._keep
 
     def _keep(self, current: Callable[[], Report], ended: NodeReport | None = None) -> None:
+        if not self._begun:
+            # For `winboot runs`, should this run be killed. Nodes are not begun yet.
+            self._begun = True
+            archive(current(), ended=False)
         if self._file is not None:
             self._file.keep(current)
         if ended is not None and self._form is Output.json:
@@ -174,6 +201,7 @@ class Reporting:
         What cannot be written is named on standard error and hides no other code: the work is done. A reader of standard
         output that has gone has seen enough.
         """
+        archive(report, ended=True)
         codes = (
             stop.exit_code if stop.requested else exits.DONE,
             report.exit_code,

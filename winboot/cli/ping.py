@@ -18,8 +18,8 @@ from winboot.cli.options import (
     DEFAULT_INVENTORY,
     InventoryFile,
     Limit,
-    Output,
-    OutputForm,
+    Lines,
+    LinesForm,
     Trust,
     Workers,
     words,
@@ -64,7 +64,7 @@ class Pinged:
 def ping(
     inventory: InventoryFile = DEFAULT_INVENTORY,
     limit: Limit = None,
-    output: OutputForm = Output.table,
+    output: LinesForm = Lines.table,
     workers: Workers = 32,
     trust: Trust = False,
     show_host_key: Annotated[
@@ -95,7 +95,7 @@ def ping(
         )
     if not stop.requested:
         results = _with_sources(specs, results, workers)
-    if output is Output.json:
+    if output is Lines.json:
         for result in results:
             _show_line(result)
     else:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from winboot.cli.options import Output, OutputForm
+from winboot.cli.options import Lines, LinesForm
 
 
-def steps(output: OutputForm = Output.table) -> None:
+def steps(output: LinesForm = Lines.table) -> None:
     """List every step: what it is called, what it needs, and why it exists."""
-    from winboot.base.errors import UsageError
     from winboot.report.shape import json_line
     from winboot.script.steps import STEPS
 
-    if output is Output.junit:
-        raise UsageError("steps has no JUnit output", hint="Use --output json: a line for each step.")
-    if output is Output.json:
+    if output is Lines.json:
         for s in STEPS:
             row = {"step": s.name, "why": s.why, "needs": list(s.needs), "side": s.side}
             typer.echo(json_line("step", row), nl=False)

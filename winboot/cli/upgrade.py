@@ -88,5 +88,5 @@ def upgrade(
     result = replace(result, nodes=(*result.nodes, *left))
     code = reporting.end(result, context.stop)
     if result.exit_code:
-        typer.echo(f"journal: {context.journals / context.run}", err=True)
+        typer.echo(f"journal: {context.journals / context.run} (`winboot log {context.run}`)", err=True)
     raise typer.Exit(code)

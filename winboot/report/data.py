@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from winboot.report.events import Difference, Problem
 from winboot.report.finding import Finding
-from winboot.report.results import Failure, NodeReport, Report, StepReport
+from winboot.report.results import Digests, Failure, NodeReport, Report, StepReport
 from winboot.report.shape import FLAGS, json_line
 
 
@@ -135,6 +136,60 @@ def run_line(report: Report) -> str:
         "plan": report.plan or None,
     }
     return json_line("run", data)
+
+
+def report_of(text: str) -> Report:
+    """The report that `json_lines` gave. Raises ValueError, KeyError or TypeError where it is something else."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    (run,) = (line for line in lines if line["kind"] == "run")
+    return Report(
+        command=run["command"],
+        run=run["run"],
+        started=run["started"],
+        nodes=tuple(_node_of(line) for line in lines if line["kind"] == "node"),
+        seconds=run["seconds"],
+        preflight=tuple(_finding_of(line) for line in lines if line["kind"] == "preflight"),
+        winboot=run["winboot"],
+        by=run["by"],
+        plan=run["plan"] or "",
+    )
+
+
+def _finding_of(data: Mapping[str, Any]) -> Finding:
+    nodes = tuple(data["nodes"])
+    return Finding(data["id"], data["level"], data["reason"], data["fix"], nodes, skipped=data["skipped"])
+
+
+def _node_of(data: Mapping[str, Any]) -> NodeReport:
+    failure = data["failure"] or data["skipped"]
+    return NodeReport(
+        node=data["node"],
+        address=data["address"],
+        os=data["os"],
+        steps=tuple(_step_of(step) for step in data["steps"]),
+        failure=None if failure is None else Failure(**failure),
+        reboots=data["reboots"],
+        detached=data["detached"],
+        reconnects=data["reconnects"],
+        pipelines=data["pipelines"],
+        seconds=data["seconds"],
+        ready=data["ready"],
+        notes=tuple(data["notes"]),
+        digests=Digests(**data["digests"]),
+        needs=tuple((need["flag"], need["why"]) for need in data["needs"]),
+        live=data["live"],
+    )
+
+
+def _step_of(data: Mapping[str, Any]) -> StepReport:
+    problem = data["problem"]
+    return StepReport(
+        name=data["step"],
+        state=data["state"],
+        ms=data["ms"],
+        differences=tuple(difference_of(one) for one in data["differences"]),
+        problem=None if problem is None else Problem(**problem),
+    )
 
 
 def junit(report: Report) -> str:

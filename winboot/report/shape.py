@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 VERSION: Final = 1
@@ -243,6 +243,46 @@ ANSWERS: Final = (
         },
     ),
     Kind(
+        "past",
+        "`runs`",
+        "an earlier run",
+        {
+            "run": (TEXT, "its id: what `log` and `report` take"),
+            "command": (TEXT, "what was called"),
+            "started": (TEXT, "ISO 8601, UTC"),
+            "seconds": (NUMBER, "wall time"),
+            "ended": (FLAG, "false while it runs, and where winboot was killed"),
+            "exit_code": (COUNT, "what its nodes give"),
+            "changed": (COUNT, "how many steps were changed, over all nodes"),
+            "outcomes": ({"type": "object", "additionalProperties": COUNT}, "how many nodes ended how"),
+            "nodes": (TEXTS, "their names"),
+            "ready": (COUNT, "how many Nodes were Ready"),
+            "by": (TEXT, "who ran it"),
+        },
+    ),
+    Kind(
+        "status",
+        "`status`",
+        "a node as the cluster has it now, and as it was left",
+        {
+            "node": (TEXT, "the host of the inventory"),
+            "group": (TEXT, "the group that defines it"),
+            "os": (TEXT, "the release of Windows Server that the inventory says"),
+            "address": (TEXT, "where it is reached"),
+            "state": (TEXT, "Ready, NotReady (with the reason), no Node, or unknown"),
+            "kubelet": (MAYBE, "the kubelet's version, by the Node"),
+            "runtime": (MAYBE, "the container runtime and its version, by the Node"),
+            "build": (MAYBE, "Windows' build, by the Node's label"),
+            "wanted": (TEXT, "the Kubernetes version of the profile"),
+            "drift": (TEXTS, "what is not as wanted, as far as the cluster and the last look tell"),
+            "unschedulable": (
+                {"type": ["boolean", "null"]},
+                "whether it is cordoned; null where there is no Node",
+            ),
+            "last": (MAYBE, "the last run over it; null where there is none here"),
+        },
+    ),
+    Kind(
         "request",
         "`csr`",
         "a certificate request of a kubelet",
@@ -266,11 +306,12 @@ ANSWERS: Final = (
     ),
 )
 _AT: Final[dict[str, Said]] = {"at": (NUMBER, "seconds since 1970")}
+_WHOSE: Final[dict[str, Said]] = {"node": (TEXT, "`log -o json`: whose journal it is from")}
 _ERROR: Final[dict[str, Said]] = _AT | {
     "name": (TEXT, "the class of the error"),
     "problem": (TEXT, "its sentence"),
 }
-JOURNAL: Final = (
+_KINDS: Final = (
     Kind(
         "script",
         "journal",
@@ -303,6 +344,7 @@ JOURNAL: Final = (
     Kind("skipped", "journal", "the node was left alone", _ERROR),
     Kind("bug", "journal", "a bug in winboot itself", _AT | {"traceback": (TEXT, "for its report")}),
 )
+JOURNAL: Final = tuple(replace(kind, optional=_WHOSE) for kind in _KINDS)
 
 
 def lines_schema() -> dict[str, Any]:

@@ -1,0 +1,185 @@
+"""Runs to look back on: `runs`, `log`, `report`, and `status` beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from tests.cli.test_exit_codes import Nodes, World
+from tests.join.fakes import Found, a_node
+from tests.report.test_report import _full
+from tests.shape import lines_of
+from winboot.base.errors import UsageError
+from winboot.cli import run
+from winboot.remote.cluster.base import NodeFacts
+from winboot.report.archive import Archive
+from winboot.report.data import json_lines, report_of
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> World:
+    return World(tmp_path, monkeypatch, capsys)
+
+
+def said(world: World, *words: str, code: int = 0) -> str:
+    world.capsys.readouterr()
+    assert run(list(words)) == code
+    return world.capsys.readouterr().out
+
+
+def joined(world: World) -> None:
+    """A join in which one machine changes and the other fails."""
+    world.at("win-1", Found("directories"))
+    world.at("win-2", Found("directories"), fails_at="directories")
+    assert world.winboot("join") == 3
+
+
+def test_a_run_is_listed_with_how_it_ended(world: World) -> None:
+    joined(world)
+
+    head, row = said(world, "runs").splitlines()
+    (line,) = lines_of(said(world, "runs", "-o", "json"))
+
+    assert head.split() == [
+        "RUN",
+        "STARTED",
+        "COMMAND",
+        "NODES",
+        "READY",
+        "FAILED",
+        "CHANGED",
+        "SECONDS",
+        "CODE",
+    ]
+    assert row.split()[2:4] == ["join", "2"]
+    assert (line["command"], line["exit_code"], line["nodes"]) == ("join", 3, ["win-1", "win-2"])
+    assert line["outcomes"] == {"changed": 1, "failed": 1}
+    assert said(world, "runs", "-o", "name").strip() == line["run"]
+    assert said(world, "runs", "--node", "win-9") == ""
+
+
+def test_the_report_of_a_run_comes_in_every_form(world: World) -> None:
+    """Its end is what the command itself printed."""
+    joined(world)
+    printed = world.capsys.readouterr().out
+    page = world.folder / "r.html"
+
+    assert said(world, "report", "last") == printed
+    assert [one["kind"] for one in lines_of(said(world, "report", "last", "-o", "json"))][-1] == "run"
+    assert ET.fromstring(said(world, "report", "last", "-o", "junit")).find("./testsuite[@name='win-2']")
+    said(world, "report", "last", "--report", str(page))
+    assert "<html" in page.read_text(encoding="utf-8")
+
+
+def test_a_log_has_what_each_machine_said_in_the_order_of_time(world: World) -> None:
+    joined(world)
+
+    lines = said(world, "log", "last").splitlines()
+    one = said(world, "log", "last", "win-2")
+
+    assert any("win-1" in line and "directories: changed" in line for line in lines)
+    assert [line[:8] for line in lines] == sorted(line[:8] for line in lines)
+    assert "directories: failed" in one
+    assert "win-1" not in one
+    assert {line["node"] for line in lines_of(said(world, "log", "last", "-o", "json"))} == {"win-1", "win-2"}
+
+
+def test_a_run_that_was_killed_is_listed_as_not_ended(world: World) -> None:
+    class Killed(BaseException):
+        """Nothing of winboot sees it."""
+
+    def die() -> None:
+        raise Killed
+
+    world.at("win-1", Found("directories"), during=die)
+    with pytest.raises(BaseException):  # noqa: B017
+        world.winboot("join", "--workers", "1", "--limit", "win-1")
+
+    (line,) = lines_of(said(world, "runs", "-o", "json"))
+    assert line["ended"] is False
+
+
+@pytest.mark.parametrize("word", ["nosuch", ""])
+def test_a_run_that_is_not_there_is_named(world: World, word: str) -> None:
+    joined(world)
+    world.capsys.readouterr()
+
+    assert run(["report", word]) == 64
+    assert "`winboot runs` lists them" in world.capsys.readouterr().err
+
+
+def test_a_node_that_the_run_did_not_have_is_named(world: World) -> None:
+    joined(world)
+    world.capsys.readouterr()
+
+    assert run(["log", "last", "win-11"]) == 64
+    assert "Did you mean 'win-1'?" in world.capsys.readouterr().err
+
+
+def test_a_report_that_is_read_again_is_the_same() -> None:
+    """But for the reasons of steps, which JSON does not have."""
+    whole = _full()
+
+    assert report_of(json_lines(whole)) == whole
+
+
+def test_the_oldest_runs_go_and_none_of_the_last_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINBOOT_KEEP_RUNS", "2")
+    archive, old = Archive(tmp_path), time.time() - 2 * 24 * 3600
+    for number in range(5):
+        archive.keep(replace(_full(), run=f"00000000000{number}"), ended=True)
+        if number < 4:
+            os.utime(tmp_path / f"00000000000{number}", (old + number, old + number))
+    (tmp_path / "mine").mkdir()
+
+    assert archive.prune() == 3
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["000000000003", "000000000004", "mine"]
+
+
+def test_a_wrong_number_of_runs_to_keep_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINBOOT_KEEP_RUNS", "many")
+
+    with pytest.raises(UsageError, match="not a number of runs"):
+        Archive(tmp_path).prune()
+
+
+class Known(Nodes):
+    """A cluster that lists the Nodes it has."""
+
+    def nodes(self) -> tuple[NodeFacts, ...]:
+        old = replace(
+            a_node(name="win-1"), kubelet_version="v1.34.2", runtime_version="", labels={}, ready=True
+        )
+        return (old,)
+
+
+def test_status_tells_version_drift_and_last_run(world: World) -> None:
+    joined(world)
+    world.cluster = Known("win-1")
+
+    told = said(world, "status", "-i", str(world.folder / "inventory.yaml"), "-o", "json", code=2)
+    first, second = lines_of(told)
+
+    assert (first["state"], first["kubelet"], second["state"]) == ("Ready", "v1.34.2", "no Node")
+    assert first["drift"] == ["kubelet v1.34.2, wanted v1.36.5"]
+    assert second["last"].endswith(": failed")
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "yaml", "name"])
+def test_status_has_each_node_in_every_form(world: World, form: str) -> None:
+    world.cluster = Known("win-1")
+
+    told = said(world, "status", "-i", str(world.folder / "inventory.yaml"), "-o", form, code=2)
+
+    assert "win-1" in told
+    assert "win-2" in told
+    if form == "yaml":
+        assert [one["node"] for one in yaml.safe_load(told)["nodes"]] == ["win-1", "win-2"]
+    assert not json.dumps(told).count("None")

@@ -1,0 +1,43 @@
+"""`winboot report`: the report of an earlier run, in every form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from winboot.cli.options import Output, OutputForm
+
+
+def report(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, its beginning, or `last`.")],
+    output: OutputForm = Output.table,
+    file: Annotated[
+        Path | None,
+        typer.Option("--report", help="Write it here in place: .html, .json, .jsonl or .xml (JUnit)."),
+    ] = None,
+) -> None:
+    """Show the report of a run once more: what it found, changed and could not do. Nothing is contacted."""
+    from winboot.cli.output import show
+    from winboot.report.archive import Archive
+    from winboot.report.file import ReportFile
+    from winboot.script.steps import STEPS
+
+    archive = Archive()
+    found = archive.find(run)
+    told = archive.report(found)
+    whys = {step.name: step.why for step in STEPS}
+    nodes = tuple(
+        replace(node, steps=tuple(replace(step, why=whys.get(step.name, "")) for step in node.steps))
+        for node in told.nodes
+    )
+    told = replace(told, nodes=nodes)
+    if not found.ended:
+        typer.echo(f"{found.run} has not ended: winboot still runs, or was killed", err=True)
+    if file is not None:
+        ReportFile(file).save(told)
+        typer.echo(f"written: {file}", err=True)
+        return
+    show(told, output, differences=told.command == "plan")

@@ -1,0 +1,206 @@
+"""Runs to look back on: the report of each, kept beside its journals.
+
+    $WINBOOT_STATE/runs/RUN/_run.jsonl      one line: what ran, when, and how it ended
+    $WINBOOT_STATE/runs/RUN/_report.jsonl   the report, as `--report FILE.jsonl` writes it
+    $WINBOOT_STATE/runs/RUN/NODE.jsonl      the journal of a node, whose name has no underscore
+
+The oldest runs go when there are more than KEPT (or WINBOOT_KEEP_RUNS); one of the last day never does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from winboot.base.errors import UsageError
+from winboot.base.private import make_private_folder, replace_privately, stranger_above
+from winboot.report.data import json_lines, report_of
+from winboot.report.journal import default_folder
+from winboot.report.results import Report
+from winboot.report.shape import json_line
+
+KEPT: Final = 200
+KEEP_VARIABLE: Final = "WINBOOT_KEEP_RUNS"
+_A_DAY_S: Final = 24 * 3600.0
+_RUN: Final = "_run.jsonl"
+_REPORT: Final = "_report.jsonl"
+_ID: Final = re.compile("[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """One run as its line says; `ended` is false where winboot was killed or still runs. `outcomes` counts nodes."""
+
+    run: str
+    command: str
+    started: str
+    seconds: float
+    ended: bool
+    exit_code: int
+    changed: int
+    outcomes: Mapping[str, int]
+    nodes: tuple[str, ...]
+    ready: int
+    by: str
+
+    @property
+    def failed(self) -> int:
+        """How many nodes failed or were interrupted."""
+        return self.outcomes.get("failed", 0) + self.outcomes.get("interrupted", 0)
+
+    def line(self) -> str:
+        """The run as a JSON line."""
+        return json_line("past", self.data())
+
+    def data(self) -> dict[str, Any]:
+        """The same, by key."""
+        return {
+            "run": self.run,
+            "command": self.command,
+            "started": self.started,
+            "seconds": round(self.seconds, 3),
+            "ended": self.ended,
+            "exit_code": self.exit_code,
+            "changed": self.changed,
+            "outcomes": dict(self.outcomes),
+            "nodes": list(self.nodes),
+            "ready": self.ready,
+            "by": self.by,
+        }
+
+
+def past(report: Report, *, ended: bool) -> PastRun:
+    """A report in one line."""
+    return PastRun(
+        report.run,
+        report.command,
+        report.started,
+        report.seconds,
+        ended,
+        report.exit_code,
+        report.changed,
+        Counter(node.outcome for node in report.nodes),
+        tuple(node.node for node in report.nodes),
+        sum(bool(node.ready) for node in report.nodes),
+        report.by,
+    )
+
+
+class Archive:
+    """The folder with all runs of this user."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder if folder is not None else default_folder() / "runs"
+
+    def keep(self, report: Report, *, ended: bool) -> None:
+        """Put the report beside the journals of its run. Raises OSError, also where the folder is not ours alone."""
+        folder = self.folder / report.run
+        stranger = stranger_above(folder)
+        if stranger:
+            raise PermissionError(0, stranger)
+        make_private_folder(folder)
+        replace_privately(folder / _REPORT, json_lines(report))
+        replace_privately(folder / _RUN, past(report, ended=ended).line())
+
+    def runs(self) -> list[PastRun]:
+        """The newest first. What is no run of ours, or cannot be read, is left out."""
+        found = [run for folder in self._folders() if (run := _read(folder)) is not None]
+        return sorted(found, key=lambda run: (_moment(run.started), run.run), reverse=True)
+
+    def find(self, word: str) -> PastRun:
+        """The run whose id begins with the word; `last` is the newest. Raises UsageError."""
+        runs = self.runs()
+        if not runs:
+            raise UsageError(f"there are no runs in {self.folder}", hint="`winboot plan` makes one.")
+        if word == "last":
+            return runs[0]
+        found = [run for run in runs if word and run.run.startswith(word)]
+        if len(found) == 1:
+            return found[0]
+        what = "no run begins so" if not found else f"{len(found)} runs begin so"
+        raise UsageError(f"{word}: {what}", hint="`winboot runs` lists them; `last` is the newest.")
+
+    def report(self, run: PastRun) -> Report:
+        """The whole report of a run. Raises UsageError where it cannot be read any more."""
+        try:
+            return report_of((self.folder / run.run / _REPORT).read_text(encoding="utf-8"))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"the report of {run.run} cannot be read ({type(error).__name__})",
+                hint=f"`winboot log {run.run}` shows what the machines said.",
+            ) from error
+
+    def journals(self, run: PastRun) -> dict[str, Path]:
+        """The journal of each node that was begun."""
+        found = sorted((self.folder / run.run).glob("*.jsonl"))
+        return {path.stem: path for path in found if not path.name.startswith("_")}
+
+    def prune(self) -> int:
+        """Delete the oldest runs; gives how many went. Raises OSError."""
+        old = sorted(self._folders(), key=lambda folder: folder.stat().st_mtime)
+        over = old[: max(0, len(old) - _most())]
+        gone = 0
+        for folder in over:
+            if time.time() - folder.stat().st_mtime > _A_DAY_S and _only_ours(folder):
+                for file in folder.iterdir():
+                    file.unlink()
+                folder.rmdir()
+                gone += 1
+        return gone
+
+    def _folders(self) -> Iterator[Path]:
+        if self.folder.is_dir():
+            yield from (
+                one for one in self.folder.iterdir() if _ID.fullmatch(one.name) and not one.is_symlink()
+            )
+
+
+def _most() -> int:
+    """How many runs are kept. Raises UsageError where the variable is no number."""
+    said = os.environ.get(KEEP_VARIABLE, "")
+    if not said:
+        return KEPT
+    if not said.isascii() or not said.isdigit():
+        raise UsageError(f"{KEEP_VARIABLE}={said}: not a number of runs", hint=f"For example {KEPT}.")
+    return int(said)
+
+
+def _only_ours(folder: Path) -> bool:
+    return all(file.suffix == ".jsonl" or file.name.endswith(".part") for file in folder.iterdir())
+
+
+def _read(folder: Path) -> PastRun | None:
+    try:
+        data = json.loads((folder / _RUN).read_text(encoding="utf-8"))
+        return PastRun(
+            run=folder.name,
+            command=str(data["command"]),
+            started=str(data["started"]),
+            seconds=float(data["seconds"]),
+            ended=bool(data["ended"]),
+            exit_code=int(data["exit_code"]),
+            changed=int(data["changed"]),
+            outcomes={str(name): int(count) for name, count in data["outcomes"].items()},
+            nodes=tuple(map(str, data["nodes"])),
+            ready=int(data["ready"]),
+            by=str(data["by"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _moment(started: str) -> datetime:
+    """When; the beginning of time where it is no time."""
+    try:
+        found = datetime.fromisoformat(started)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
