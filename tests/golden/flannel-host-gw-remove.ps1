@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  65d62ae9320c0202c9227e83f3262d34ccac066964194cd2a68d11b0594693d3
+# Settings  c5f1c6f45f339d33e66b707186e477ab20adc0b6466402687c5eb5486d574284
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -121,7 +121,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '65d62ae9320c0202c9227e83f3262d34ccac066964194cd2a68d11b0594693d3'
+    Digest  = 'c5f1c6f45f339d33e66b707186e477ab20adc0b6466402687c5eb5486d574284'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }
@@ -357,9 +357,14 @@ Values = {
                     to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
         @{ name = 'kubernetes'; version = '1.36.5'; url = 'https://dl.k8s.io/v1.36.5/kubernetes-node-windows-amd64.tar.gz'
             members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; asks = @('--version')
-                    services = @('kubelet') },
+                    services = @('kubelet')
+                    takes = @{ arguments = @('--config=C:\var\lib\kubelet\config.yaml', '--bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig',
+                            '--kubeconfig=C:\k\kubeconfig', '--cert-dir=C:\var\lib\kubelet\pki', '--root-dir=C:\var\lib\kubelet',
+                            '--hostname-override=win-a1', '--node-ip=', '--windows-service=true', '--v=2',
+                            '--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS') } },
                 @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; asks = @('--version')
-                    services = @('kube-proxy') },
+                    services = @('kube-proxy')
+                    takes = @{ arguments = @('--config=C:\k\kube-proxy.yaml', '--windows-service=true', '--v=2') } },
                 @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
                     services = @('kubelet', 'kube-proxy') }) },
         @{ name = 'kubectl'; version = '1.36.5'; url = 'https://dl.k8s.io/v1.36.5/bin/windows/amd64/kubectl.exe'

@@ -184,7 +184,8 @@ class Bench(Rig):
 
     def __post_init__(self) -> None:
         programs = Programs()
-        install_programs(programs, Outside(self.world))
+        self.outside = Outside(self.world)
+        install_programs(programs, self.outside)
         self.world.listen(self.spec.cluster.server_host, self.spec.cluster.server_port)
         self.machine = Machine(
             "WIN-OLD",

@@ -47,14 +47,19 @@ class KubeProxyProgram:
     def run(
         self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
-        """`--version`."""
+        """`--version`, `--help`, or its configuration written to nowhere."""
         run = Run(machine, process, argv, env, stdin)
+        compat = self._outside.compat
         try:
-            settings = reading.load(run, self._outside.compat, "kube-proxy", {})
+            said = reading.answer(run, compat, "kube-proxy")
+            if said is not None:
+                return Exit(0, go_text(said))
+            settings = reading.load(run, compat, "kube-proxy", {})
         except GoError as e:
             return Exit(1, b"", go_text(f"Error: {e}"))
-        if settings.flags.flag("version"):
-            return Exit(0, go_text(f"Kubernetes v{run.version}"))
+        # cmd/kube-proxy/app/options.go, Run: it ends when the file is written.
+        if settings.flags.text("write-config-to").upper() == "NUL":
+            return Exit(0)
         raise run.refuse("in the foreground")
 
 

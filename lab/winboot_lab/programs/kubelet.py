@@ -62,12 +62,15 @@ class KubeletProgram:
     ) -> Exit:
         """`--version`, `--help`, or a start that fails before it stays."""
         run = Run(machine, process, argv, env, stdin)
+        compat = self._outside.compat
         try:
-            settings = reading.load(run, self._outside.compat, "kubelet", DEFAULTS)
+            said = reading.answer(run, compat, "kubelet")
+            if said is not None:
+                return Exit(0, go_text(said))
+            reading.set_gates(run, compat, "kubelet")
+            reading.load(run, compat, "kubelet", DEFAULTS)
         except GoError as e:
             return Exit(1, b"", go_text(f"Error: {e}"))
-        if settings.flags.flag("version"):
-            return Exit(0, go_text(f"Kubernetes v{run.version}"))
         raise run.refuse("in the foreground")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import yaml
 
 from winboot.config.compat import Compat, check_gate, check_values
-from winboot.config.compat.flags import field_exists, flag_exists, normal, parse_value
+from winboot.config.compat.flags import field_exists, flag_exists, gate_stage, normal, parse_value
 from winboot.config.compat.version import Version
 from winboot_lab.programs.base import GoError, Run
 from winboot_lab.programs.goflags import Flags, pflags
@@ -33,10 +33,83 @@ class Settings:
         return default if found is None else found
 
 
+def answer(run: Run, compat: Compat, component: Component) -> str | None:
+    """What the program prints where it only answers a question, in the order of RunE in cmd/kubelet/app/server.go and
+    cmd/kube-proxy/app/server.go of kubernetes 1.36: flags are read, then --help, then --version, and nothing else is. None
+    where it goes on."""
+    flags = _flags(run, compat, component)
+    if flags.flag("help"):
+        return help_text(compat, component, Version.parse(run.version))
+    return f"Kubernetes v{run.version}" if flags.flag("version") else None
+
+
+def set_gates(run: Run, compat: Compat, component: Component) -> None:
+    """Set the gates of the flag, which comes before any file is read; GoError where one is not known or locked."""
+    given = ",".join(_flags(run, compat, component).list("feature-gates"))
+    settings = Settings(Flags(), {"featureGates": parse_value("gates", given)})
+    _check_gates(compat, component, settings, Version.parse(run.version))
+
+
+def _flags(run: Run, compat: Compat, component: Component) -> Flags:
+    flags = pflags(run.argv[1:], _kinds(compat, component, Version.parse(run.version)))
+    table: Mapping[str, Any] = compat.section(f"{component.replace('-', '_')}_flags")
+    for name in flags.values:
+        # pflag reads each value as the type of its flag.
+        try:
+            parse_value(str(table.get(name, {}).get("type")), ",".join(flags.values[name]))
+        except ValueError as e:
+            raise GoError(f'invalid argument "{flags.text(name)}" for "--{name}" flag: {e}') from None
+    return flags
+
+
+# pflag's names of types (Value.Type()); a bool has none in a help.
+_TYPES: Mapping[str, str] = {
+    "bool": "",
+    "float": " float",
+    "gates": " mapStringBool",
+    "list": " strings",
+    "map": " mapStringString",
+    "text": " string",
+    "thresholds": " mapStringString",
+    "taints": " []v1.Taint",
+}
+_STAGES: Mapping[str, str] = {"alpha": "ALPHA", "beta": "BETA"}
+
+
+def help_text(compat: Compat, component: Component, version: Version) -> str:
+    """`--help`: each flag with its type and default, and the alpha and beta gates, as pflag's FlagUsages and KnownFeatures of
+    component-base's feature_gate.go write them. What is GA or deprecated is not among the gates."""
+    table: Mapping[str, Any] = compat.section(f"{component.replace('-', '_')}_flags")
+    lines = [f"The {component}.", "", "Usage:", f"  {component} [flags]", "", "Flags:"]
+    for name in sorted({*table, "help"}):
+        if name != "help" and not flag_exists(compat, component, name, version):
+            continue
+        entry = table.get(name, {"type": "bool"})
+        default = entry.get("default")
+        shown = "" if default in (None, "", False) else f" (default {_quoted(default)})"
+        short = {"help": "-h, ", "v": "-v, "}.get(name, "    ")
+        kind = _TYPES.get(entry["type"], f" {entry['type']}")
+        lines.append(f"  {short}--{name}{kind}   What {name} says.{shown}")
+        if entry["type"] == "gates":
+            lines += [f"                {one}" for one in _known_gates(compat, component, version)]
+    return "\n".join(lines)
+
+
+def _quoted(default: object) -> str:
+    return f'"{default}"' if isinstance(default, str) and not default[:1].isdigit() else str(default)
+
+
+def _known_gates(compat: Compat, component: Component, version: Version) -> Iterator[str]:
+    for name, entry in compat.section("gates").items():
+        stage = gate_stage(compat, entry, version)
+        if stage is not None and stage[1] in _STAGES:
+            yield f"{name}=true|false ({_STAGES[stage[1]]} - default={str(stage[2]).lower()})"
+
+
 def load(run: Run, compat: Compat, component: Component, defaults: Mapping[str, Any]) -> Settings:
     """Read flags, then the file they name, then lay the flags over it; GoError ends the program."""
     version = Version.parse(run.version)
-    flags = pflags(run.argv[1:], _kinds(compat, component, version))
+    flags = _flags(run, compat, component)
     settings = Settings(flags, {})
     if "config" in flags:
         settings.config = _file(run, compat, component, flags.text("config"), version, settings.warnings)

@@ -21,12 +21,16 @@ function Get-ArtifactDifference {
 
 function Get-VersionDifference {
     # A difference where a program with the right hash says that it is of another version: the hash was pinned for the
-    # wrong one. A vendor's build of a version has a suffix, v1.34.2-eks-1; an early one is another version.
+    # wrong one. A vendor's build of a version has a suffix, v1.34.2-eks-1; an early one is another version. One of the right
+    # version that does not take what its service starts it with stops the step.
     param([hashtable]$Artifact, [hashtable]$Member)
     # One that others could have put there is not asked; the step of its service says so.
     if (-not $Member['asks'] -or (Get-PathDoubt -Path $Member.to -Program)) { return }
     $says = Get-KnownVersion -Path $Member.to -Arguments $Member.asks
-    if ($says -match "^v?$([regex]::Escape($Artifact.version))($|\+|-(?!alpha|beta|rc))") { return }
+    if ($says -match "^v?$([regex]::Escape($Artifact.version))($|\+|-(?!alpha|beta|rc))") {
+        if ($Member['takes']) { Assert-ProgramFlag -Path $Member.to -Takes $Member.takes }
+        return
+    }
     New-Difference -Key "version:$($Member.to)" -What "file $($Member.to): version" -Is $says -Want $Artifact.version -Disturbs
 }
 
@@ -86,6 +90,7 @@ function Install-OneArtifact {
         $arguments = @('-x', '-f', $archive, '-C', $unpacked) + $paths
         [void](Assert-Program -Path (Get-SystemProgram -Name 'tar.exe') -Arguments $arguments -Seconds $seconds)
     }
+    Assert-UnpackedProgram -Artifact $Artifact -Folder $unpacked
     $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
     Write-StateJson -Name "placed-$($Artifact.name).json" -Value @{ archive = $Artifact['sha256']; files = $files }
     # All is in place: what a scanner still reads is deleted by a later run.
@@ -94,6 +99,23 @@ function Install-OneArtifact {
         Remove-File -Path $archive -Tries 4
     }
     catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Assert-UnpackedProgram {
+    # Stops the step before anything is replaced where an unpacked program with the right hash does not take what its service
+    # starts it with. Returns nothing.
+    param([hashtable]$Artifact, [string]$Folder)
+    foreach ($member in $Artifact.members) {
+        $path = Get-UnpackedPath -Member $member -Folder $Folder
+        if (-not $member['takes'] -or ($member['sha256'] -and (Get-PathHash -Path $path) -ne $member['sha256'])) { continue }
+        Assert-ProgramFlag -Path $path -Takes $member.takes
+    }
+}
+
+function Get-UnpackedPath {
+    # Where a file of an archive lies that was unpacked to a folder.
+    param([hashtable]$Member, [string]$Folder)
+    [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
 }
 
 function Remove-Folder {
@@ -106,7 +128,7 @@ function Install-Member {
     # Puts one unpacked file in its place, and notes first that the services running it have to restart. Returns its
     # path and hash as a table for the note.
     param([hashtable]$Member, [string]$Folder)
-    $from = [IO.Path]::Combine($Folder, $Member.path.Replace('/', '\'))
+    $from = Get-UnpackedPath -Member $Member -Folder $Folder
     $hash = Get-PathHash -Path $from
     if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
         Stop-Step -Id 'HashMismatch' -Message "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"

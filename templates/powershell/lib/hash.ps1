@@ -12,9 +12,10 @@ function Get-KnownHash {
     if ($memory.ContainsKey($Path) -and $memory[$Path].mark -eq $mark) { return $memory[$Path].sha256 }
     $hash = Get-PathHash -Path $Path
     if ($null -eq $hash) { return }
-    # The same bytes say the same.
-    $says = if ($memory.ContainsKey($Path) -and $memory[$Path].sha256 -eq $hash) { $memory[$Path].says }
-    $memory[$Path] = @{ mark = $mark; sha256 = $hash; says = $says }
+    # The same bytes say and take the same.
+    $before = @{ says = $null; takes = $null }
+    if ($memory.ContainsKey($Path) -and $memory[$Path].sha256 -eq $hash) { $before = $memory[$Path] }
+    $memory[$Path] = @{ mark = $mark; sha256 = $hash; says = $before.says; takes = $before.takes }
     $script:Run.HashesDiffer = $true
     $hash
 }
@@ -46,7 +47,9 @@ function Get-HashMemory {
         $script:Run.Hashes = @{}
         $script:Run.HashesDiffer = $false
         foreach ($one in Read-Item -Object (Read-StateJson -Name 'hashes.json') -Name 'files') {
-            $script:Run.Hashes[$one.path] = @{ mark = $one.mark; sha256 = $one.sha256; says = (Read-Member -Object $one -Names 'says') }
+            $script:Run.Hashes[$one.path] = @{
+                mark = $one.mark; sha256 = $one.sha256; says = (Read-Member -Object $one -Names 'says'); takes = (Read-Member -Object $one -Names 'takes')
+            }
         }
     }
     $script:Run.Hashes
@@ -57,7 +60,7 @@ function Save-HashMemory {
     if (@('Change', 'Boot') -notcontains $script:Run.Mode -or -not $script:Run.ContainsKey('Hashes') -or -not $script:Run.HashesDiffer) { return }
     $files = @(foreach ($path in $script:Run.Hashes.Keys | Sort-Object) {
             $one = $script:Run.Hashes[$path]
-            @{ path = $path; mark = $one.mark; sha256 = $one.sha256; says = $one.says }
+            @{ path = $path; mark = $one.mark; sha256 = $one.sha256; says = $one.says; takes = $one.takes }
         })
     Write-StateJson -Name 'hashes.json' -Value @{ files = $files }
     $script:Run.HashesDiffer = $false

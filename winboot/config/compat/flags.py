@@ -213,6 +213,18 @@ def flag_exists(compat: Compat, component: Component, flag: str, version: Versio
     return _not_in(compat, entry, "", version) is None
 
 
+def gate_stage(compat: Compat, entry: Facts, version: Version) -> tuple[str, str, bool, bool] | None:
+    """The stage of a gate in this version: since when, which, on or off, locked. None where the version does not know it."""
+    minor = compat.line(version)
+    if entry.get("removed") and minor_key(minor) >= minor_key(entry["removed"]):
+        return None
+    stages = [row for row in entry["stages"] if minor_key(row[0]) <= minor_key(minor)]
+    if not stages and entry["stages"][0][0] != compat.section("about")["oldest"]:
+        return None
+    since, stage, default, locked = stages[-1] if stages else entry["stages"][0]
+    return since, stage, default, locked
+
+
 def field_exists(compat: Compat, component: Component, path: str, version: Version) -> bool:
     """Does this version's configuration have the field (`authentication.x509.clientCAFile`)?"""
     entry = _fields(compat, component).get(path)

@@ -12,6 +12,7 @@ from winboot.script.steps.step import Step
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     users = _users(spec)
+    takes = _takes(spec)
     proxies = {proxy_for(spec, artifact.url) for artifact in spec.artifacts}
     # The usual case: one proxy, or none, for all of them; then it is said once.
     common = next(iter(proxies)) if len(proxies) == 1 else None
@@ -31,6 +32,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
                         sha256=member.sha256,
                         asks=list(member.asks),
                         services=users.get(member.destination.lower()),
+                        takes=takes.get(member.destination.lower()),
                     )
                     for member in artifact.members
                 ],
@@ -57,6 +59,27 @@ def _users(spec: NodeSpec) -> dict[str, list[str]]:
         for program in programs:
             users.setdefault(program.lower(), []).append(service.name)
     return users
+
+
+def _takes(spec: NodeSpec) -> dict[str, dict[str, object]]:
+    """What kubelet and kube-proxy must take, by their paths in lower case: the arguments of their services and the gates of
+    their configurations. What only the node knows is left out: it is text (addresses), which may be empty for a question.
+    """
+    configs = {"kubelet": spec.kubelet.config, "kube-proxy": spec.kube_proxy.config}
+    found = {}
+    for service in spec.services.all:
+        if service.name not in configs:
+            continue
+        gates = configs[service.name].get("featureGates")
+        found[(service.runs or service.program).lower()] = _present(
+            arguments=[one if isinstance(one, str) else one.prefix for one in service.arguments],
+            gates=_gates(gates) if isinstance(gates, Mapping) else None,
+        )
+    return found
+
+
+def _gates(gates: Mapping[str, object]) -> list[str]:
+    return [f"{name}={'true' if on else 'false'}" for name, on in sorted(gates.items())]
 
 
 def proxy_for(spec: NodeSpec, url: str) -> str | None:
