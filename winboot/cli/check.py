@@ -64,7 +64,9 @@ def _demands(file: Path) -> list[Complaint]:
     """What the files have this computer run and read: nothing is wrong with it, but they may be somebody else's."""
     from winboot.config.demands import demands, files_of
 
-    return [one.complaint() for one in demands(files_of(file))]
+    # A variable of Ansible's for a whole group stands in one place and is each host's.
+    once = {(one.place, one.says): one.complaint() for one in reversed(demands(files_of(file)))}
+    return list(reversed(once.values()))
 
 
 def _unversioned_complaints(file: Path) -> list[Complaint]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, words
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Inventory
@@ -30,6 +31,7 @@ def inventory(
         typer.Option("--freeze", help="Write a static inventory here, beside the inventory itself."),
     ] = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask the cloud, whatever is cached.")] = False,
+    limit: Limit = None,
 ) -> None:
     """Show the machines of an inventory. For `*.aws.yaml` and `*.azure.yaml` the cloud is asked; nothing is changed."""
     from winboot.base.errors import UsageError
@@ -40,18 +42,23 @@ def inventory(
     if not inventory.exists():
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
     if provider_of(inventory) is None:
-        _static(inventory, list_=list_, freeze=freeze)
+        _static(inventory, words(limit), list_=list_, freeze=freeze)
+    elif limit:
+        raise UsageError("--limit is for inventories that are files", hint="`--freeze FILE` makes one.")
     else:
         _cloud(inventory, list_=list_, freeze=freeze, refresh=refresh)
 
 
-def _static(file: Path, *, list_: bool, freeze: Path | None) -> None:
+def _static(file: Path, limit: tuple[str, ...], *, list_: bool, freeze: Path | None) -> None:
     from winboot.base.errors import UsageError
     from winboot.config.inventory import load_inventory
+    from winboot.config.pattern import chosen
 
     if freeze is not None:
         raise UsageError(f"{file} is static already", hint="--freeze is for *.aws.yaml and *.azure.yaml.")
     loaded = load_inventory(file)
+    names = chosen({machine.name: machine.groups for machine in loaded}, limit)
+    loaded = replace(loaded, machines=tuple(one for one in loaded if one.name in names))
     typer.echo(json.dumps(_ansible(loaded), indent=2) if list_ else "\n".join(tree(_groups(loaded))))
 
 

@@ -44,7 +44,12 @@ InventoryFile = Annotated[
 ]
 Limit = Annotated[
     list[str] | None,
-    typer.Option("--limit", "-l", help="Only these hosts or groups (repeat, or separate by commas)."),
+    typer.Option(
+        "--limit",
+        "-l",
+        metavar="PATTERN",
+        help="Only these hosts or groups: names, win-*, a:!b, a:&b, ~regex, @file (repeat, or separate by commas).",
+    ),
 ]
 Only = Annotated[
     list[str] | None,

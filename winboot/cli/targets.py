@@ -19,7 +19,6 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.cli.options import renew_command
-from winboot.config.source import nearest
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Inventory, Machine
@@ -68,7 +67,7 @@ def load_fleet(
     trust: bool = False,
     may_ask: bool = True,
 ) -> Fleet:
-    """Every host of the inventory that `limit` names (hosts or groups; all when empty), resolved. With `pinned`, hashes
+    """Every host of the inventory that `limit` means (see `winboot.config.pattern`), resolved. With `pinned`, hashes
     that belong to another version than the wanted one are refused. `trust` and `may_ask`: see `winboot.cli.trust`.
 
     Raises InvalidInput with every complaint about the files, and for files of others; UsageError for a limit that names
@@ -128,13 +127,10 @@ def _from_cloud(inventory: Path) -> Inventory:
 
 
 def _limited(inventory: Inventory, limit: tuple[str, ...]) -> list[Machine]:
-    known = {name for machine in inventory for name in (machine.name, *machine.groups)}
-    for name in limit:
-        if name not in known:
-            meant = nearest(name, known)
-            hint = f"Did you mean {meant!r}?" if meant else "Hosts and groups of the inventory are the names."
-            raise UsageError(f"--limit {name}: no such host or group", hint=hint)
-    return [one for one in inventory if not limit or {one.name, *one.groups} & set(limit)]
+    from winboot.config.pattern import chosen
+
+    names = chosen({machine.name: machine.groups for machine in inventory}, limit)
+    return [machine for machine in inventory if machine.name in names]
 
 
 def open_transport(spec: NodeSpec, logins: Logins | None = None) -> Transport:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from winboot.base.clean import clean
 from winboot.base.errors import InvalidInput
-from winboot.config.inventory import Connection, HostKeys
+from winboot.config.inventory import Connection, HostKeys, read_inventory
 from winboot.config.model import Model, expanded, is_file
 from winboot.config.profile import Profile, Reference
 from winboot.config.profile.sections import Cluster
@@ -90,7 +90,7 @@ def files_of(path: Path) -> dict[Path, Table]:
         if file in tables or not is_file(file):
             continue
         try:
-            tables[file] = read(file)
+            tables[file] = read_inventory(file)[0] if file == path else read(file)
         except InvalidInput:
             continue
         if file == path:

@@ -20,6 +20,7 @@ from pydantic import Field
 from winboot.base.errors import InvalidInput
 from winboot.base.extras import ExtraName, how_to_install, lacking
 from winboot.config import compat
+from winboot.config.ansible import is_ansible, read_ansible
 from winboot.config.belonging import foreign_name, server_host, wrong_names
 from winboot.config.compat.platform import BUILDS
 from winboot.config.model import LocalPath, Model, OneOrMany, build, expanded, is_file
@@ -243,12 +244,18 @@ class Inventory:
 
 def load_inventory(path: Path) -> Inventory:
     """The machines of a file, each with its profile; InvalidInput with every complaint where something is wrong."""
-    return inventory_of(path, read(path))
+    return inventory_of(path, *read_inventory(path))
 
 
-def inventory_of(path: Path, top: Table) -> Inventory:
+def read_inventory(path: Path) -> tuple[Table, tuple[Complaint, ...]]:
+    """The nodes of an inventory, of Ansible's as winboot has them, and what is worth knowing. Raises InvalidInput."""
+    return read_ansible(path) if is_ansible(path) else (read(path), ())
+
+
+def inventory_of(path: Path, top: Table, known: tuple[Complaint, ...] = ()) -> Inventory:
     """The same for a file that was read already, or for nodes that a cloud's answer was made into."""
     reader = _Reader(path, top)
+    reader.complaints.extend(known)
     machines = reader.machines()
     complaints = in_order(reader.complaints)
     errors = [one for one in complaints if one.level == "error"]
@@ -310,7 +317,7 @@ class _Reader:
         ]
         hosts = self._hosts(groups)
         self._check_group_names(groups, hosts)
-        if not hosts and not self.complaints:
+        if not hosts and all(one.level != "error" for one in self.complaints):
             self._complain(self.top.place, "groups", "this file has no hosts", "groups: {pool: {hosts: {…}}}")
         machines = [self._machine(host, defaults) for host in hosts]
         made = tuple(machine for machine in machines if machine is not None)

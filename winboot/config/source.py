@@ -171,15 +171,19 @@ def masked(text: str) -> str:
 
 def read(path: Path) -> Table:
     """The map that a YAML file holds; InvalidInput where the file cannot be read or is no such map."""
+    return compose(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a person wrote; InvalidInput where it cannot be read."""
     try:
         data = _bytes(path)
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"
         raise _unreadable(path, reason, "Check the path and its permissions.") from error
     except UnicodeDecodeError as error:
         raise _undecodable(path, data, error) from error
-    return compose(text, str(path))
 
 
 def _bytes(path: Path) -> bytes:

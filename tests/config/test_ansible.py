@@ -1,0 +1,178 @@
+"""Inventories of Ansible's, as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.scene import CA, FILE, GOOD
+from winboot.base.errors import InvalidInput
+from winboot.cli import run
+from winboot.config.ansible import is_ansible
+from winboot.config.inventory import Inventory, load_inventory
+
+INI = """\
+# A site of ours.
+[linux]
+db-[a:c].corp.example
+
+[rack_a]
+win-[01:03]  ansible_host=10.0.1.1 winboot_node_ip=10.0.2.1
+win-07 ansible_host=10.0.1.7 ansible_port=5985 # the old one
+
+[rack_b]
+win-10:5985 ansible_host="10.0.1.10"
+
+[windows:children]
+rack_a
+rack_b
+
+[windows:vars]
+ansible_user=CORP\\winboot
+ansible_connection=psrp
+ansible_psrp_auth=ntlm
+ansible_password={{ lookup('env', 'CORP_PASSWORD') }}
+winboot_os=2022
+
+[rack_b:vars]
+winboot_os = 2019
+"""
+YAML = """\
+all:
+  hosts: {db-1: {}}
+  children:
+    windows:
+      vars: {winboot_os: "2022", ansible_user: a, ansible_winrm_transport: kerberos}
+      children:
+        rack_a:
+          hosts:
+            win-[1:2]: {}
+            win-3: {ansible_host: 10.0.1.3, winboot_os: 2025, ansible_winrm_scheme: http}
+"""
+
+
+def a_file(folder: Path, text: str, name: str = "hosts.ini") -> Path:
+    (folder / FILE).write_text(GOOD, encoding="utf-8")
+    (folder / "ca.crt").write_text(CA, encoding="utf-8")
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def loaded(folder: Path, text: str, name: str = "hosts.ini") -> Inventory:
+    return load_inventory(a_file(folder, text, name))
+
+
+def one_each(text: str) -> str:
+    """The range's hosts with an address of their own each."""
+    return text.replace(
+        "win-[01:03]  ansible_host=10.0.1.1 winboot_node_ip=10.0.2.1",
+        "\n".join(f"win-0{n} ansible_host=10.0.1.{n}" for n in (1, 2, 3)),
+    )
+
+
+def test_hosts_groups_and_variables_of_an_ini_file_are_taken(tmp_path: Path) -> None:
+    inventory = loaded(tmp_path, one_each(INI))
+
+    assert [machine.name for machine in inventory] == ["win-01", "win-02", "win-03", "win-07", "win-10"]
+    assert inventory["win-07"].groups == ("rack_a", "windows")
+    assert {inventory[name].os for name in ("win-01", "win-07")} == {"2022"}
+    assert inventory["win-10"].os == "2019"
+    assert inventory["win-10"].connection.port_number == 5985
+    connection = inventory["win-01"].connection
+    assert (connection.transport, connection.auth, connection.user) == ("winrm", "ntlm", "CORP\\winboot")
+    assert str(connection.password) == "env CORP_PASSWORD"
+
+
+def test_hosts_that_are_not_windows_are_left_out_with_a_word(tmp_path: Path) -> None:
+    inventory = loaded(tmp_path, one_each(INI))
+
+    said = [str(one) for one in inventory.warnings if "winboot_os" in str(one)]
+    assert len(said) == 1
+    assert "db-a.corp.example, db-b.corp.example, db-c.corp.example: left out" in said[0]
+
+
+def test_a_yaml_file_means_the_same(tmp_path: Path) -> None:
+    inventory = loaded(tmp_path, YAML, "hosts.yml")
+
+    assert [machine.name for machine in inventory] == ["win-1", "win-2", "win-3"]
+    assert inventory["win-1"].connection.auth == "kerberos"
+    assert (inventory["win-3"].os, inventory["win-3"].address) == ("2025", "10.0.1.3")
+    assert inventory["win-3"].connection.https is False
+    assert inventory["win-2"].groups == ("windows", "rack_a")
+
+
+def test_commands_take_it_and_limit_by_its_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = a_file(tmp_path, one_each(INI))
+
+    assert run(["check", str(path)]) == 0
+    assert run(["inventory", "-i", str(path), "--limit", "windows:!rack_a"]) == 0
+    assert "win-10" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "said"),
+    [
+        ("win-1 ansible_host", ":2:7: ", "name=value"),
+        ("win-1 ansible_password=secret", ":2:7: ", "the password itself"),
+        ("win-1 ansible_port=many", ":2:20: ", "connection.port"),
+        ("win-1 ansible_connection=telnet", ":2:26: ", "winrm | psrp"),
+        ("win-1 ansible_winrm_transport=credssp", ":2:31: ", "ntlm | kerberos"),
+        ("win-1 ansible_host={{x}}", ":2:20: ", "a template"),
+        ("win-1 winboot_ost=2022", ":2:7: ", "did you mean 'winboot_os'"),
+        ("win-[3:1]", ":2:1: ", "the range [3:1]"),
+        ("win-[1:99999]", ":2:1: ", "at most 10000 hosts"),
+        ("win-1 x='", ":2:1: ", "quotes"),
+        ("[windows:hosts]", ":2:1: ", "group:children"),
+        ("[windows:children]\nwindows", ":1:1: ", "children of each other"),
+        ("WIN_1", ":2:1: ", "WIN_1"),
+        ("win-1 winboot_profile=nowhere.yaml", ":2:23: ", "there is no file"),
+    ],
+)
+def test_what_is_wrong_has_its_place(line: str, place: str, said: str, tmp_path: Path) -> None:
+    text = f"[windows]\n{line}\n[windows:vars]\nwinboot_os=2022\n"
+
+    with pytest.raises(InvalidInput) as caught:
+        loaded(tmp_path, text)
+
+    told = "\n".join(map(str, caught.value.problems))
+    assert said in told
+    assert f"hosts.ini{place}" in told
+    assert "secret" not in told
+
+
+def test_a_file_without_windows_machines_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        loaded(tmp_path, "[web]\na-1\n")
+
+    assert "winboot_os=2022" in str(caught.value.problems[0])
+
+
+def test_a_certificate_that_ansible_ignores_is_warned_of(tmp_path: Path) -> None:
+    text = "win-1 winboot_os=2022 ansible_winrm_server_cert_validation=ignore\n"
+
+    (warning,) = [one for one in loaded(tmp_path, text).warnings if "ignore" in str(one)]
+    assert "winboot_fingerprint" in str(warning)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_one"),
+    [
+        ("hosts", INI, True),
+        ("hosts", "win-1 a=b\n", True),
+        ("hosts", YAML, False),
+        ("hosts.ini", "", True),
+        ("site.yml", YAML, True),
+        ("site.yml", "windows: {hosts: {a: {}}}\n", True),
+        ("inventory.yaml", "groups: {p: {hosts: {a: {}}}}\n", False),
+        ("profile.yaml", GOOD, False),
+        ("empty.yaml", "", False),
+        ("broken.yaml", "a: [", False),
+    ],
+)
+def test_which_files_are_ansibles(name: str, text: str, is_one: bool, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+
+    assert is_ansible(path) is is_one
