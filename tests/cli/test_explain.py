@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from tests.shape import lines_of
 from winboot.cli import run
+from winboot.config.keys import keys
+from winboot.script import glossary
+from winboot.script.glossary import EXIT_CODES, WORDS, word
 
 QUESTIONS = [
     (
@@ -37,6 +44,37 @@ QUESTIONS = [
     # As a report shows them.
     (["NoPodCidr"], ["--allocate-node-cidrs"]),
     (["Unreachable"], ["exit code 69", "winboot ping"]),
+    # Words of winboot's own, and of the trade: what two reviews asked in vain.
+    (["pod-network"], ["a step", "after"]),
+    (["kubelet-config"], ["a step"]),
+    (["step", "pod_network"], ["a step"]),
+    (["runtime.registries"], ["a key of the profile"]),
+    (["field", "network.cni"], ["a key of the profile"]),
+    (["key", "network.cni"], ["a key of the profile"]),
+    (["windows.time_servers"], ["a key of the profile"]),
+    (["connection.port"], ["a key of the inventory", "5986"]),
+    (["69"], ["exit code 69", "out of reach"]),
+    (["exit-code", "3"], ["some nodes failed"]),
+    (["containerd"], ["runtime.containerd", "a step"]),
+    (["proxy"], ["proxy.no_proxy"]),
+    (["drain"], ["--drain"]),
+    (["dsr"], ["WinDSR"]),
+    (["vxlan"], ["4789"]),
+    (["hns"], ["Host Network Service"]),
+    (["csr"], ["CertificateSigningRequest"]),
+    (["taint"], ["winboot.io/starting"]),
+    (["gmsa"], ["Active Directory"]),
+    (["pause"], ["runtime.pause_image"]),
+    (["HTTP_PROXY"], ["proxy.http"]),
+    (["kubelet"], ["a key of the profile", "a step"]),
+    (["network", "flannel:host-gw"], ["flannel-host-gw ("]),
+    (["flannel:host-gw"], ["flannel-host-gw ("]),
+    (["--node-ip"], ["kubelet --node-ip"]),
+    (["maxPods"], ["kubelet maxPods"]),
+    (["WinDSR"], ["feature gate WinDSR"]),
+    (["1.36"], ["Kubernetes 1.36"]),
+    (["20348"], ["Windows Server 2022"]),
+    (["ltsc2025"], ["26100"]),
 ]
 ODD = [
     (["flag"], "for example: winboot explain flag"),
@@ -53,6 +91,14 @@ ODD = [
     (["problem", "NeedDrain"], "did you mean 'needsdrain'"),
     (["colour", "red"], "one of flag"),
     (["colour"], "one of flag"),
+    (["DownloadFaild"], "did you mean 'downloadfailed'"),
+    (["vxlam"], "did you mean 'vxlan'"),
+    (["pod-netwrk"], "did you mean 'pod-network'"),
+    (["runtime.registrys"], "did you mean 'runtime.registries'"),
+    (["step", "kublet"], "did you mean 'kubelet'"),
+    (["exit-code", "5"], "docs/exit-codes.md"),
+    (["key", "network.cnii"], "did you mean 'network.cni'"),
+    (["word", "zzz"], "one of flag"),
 ]
 
 
@@ -74,3 +120,37 @@ def test_what_cannot_be_explained_is_wrong_use_with_a_way_on(
     """Exit 64, never a traceback, and a word on what could be meant."""
     assert run(["explain", *words]) == 64
     assert told in capsys.readouterr().err.lower()
+
+
+def test_an_answer_comes_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each kind of thing that is called so."""
+    assert run(["explain", "kubelet", "-o", "json"]) == 0
+
+    assert {line["what"] for line in lines_of(capsys.readouterr().out)} >= {"step", "key"}
+
+
+def test_no_build_has_a_base_image_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "build", "2016"]) == 0
+
+    assert "None" not in capsys.readouterr().out
+
+
+def test_the_exit_codes_are_those_of_their_page() -> None:
+    page = Path(__file__).parents[2] / "docs" / "exit-codes.md"
+    rows = re.findall(r"^\| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert set(EXIT_CODES) == {*map(int, rows), 129, 143}
+
+
+def test_every_word_has_an_answer() -> None:
+    """And so does every other spelling."""
+    assert [name for name in (*WORDS, *glossary._ALIASES) if word(name) is None] == []
+
+
+@pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
+def test_a_word_names_only_keys_and_steps_that_there_are(text: str) -> None:
+    """`runtime.registries`: dotted names of sections that the profile or the inventory has."""
+    sections = {path.partition(".")[0] for path in keys()}
+    named = re.findall(r"\b([a-z_]+\.[a-z_.]*[a-z_])\b", text)
+
+    assert [one for one in named if one.partition(".")[0] in sections and one not in keys()] == []

@@ -52,7 +52,7 @@ COMMANDS: Final = (
     Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
     Command("csr", "csr", "List, approve or watch the requests for serving certificates."),
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
-    Command("explain", "explain", "Explain a flag, field, gate, build, version, network or problem."),
+    Command("explain", "explain", "Explain a flag, field, build, network, problem, step, key, code or word."),
     Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),
     Command("cloud", "cloud", "Check a node against its cloud; print the rights needed there; a demo."),
 )

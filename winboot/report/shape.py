@@ -294,6 +294,16 @@ ANSWERS: Final = (
         },
     ),
     Kind(
+        "explained",
+        "`explain`",
+        "what is known of a name",
+        {
+            "name": (TEXT, "what was asked for"),
+            "what": (TEXT, "of which kind it is: flag, step, word …"),
+            "text": (TEXT, "what is known, in lines for a person"),
+        },
+    ),
+    Kind(
         "step",
         "`steps`",
         "a step of the catalogue",

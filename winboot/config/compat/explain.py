@@ -130,7 +130,8 @@ def _build(compat: Compat, name: str) -> str:
     lines = [
         f"{entry['name']} (10.0.{number})",
         f"  support ends    {entry['end_of_life']}",
-        f"  base images     servercore:{entry['servercore']}, nanoserver:{entry['nanoserver']}",
+        "  base images     "
+        + ", ".join(f"{one}:{entry[one]}" for one in ("servercore", "nanoserver") if entry[one]),
     ]
     lines += [
         f"  Kubernetes {one}  {support(compat, Version.parse(one), int(number))}" for one in compat.minors()
