@@ -11,13 +11,14 @@ import pytest
 from hypothesis import settings
 from winboot_lab import engines
 from winboot_lab.engine import programs
-from winboot_lab.memory import collect_rarely
+from winboot_lab.memory import Labs, collect_rarely
 
 from tests.matrix import SAMPLE, note_sample, summary
 from tests.real.told import Recorder
 from winboot.config.compat import age, load
 
 collect_rarely()
+LABS = Labs()
 # Of each script about 3 MiB: the lab keeps a hundred, which is too much for each of several workers.
 programs.KEPT = 500_000
 
@@ -71,6 +72,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of a matrix say which case they are (tests/matrix.py)."""
     note_sample(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """A worker runs thousands of tests, and hundreds of labs."""
+    LABS.forget()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,7 +5,7 @@ property (`strength` 1), or every two values of two properties that meet anywher
 All other cases are marked `matrix`: `make matrix` runs them.
 
 `make test` is for the hand, `make check` for every day: of an everyday choice `make test` runs the first cases, as many as
-the matrix says (`core`); the others are marked `check`.
+the matrix says (`core`); the others are marked `check`. Like cases without properties are kept short by `first`.
 """
 
 from __future__ import annotations
@@ -85,14 +85,16 @@ class Matrix(Generic[T]):
             candidates = rest or every
 
 
-def first(keep: int, values: Iterable[object], id: Callable[[Any], str] = str) -> list[Any]:
-    """For `pytest.mark.parametrize`: like cases, of which `make test` runs the first `keep`, and `make check` all. A value
-    that is a tuple gives several arguments."""
+def first(
+    keep: int, values: Iterable[object], id: Callable[[Any], str] = str, *, daily: int = 1_000
+) -> list[Any]:
+    """For `pytest.mark.parametrize`: like cases, of which `make test` runs the first `keep`, `make check` the first `daily`,
+    and `make matrix` the others. A value that is a tuple gives several arguments."""
     return [
         pytest.param(
             *(value if isinstance(value, tuple) else (value,)),
             id=id(value) if not isinstance(value, tuple) else "-".join(map(str, value)),
-            marks=() if at < keep else (pytest.mark.check,),
+            marks=() if at < keep else (pytest.mark.check if at < daily else pytest.mark.matrix,),
         )
         for at, value in enumerate(values)
     ]

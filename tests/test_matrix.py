@@ -58,13 +58,14 @@ def test_make_test_runs_the_first_cases_of_the_choice_and_make_check_all() -> No
     assert later == {"-".join(case) for case in matrix.everyday[3:]}
 
 
-def test_of_like_cases_make_test_runs_the_first_few() -> None:
-    params = first(1, ["a", "b", ("c", 1)])
+def test_of_like_cases_make_test_runs_the_first_few_and_make_check_some_more() -> None:
+    params = first(1, ["a", "b", ("c", 1), "d"], daily=3)
 
     assert [(one.values, one.id, [mark.name for mark in one.marks]) for one in params] == [
         (("a",), "a", []),
         (("b",), "b", ["check"]),
         (("c", 1), "c-1", ["check"]),
+        (("d",), "d", ["matrix"]),
     ]
 
 

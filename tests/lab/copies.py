@@ -21,8 +21,10 @@ from _pytest.runner import runtestprotocol
 from tests.lab.scenes import REGISTRY_PASSWORD, REGISTRY_VARIABLE, Scenes
 from tests.lab.site import Site
 
-# Seconds after which a copy shows where it hangs, and is given up: less than pytest's own faulthandler_timeout.
-PATIENCE: Final = 280
+# Seconds of processor time after which a copy shows where it hangs, and is given up; and of real time, for one that waits for
+# something that never comes. On loaded cores a copy may get a tenth of one.
+PATIENCE: Final = 120
+WAITING: Final = 1200
 
 # What a copy ends with: the reports of its test's phases as pytest serializes them, or the scene that it lacks.
 Told = list[dict[str, Any]] | str
@@ -104,13 +106,17 @@ def _run_in_copy(item: pytest.Item) -> Told:
         # so after a test that failed. An alarm takes its place.
         item.config.pluginmanager.unregister(name="faulthandler")
         faulthandler.register(signal.SIGALRM, chain=True)
-        signal.alarm(PATIENCE)
+        faulthandler.register(signal.SIGPROF, chain=True)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+        signal.alarm(WAITING)
         JOINED.tell(
             [
                 item.config.hook.pytest_report_to_serializable(config=item.config, report=report)
                 for report in runtestprotocol(item, log=False, nextitem=above)
             ]
         )
+    # pytest's own timer, which counts real seconds, would end this process for a copy that is slow.
+    faulthandler.cancel_dump_traceback_later()
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         raw = pipe.read()

@@ -12,20 +12,19 @@ import pytest
 
 from tests.lab.site import Site, only, problems
 from tests.lab.test_every_key import Case, _at, _changed, _found
+from tests.matrix import first
 
 OTHERS: Final[Mapping[str, Case]] = {
     # kubelet, kube-proxy, kubectl
     "kubernetes": Case("artifacts", _at("kubernetes.version", "1.34.8")),
     "containerd": Case("artifacts", _at("runtime.containerd", "2.2.9")),
+    "nssm": Case("artifacts", _at("artifacts.nssm", "2.24-101"), scene="own credential"),
+    "pause image": Case("pause-image", _at("runtime.pause_image", "registry.k8s.io/pause:3.10")),
     "flanneld": Case("artifacts", _at("artifacts.flannel", "0.26.7")),
     "flannel's CNI plug-in": Case("artifacts", _at("artifacts.flannel_cni", "1.6.2-flannel1")),
     "CNI plug-ins": Case("artifacts", _at("artifacts.cni_plugins", "1.6.2")),
     "crictl": Case("artifacts", _at("artifacts.crictl", "1.33.0")),
-    "nssm": Case("artifacts", _at("artifacts.nssm", "2.24-101"), scene="own credential"),
-    "pause image": Case("pause-image", _at("runtime.pause_image", "registry.k8s.io/pause:3.10")),
 }
-# `make test` looks at one of them.
-FEW: Final = ("kubernetes",)
 
 
 def _runs(site: Site) -> dict[str, Any]:
@@ -58,9 +57,7 @@ def _joined(site: Site) -> dict[str, Any]:
     return _runs(site)
 
 
-@pytest.mark.parametrize(
-    "component", [pytest.param(one, marks=() if one in FEW else pytest.mark.check) for one in OTHERS]
-)
+@pytest.mark.parametrize("component", first(1, OTHERS, daily=4))
 def test_another_version_is_installed_and_the_former_one_again(
     component: str, joined_site: Callable[[str], Site], tmp_path: Path
 ) -> None:

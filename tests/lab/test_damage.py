@@ -18,7 +18,7 @@ from tests.lab.whats import ANY, all_whats, pattern_of
 from tests.matrix import Matrix, first
 
 ROOT: Final = Path(__file__).parents[2]
-# All of them each day; one for each kind of thing that can differ is more than enough for the hand.
+# One for each kind of thing that can differ, each day: the damage's step holds every one of its differences in tests/steps.
 KINDS: Final = Matrix(
     "kinds of damage",
     DAMAGES,
@@ -27,6 +27,7 @@ KINDS: Final = Matrix(
         | {words(what): True for what in one.whats}
     ),
     strength=1,
+    core=14,
 )
 
 
@@ -39,10 +40,7 @@ def words(what: str) -> str:
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        pytest.param(one, id=one.name, marks=() if one in KINDS.everyday[:14] else (pytest.mark.check,))
-        for one in DAMAGES
-    ],
+    KINDS.params(lambda one: one.name),
 )
 def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes) -> None:
     site = scenes.take(damage.scene)
@@ -62,7 +60,7 @@ def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes) -> None:
     scenes.give_back(damage.scene, site)
 
 
-@pytest.mark.parametrize("notice", first(10, NOTICES, lambda one: one.name))
+@pytest.mark.parametrize("notice", first(4, NOTICES, lambda one: one.name, daily=8))
 def test_what_is_not_winboots_is_told_and_left_alone(
     notice: Notice, scenes: Scenes, joined_site: Callable[[str], Site]
 ) -> None:
@@ -100,7 +98,7 @@ def test_whatever_a_look_can_say_is_in_the_tables(
         assert words in (ROOT / file).read_text(encoding="utf-8"), what
 
 
-@pytest.mark.parametrize("scene", first(4, SCENES))
+@pytest.mark.parametrize("scene", first(2, SCENES, daily=5))
 def test_the_plan_of_a_bare_machine_has_nothing_that_no_damage_shows(scene: str, scenes: Scenes) -> None:
     """What is put together at run time, too, comes from a pattern of the tables."""
     plan = scenes.bare(scene).plan()

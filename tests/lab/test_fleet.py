@@ -105,7 +105,7 @@ def fleet_of(
     ("nodes", "only"),
     [
         pytest.param(4, FIRST_STEPS, id="four, the first steps"),
-        pytest.param(4, (), id="four, everything", marks=pytest.mark.check),
+        pytest.param(4, (), id="four, everything", marks=pytest.mark.matrix),
         pytest.param(8, FIRST_STEPS, id="eight, the first steps", marks=pytest.mark.nightly),
         # Twenty lab machines keep two cores busy for minutes; canned ones in their numbers are in tests/peer.
         pytest.param(20, FIRST_STEPS, id="twenty, the first steps", marks=pytest.mark.nightly),

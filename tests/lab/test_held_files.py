@@ -132,7 +132,7 @@ def held(site: Site) -> list[tuple[str, str]]:
 # ---- a sample, for `make check` --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("call", "share"), first(0, [(470, "Read"), (290, "None")]))
+@pytest.mark.parametrize(("call", "share"), first(0, [(470, "Read"), (290, "None")], daily=1))
 def test_a_file_that_is_held_for_a_moment_costs_a_join_nothing(
     scenes: Scenes, reference: set[str], call: int, share: str
 ) -> None:
@@ -155,7 +155,7 @@ def test_a_join_whose_file_stays_held_ends_ready_or_named(scenes: Scenes, refere
     assert held(site)
 
 
-@pytest.mark.parametrize(("call", "share"), first(0, [(43, "ReadWrite"), (4, "Read")]))
+@pytest.mark.parametrize(("call", "share"), first(0, [(43, "ReadWrite"), (4, "Read")], daily=1))
 def test_a_startup_task_whose_file_stays_held_leaves_a_ready_node_or_a_word(
     joined_site: Callable[[str], Site], reference: set[str], call: int, share: str
 ) -> None:
@@ -166,7 +166,7 @@ def test_a_startup_task_whose_file_stays_held_leaves_a_ready_node_or_a_word(
     assert held(site)
 
 
-@pytest.mark.parametrize("call", first(1, [40, 90]))
+@pytest.mark.parametrize("call", first(1, [40, 90], daily=1))
 def test_an_undo_whose_file_stays_held_is_named_and_finished_by_the_next_one(
     joined_site: Callable[[str], Site], call: int
 ) -> None:

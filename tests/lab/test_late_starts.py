@@ -27,7 +27,7 @@ def ready(site: Site) -> bool:
     ).items()
 
 
-@pytest.mark.parametrize("manager", first(1, ["sc", "nssm"]))
+@pytest.mark.parametrize("manager", first(1, ["sc", "nssm"], daily=1))
 def test_a_control_plane_that_comes_up_after_the_node_costs_it_nothing_but_time(
     manager: str, tmp_path: Path
 ) -> None:
@@ -48,7 +48,7 @@ def test_a_control_plane_that_comes_up_after_the_node_costs_it_nothing_but_time(
     assert (differences(site.join()), site.refusals) == ({}, [])
 
 
-@pytest.mark.parametrize("late", first(1, [1700.0, 200.0]))
+@pytest.mark.parametrize("late", first(1, [1700.0, 200.0], daily=1))
 def test_a_network_that_somebody_makes_late_in_a_boot_costs_no_address(late: float, tmp_path: Path) -> None:
     """The modern way: flannel's HostProcess image in a DaemonSet makes its overlay after each start, whenever its pod comes."""
 
@@ -76,7 +76,7 @@ def test_a_network_that_somebody_makes_late_in_a_boot_costs_no_address(late: flo
     assert (differences(site.join()), site.refusals) == ({}, [])
 
 
-@pytest.mark.parametrize("solution", first(2, ["azure", "win-overlay", "calico-node", "win-bridge"]))
+@pytest.mark.parametrize("solution", first(1, ["win-overlay", "azure", "calico-node", "win-bridge"], daily=2))
 def test_one_refusal_of_hns_at_a_start_takes_no_network_and_no_address_away(
     solution: str, tmp_path: Path
 ) -> None:

@@ -7,10 +7,12 @@ import pytest
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only, problems
 from tests.lab.strangers import depth, doubts, guard, in_state, plant, trace, untouched, worth_attacking
+from tests.matrix import first
 
 
-@pytest.mark.check
-@pytest.mark.parametrize(("state", "deep"), [("owned", 2), ("writable", 3), ("hard_link", 3), ("held", 3)])
+@pytest.mark.parametrize(
+    ("state", "deep"), first(0, [("writable", 3), ("hard_link", 3), ("owned", 2), ("held", 3)], daily=2)
+)
 def test_what_was_hers_is_ours_after_a_join_and_no_program_of_hers_has_run(
     state: str, deep: int, scenes: Scenes
 ) -> None:
@@ -39,8 +41,7 @@ def _lives(site: Site) -> None:
     site.settle(600)
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("state", ["junction", "symbolic_link"])
+@pytest.mark.parametrize("state", first(0, ["junction", "symbolic_link"], daily=1))
 def test_links_of_hers_in_the_place_of_our_folders_are_named_and_not_followed(
     state: str, scenes: Scenes
 ) -> None:
