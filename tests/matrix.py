@@ -69,20 +69,19 @@ class Matrix(Generic[T]):
 
     def _chosen(self) -> Iterator[T]:
         every = list(self.cases)
-        left = set().union(*(self.meetings(case) for case in every))
-        candidates = every
+        met = [self.meetings(case) for case in every]
+        left = set().union(*met)
+        candidates = list(range(len(every)))
         while left:
-            best = max(candidates, key=lambda case: len(left & self.meetings(case)))
-            if not left & self.meetings(best):
-                candidates = every
+            best = max(candidates, key=lambda at: len(left & met[at]))
+            if not left & met[best]:
+                candidates = list(range(len(every)))
                 continue
-            yield best
-            left -= self.meetings(best)
-            turn = self.turns(best)
-            rest = [
-                case for case in candidates if case != best and (turn is None or self.turns(case) != turn)
-            ]
-            candidates = rest or every
+            yield every[best]
+            left -= met[best]
+            turn = self.turns(every[best])
+            rest = [at for at in candidates if at != best and (turn is None or self.turns(every[at]) != turn)]
+            candidates = rest or list(range(len(every)))
 
 
 def first(

@@ -35,6 +35,14 @@ def program(site: Site, *words: str) -> Exit:
         return machine.processes.run(process, b"")
 
 
+def guard_away(site: Site) -> None:
+    """The guard's task is disabled and ended: what is damaged stays so."""
+    guard = site.machine.tasks.find("guard", "\\winboot\\")
+    assert guard is not None
+    guard.enabled = False
+    site.machine.tasks.stop(guard)
+
+
 def system(name: str, *words: str) -> Hand:
     """A program of Windows itself, which must succeed."""
 

@@ -8,9 +8,10 @@ import pytest
 from winboot_lab.programs import hcn
 from winboot_lab.windows.hns import HnsError
 
+from tests.lab.late import CAUSES, Late, Start, pairwise, theirs
 from tests.lab.server_room import NODE, reached
 from tests.lab.site import Site, differences, only
-from tests.lab.test_networks import BY_NAME, Solution, joined
+from tests.lab.test_networks import BY_NAME, SOLUTIONS, Solution, joined
 from tests.matrix import first
 
 
@@ -102,6 +103,43 @@ def test_one_refusal_of_hns_at_a_start_takes_no_network_and_no_address_away(
     assert NODE in reached(site)
     assert ready(site)
     assert (differences(site.join()), site.refusals) == ({}, [])
+
+
+# Of the pairs, those that lost a machine or its network's rest before: every day.
+EVERYDAY = (
+    "HNS forgets 5 min-azure-tunnel-2019-static-sc",
+    "HNS hangs 14 min-azure-cns-2022-static-nssm",
+)
+
+
+def _cases() -> list[object]:
+    """All pairs of two values that can meet; a sample in `make check`."""
+    return [
+        pytest.param(
+            start, id=str(start), marks=pytest.mark.check if str(start) in EVERYDAY else pytest.mark.matrix
+        )
+        for start in pairwise()
+    ]
+
+
+@pytest.mark.parametrize("start", _cases())
+def test_what_is_late_or_wrong_at_a_start_costs_no_address_and_no_node(start: Start, tmp_path: Path) -> None:
+    """No gap of more than 30 seconds from the moment that the address first stands; while HNS answers nobody, from its
+    answer on. When the cause is gone: Ready without a controller, and nothing left for the next run."""
+    late = Late(tmp_path, start)
+    late.join()
+    late.begin()
+
+    assert late.wrong() == []
+
+
+def test_the_table_of_late_starts_leaves_out_only_what_cannot_be() -> None:
+    """Every cause meets every solution that has it, and everything else meets everything."""
+    met = {(start.cause, start.solution) for start in pairwise()}
+    never = {(cause, one.name) for cause in CAUSES for one in SOLUTIONS} - met
+
+    assert never == {("owner", one.name) for one in SOLUTIONS if not theirs(one)}
+    assert set(EVERYDAY) <= {str(start) for start in pairwise()}
 
 
 def test_hns_that_restarts_takes_no_rules_for_good(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from winboot_lab.windows.sockets import Listener
 
 from tests.steps.bench import Bench, Told
+from tests.steps.library import call
 from winboot.script import rendering as script
 from winboot.script.library import library
 
@@ -270,6 +271,55 @@ def test_a_setting_that_windows_refuses_keeps_no_other_from_being_put_back(bench
     assert "0.0.0.0/0" in {route.prefix for route in bench.machine.network.routes}
     journal = (bench.file(r"C:\ProgramData\winboot\journal.jsonl") or b"").decode()
     assert '"problem":"refused","what":"IPv6 True"' in journal
+
+
+@pytest.mark.parametrize("text", ["{}", '"text"', "[]", "7", ""])
+def test_a_note_that_is_none_ends_no_run(bench: Bench, text: str):
+    """A hand, or another version, wrote it."""
+    bench.write(r"C:\ProgramData\winboot\detached\bounce-x.json", text.encode())
+
+    told = go_on(bench, a_text("[IO.File]::WriteAllText($flag, 'x')"))
+
+    assert (told.step("bounce")["state"], told.ended) == ("ok", "complete")
+
+
+def test_a_task_whose_own_note_is_held_says_so(bench: Bench):
+    folder = r"C:\ProgramData\winboot\detached"
+    bench.machine.faults.before_command("Start-ScheduledTask", lambda: hold_notes(bench, folder))
+    bench.run_text(a_text("[IO.File]::WriteAllText($flag, 'x')"))
+    bench.machine.settle(120)
+    bench.machine.tasks.wait_idle()
+
+    journal = (bench.file(r"C:\ProgramData\winboot\journal.jsonl") or b"").decode()
+    assert '"detached-unread"' in journal
+    assert "FileInUse" in journal
+    assert bench.file(FLAG) is None
+
+
+def hold_notes(bench: Bench, folder: str) -> None:
+    """Somebody opens every note of a detached run, and shares it with nobody."""
+    for entry in bench.machine.files.list(folder):
+        if entry.name.endswith(".json"):
+            bench.machine.faults.hold(rf"{folder}\{entry.name}", 600, share="None")
+
+
+def test_a_cut_run_whose_note_is_held_keeps_no_other_from_being_settled(bench: Bench):
+    folder = r"C:\ProgramData\winboot\detached"
+    bench.run_text(a_text("[IO.File]::WriteAllText($flag, 'x')"))
+    (name,) = [entry.name for entry in bench.machine.files.list(folder) if entry.name.endswith(".json")]
+    note = (bench.file(rf"{folder}\{name}") or b"").replace(b'"boot_id":"', b'"boot_id":"before-')
+    bench.machine.settle(300)
+    bench.machine.tasks.wait_idle()
+    bench.write(rf"{folder}\a-first.json", note.replace(name[:-5].encode(), b"a-first"))
+    bench.write(rf"{folder}\b-second.json", note.replace(name[:-5].encode(), b"b-second"))
+    bench.machine.faults.hold(rf"{folder}\a-first.json", share="None")
+
+    run = "$script:Run = New-Run -Mode Boot -Id r -Steps @() -Secrets @{} -Facts @{} -Text ''"
+    call(bench, f"{run}; $script:Run.BootFailed = @(); Complete-InterruptedRun")
+
+    assert b"a restart cut it off" in (bench.file(rf"{folder}\b-second.json") or b"")
+    journal = (bench.file(r"C:\ProgramData\winboot\journal.jsonl") or b"").decode()
+    assert "a-first.json is held open" in journal
 
 
 def test_a_status_that_is_held_when_a_run_ends_is_settled_by_the_rescue(bench: Bench):

@@ -49,6 +49,21 @@ def test_services_that_windows_gave_up_on_are_started(node: Node):
     assert node.site.plan().exit_code == 0
 
 
+def test_a_service_whose_program_was_missing_when_windows_started_it_is_started(node: Node):
+    """A power cut between two renames left it under another name, and the startup task put it back."""
+    place = r"C:\k\kubelet.exe"
+    node.machine.files.write(
+        r"C:\ProgramData\winboot\old-files.txt", rf"{place}.winboot-old|{place}".encode() + b"\n"
+    )
+    node.machine.power_off()
+    node.machine.files.move(place, rf"{place}.winboot-old")
+    node.machine.power_on()
+    node.site.settle(300)
+
+    assert node.machine.files.exists(place)
+    assert set(states(node).values()) == {"Running"}
+
+
 def test_a_service_that_stays_down_is_told(node: Node):
     node.machine.faults.times_out("containerd", times=1000)
     restart(node, 1100)

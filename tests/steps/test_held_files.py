@@ -149,6 +149,41 @@ def test_a_power_cut_between_the_two_renames_is_put_right(machine: Bench):
     assert machine.file(LIST) is None
 
 
+@pytest.mark.parametrize(
+    ("seconds", "there"), [(0.3, b"old"), (None, None)], ids=["for a moment", "for good"]
+)
+def test_a_file_that_is_put_back_is_waited_for_and_missed_by_name(
+    bench: Bench, seconds: float | None, there: bytes | None
+):
+    """After the power cut a scanner has it open."""
+    bench.run(STEP)
+    bench.write(rf"{THERE}.winboot-old", b"old")
+    bench.write(LIST, rf"{THERE}.winboot-old|{THERE}".encode() + b"\n")
+    bench.machine.faults.hold(rf"{THERE}.winboot-old", seconds)
+
+    run = "$script:Run = New-Run -Mode Boot -Id r -Steps @() -Secrets @{} -Facts @{} -Text ''"
+    assert call(bench, f"{run}; Clear-OldFile").id == ""
+
+    assert bench.file(THERE) == there
+    told = (bench.file(rf"{FOLDER}\journal.jsonl") or b"").decode()
+    assert ('"file-missing"' in told and "kubelet.exe" in told) == (there is None)
+
+
+def test_a_reader_between_the_two_renames_gets_the_one_or_the_other(machine: Bench):
+    """It finds no file, then no successor, because that has just taken the file's place."""
+    files = machine.machine.files
+    files.move(THERE, rf"{THERE}.winboot-new")
+
+    def taken() -> None:
+        files.move(rf"{THERE}.winboot-new", THERE)
+
+    # Read-FileByte asks for the file, Read-AnyFileByte for it and for its successor.
+    machine.machine.faults.before_command("file.stat", taken, call=3)
+
+    assert call(machine, f"Read-FileText '{THERE}'").objects == ["old"]
+    assert machine.file(THERE) == b"old"
+
+
 def test_what_was_removed_on_purpose_is_not_put_back(machine: Bench):
     images = running(machine)
     call(machine, OVER)
@@ -230,6 +265,19 @@ def test_a_journal_that_stays_held_ends_no_run(bench: Bench):
     bench.machine.faults.hold(rf"{FOLDER}\journal.jsonl")
 
     assert bench.run(STEP).ended == "complete"
+
+
+def test_a_full_journal_that_somebody_tails_goes_on(bench: Bench):
+    """A log shipper lets others write, and rename nothing: no line is lost for that."""
+    bench.run(STEP)
+    journal = rf"{FOLDER}\journal.jsonl"
+    bench.write(journal, b"x" * 1_100_000)
+    bench.machine.faults.hold(journal, share="ReadWrite")
+
+    told = bench.run(STEP)
+
+    lines = (bench.file(journal) or b"")[1_100_000:].decode().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == told.events
 
 
 def test_a_finished_run_is_not_made_a_failure_by_an_old_file(bench: Bench):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from winboot_lab.engine.types import hns
 from winboot_lab.programs import hcn
 
-from tests.lab.hands import sc
+from tests.lab.hands import guard_away, sc
 from tests.steps.library import call
 from tests.steps.nodes import Node
 from winboot.script.library import templates_root
@@ -32,13 +32,42 @@ def test_a_service_that_does_not_run_is_started_before_anything_is_made_anew(joi
     """Its networks persist: made a second time, they would be two of one name."""
     node = joined("own network")
     before = list(node.machine.hns.networks)
-    node.after(sc("stop", "hns"))
+    node.after(guard_away, sc("stop", "hns"))
     assert node.machine.services.running("hns") is False
 
     assert node.change(STEP).states == {STEP: "ok"}
 
     assert list(node.machine.hns.networks) == before
     assert node.machine.services.running("hns")
+
+
+def test_a_look_waits_for_hns_once_and_not_for_long(node: Node):
+    """It hangs at times; whoever looks is told so within seconds, by every step that has to know."""
+    node.machine.hns.hang("GET", "/networks/")
+    began = node.machine.time.seconds
+
+    seen = node.look(STEP)
+
+    assert node.machine.time.seconds - began < 20
+    assert seen.step(STEP)["problem"]["id"] == "HnsHangs"
+    both = (
+        "$script:Run.Mode = 'Look'; foreach ($kind in 'networks', 'endpoints') "
+        "{ try { Get-HnsObject -Kind $kind } catch { 'no answer' } }"
+    )
+    node.machine.hns.hang("GET", "/networks/")
+    assert call(node, both).objects == ["no answer", "no answer"]
+
+
+def test_an_agent_is_stopped_although_its_note_is_held(node: Node):
+    """Nobody may make the network again because somebody reads a file."""
+    node.machine.files.write(r"C:\ProgramData\winboot\held.json", b"{}")
+    node.machine.faults.hold(r"C:\ProgramData\winboot\held.json", share="Read")
+
+    failed = call(node, "Disable-NetworkAgent -Name 'flanneld' -Why 'a test'")
+
+    flanneld = node.machine.services.need("flanneld")
+    assert failed.id.endswith("FileInUse")
+    assert (flanneld.status, flanneld.start) == ("Stopped", 4)
 
 
 def test_the_last_network_of_an_adapter_is_removed_by_a_guarded_run_alone(node: Node):

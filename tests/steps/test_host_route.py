@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from winboot_lab.engine.types import hcn, hns
 
+from tests.lab.hands import guard_away
 from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
@@ -51,7 +52,7 @@ def test_a_bare_machine_lacks_it(release: str):
 def test_without_it_probes_of_local_pods_fail_and_with_it_they_pass(joined: Callable[[str], Node]):
     node = joined(SCENE)
     assert pod(node.site, "before") == "True"
-    node.after(without)
+    node.after(guard_away, without)
     assert pod(node.site, "meanwhile") == "False"
 
     assert node.look(STEP).differences(STEP) == {WHAT: (None, "HostRoute")}

@@ -89,9 +89,6 @@ def test_no_function_has_another_way_to_start_or_to_read_something() -> None:
             if not isinstance(node, Command):
                 continue
             first = node.elements[0]
-            # A cmdlet of a module of Windows, by the module's name.
-            if name == "Read-HnsKind" and node.extent.text.startswith("& ('HostNetworkingService\\' + "):
-                continue
             # A script block of ours, a function by its name, a cmdlet: never a path.
             assert isinstance(first, Variable | Member | ScriptBlockExpression | StringConstant), (
                 name,

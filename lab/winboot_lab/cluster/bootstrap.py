@@ -67,7 +67,7 @@ def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Ob
             },
         },
     )
-    yield _slice("default", "kubernetes", plan.server.removeprefix("https://").rpartition(":")[0])
+    yield _slice("default", "kubernetes", plan.address)
     yield _slice("kube-system", "kube-dns", _nth(plan.pod_cidrs[0], 2))
 
 
@@ -265,7 +265,7 @@ def _config_map(namespace: str, name: str, data: dict[str, str]) -> tuple[Kind, 
 
 def _control_plane(plan: ClusterPlan, now: str) -> Object:
     """The Linux node that was there before us; it is Ready and carries flannel's lease."""
-    address = plan.server.removeprefix("https://").rpartition(":")[0]
+    address = plan.address
     annotations: dict[str, str] = {}
     if plan.flannel:
         annotations = {

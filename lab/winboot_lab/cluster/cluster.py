@@ -92,6 +92,12 @@ class ClusterPlan:
     calico_nodes: bool = False  # Calico without that, its roles bound to system:nodes
     grant_nodes: bool = True  # bind kube-proxy's and flannel's roles to system:nodes
 
+    @property
+    def address(self) -> str:
+        """Where the one machine of the control plane is, also where `server` is a name."""
+        host = urlsplit(self.server).hostname or ""
+        return host if host.replace(".", "").isdigit() else "10.0.0.10"
+
 
 class LabCluster:
     """State, rules and controllers of one cluster. Thread-safe."""

@@ -308,9 +308,17 @@ class Azure(Plugin):
     CNS_PORT: Final = 10090
 
     def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
-        """Take one of the adapter's further addresses, make network and endpoint."""
-        name = f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}"
+        """Take one of the adapter's further addresses, make network and endpoint. It goes back where they are not made
+        (azure-container-networking, cni/network/network.go, cleanupAllocationOnError)."""
         lease = self._lease(run, conf)
+        try:
+            return self._connect(run, conf, lease)
+        except GoError:
+            self._give_back(run, conf)
+            raise
+
+    def _connect(self, run: Run, conf: dict[str, Any], lease: dict[str, Any]) -> dict[str, Any]:
+        name = f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}"
         address = ipaddress.ip_interface(lease["ips"][0]["address"])
         network = self._network(run, conf, address)
         policies = [p.get("Value") or p.get("value") for p in conf.get("AdditionalArgs") or []]
@@ -368,13 +376,16 @@ class Azure(Plugin):
 
     def delete(self, run: Run, conf: dict[str, Any]) -> None:
         """Give the endpoint and the address back."""
+        self._give_back(run, conf)
+        found = hcn.endpoint(run.machine, f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}")
+        if found is not None:
+            hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
+
+    def _give_back(self, run: Run, conf: dict[str, Any]) -> None:
         if conf["ipam"]["type"] == self.CNS:
             AzureIpam().delete(run, conf)
         else:
             cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
-        found = hcn.endpoint(run.machine, f"{run.env['CNI_CONTAINERID'][:8]}-{run.env['CNI_IFNAME']}")
-        if found is not None:
-            hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
 
     def _network(self, run: Run, conf: Mapping[str, Any], address: Interface) -> dict[str, Any]:
         found = hcn.network(run.machine, str(conf.get("name") or self.NETWORK))

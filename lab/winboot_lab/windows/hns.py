@@ -116,6 +116,11 @@ class Hns:
         self._next_error: HnsError | None = None
         # Faults: how often, and how long (lab seconds), calls of a method below a path hang.
         self._hangs: list[tuple[str, str, float]] = []
+        # A fault: how long (lab seconds) HNS answers nobody once it has taken an adapter; and until when it does so now.
+        self._stalling = 0.0
+        self._stalled_until = 0.0
+        # What the call that began it is answered with, where its caller still waits.
+        self._late: tuple[str, str] | None = None
         # A fault: load balancers are in a state in which no network goes before them.
         self.blocking_lists = False
         # A fault: so many attachments are refused, as right after a network was made (flannel-io/flannel#1112).
@@ -131,6 +136,11 @@ class Hns:
             return _failed(
                 HnsError(0x800706D9, "There are no more endpoints available from the endpoint mapper.")
             )
+        if self._late is not None and self._late[0] == request and request:
+            return self._late[1]
+        return self._answer(method, path, request)
+
+    def _answer(self, method: str, path: str, request: str) -> str:
         try:
             body = json.loads(request) if request else {}
             output = self._route(method.upper(), [p for p in path.split("/") if p], body)
@@ -156,8 +166,55 @@ class Hns:
         """The fault is over."""
         self._hangs.clear()
 
-    def hanging(self, method: str, path: str) -> float:
+    def stall(self, seconds: float) -> None:
+        """A fault: the next network that takes an adapter takes it, and then HNS answers nobody for so long.
+
+        Unsourced: what of the switch is there meanwhile. Here the adapter has lost its IP and the switch's interface is
+        not there yet, the worst case; `Get-NetAdapter` beside a New-HnsNetwork that hangs would show it.
+        """
+        self._stalling = seconds
+
+    @property
+    def stalled(self) -> bool:
+        """Whether HNS answers nobody now because of it."""
+        return self._machine.time.seconds < self._stalled_until
+
+    def _stall(self, method: str, path: str, request: str) -> float:
+        now = self._machine.time.seconds
+        creates = (method.upper(), path.strip("/")) == ("POST", "networks")
+        if self._stalling and not self.stalled and creates:
+            body = json.loads(request)
+            adapter = self._taking(body)
+            if adapter is not None:
+                seconds, self._stalling = self._stalling, 0.0
+                self._stalled_until = now + seconds
+                self._machine.network.take(adapter, "")
+                self._machine.after(seconds, lambda: self._complete(path, request))
+        return max(0.0, self._stalled_until - now)
+
+    def _taking(self, body: Json) -> Adapter | None:
+        """The adapter that a new network would take, which has no switch yet."""
+        if str(body.get("Type", "")).lower() not in _ON_ADAPTER:
+            return None
+        try:
+            adapter = self._uplink(str(body.get("NetworkAdapterName") or ""))
+        except HnsError:
+            return None
+        return adapter if adapter.switch is None else None
+
+    def _complete(self, path: str, request: str) -> None:
+        """HNS goes on, whether or not somebody still waits for it."""
+        self._late = (request, self._answer("POST", path, request))
+
+        def forget() -> None:
+            self._late = None
+
+        self._machine.after(0.5, forget)
+
+    def hanging(self, method: str, path: str, request: str = "") -> float:
         """How long this call takes; 0 where nothing is wrong."""
+        if stalled := self._stall(method, path, request):
+            return stalled
         # "requires the hns policy list to be removed before network" (AgentBaker, cleanupnetwork.ps1, of 17763.1554).
         if (
             self._machine.build == 17763
@@ -320,12 +377,12 @@ class Hns:
         if any(one["Type"] != network["Type"] for one in self._on(adapter)):
             raise _wrong_parameter()
         carrier = adapter
-        if adapter.switch is None:
+        if adapter.virtual is not None:
+            carrier = adapter.virtual
+        elif adapter.switch is None or not self._on(adapter):
             carrier = self._machine.network.bind_switch(
                 adapter, network["ID"], keep_static=self._keeps_static()
             )
-        elif adapter.virtual is not None:
-            carrier = adapter.virtual
         self._places[network["ID"]] = adapter.index
         if not network["ManagementIP"]:
             self._machine.after(self.management_delay, lambda: self._learn_management(network, carrier))
@@ -606,7 +663,11 @@ class Hns:
         self._drop_volatile(self.remove_network)
 
     def machine_went_down(self) -> None:
-        """A reboot: networks that are not persistent vanish."""
+        """A reboot: networks that are not persistent vanish. An adapter that was taken for one that was not made is free."""
+        self._stalled_until, self._late = 0.0, None
+        for adapter in self._machine.network.adapters:
+            if adapter.switch == "":
+                self._machine.network.release_switch(adapter, keep_static=self._keeps_static())
         self._drop_volatile(self.remove_network)
 
     def machine_came_up(self) -> None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 INTERFACES = SERVICES + r"\Tcpip\Parameters\Interfaces"
 # How long the interface of a new virtual switch refuses addresses.
 SETTLING = 0.8
+# How often an interface that invented an address asks for a lease again: "every five minutes" (Microsoft's KB 220874 on
+# automatic private addresses, as quoted by Windows IT Pro, 1999).
+DISCOVERY = 300.0
 PERSISTENT_ROUTES = SERVICES + r"\Tcpip\Parameters\PersistentRoutes"
 
 Origin = Literal["Manual", "Dhcp", "WellKnown", "Link"]
@@ -410,6 +413,8 @@ class Network:
             taken = self.holder("169.254.17.42") is not None
             invented = f"169.254.18.{adapter.index}" if taken else "169.254.17.42"
             adapter.addresses.append(Address(invented, 16, "Link"))
+        if not adapter.served:
+            self._machine.after(DISCOVERY, lambda: self._leased(adapter))
 
     def add_route(self, route: Route) -> None:
         """Set a route."""
@@ -431,6 +436,10 @@ class Network:
         Windows-Containers#162 tell of static settings lost on 2004 and 20H2). What a driver holds (VLAN) stays below.
         The adapter's own settings stay stored and hold again once the switch is gone.
         """
+        if adapter.switch is None:
+            self.take(adapter, switch)
+        stored = adapter.stored
+        assert stored is not None
         virtual = self.add_adapter(
             self._free_name(f"vEthernet ({adapter.name})"),
             "Hyper-V Virtual Ethernet Adapter",
@@ -438,20 +447,25 @@ class Network:
             physical=False,
         )
         adapter.switch, adapter.virtual = switch, virtual
-        adapter.stored = self._settings(adapter)
         virtual.lan, virtual.served = adapter.lan, adapter.served
         if keep_static:
-            self._apply(virtual, adapter.stored)
+            self._apply(virtual, stored)
         else:
             # What is left is an interface as new: DHCP, and nobody who answers.
             virtual.dhcp = True
             self._ask_lease(virtual)
         # The driver below goes on tagging; the new interface speaks IPv6 whatever the old one did.
         virtual.mtu, virtual.category = adapter.mtu, adapter.category
-        self._strip(adapter)
         virtual.settled = self._machine.time.seconds + SETTLING
         self._replumbed(adapter, virtual)
         return virtual
+
+    def take(self, adapter: Adapter, switch: str) -> None:
+        """The first half of it: the switch is bound to the adapter, which carries no IP any more; nothing else does yet."""
+        adapter.switch, adapter.virtual = switch, None
+        adapter.stored = self._settings(adapter)
+        self._strip(adapter)
+        self._replumbed(adapter)
 
     def _free_name(self, name: str) -> str:
         """Windows puts a number behind a name that another device has, also one that is hidden.

@@ -205,12 +205,13 @@ function Get-AwaitedService {
 }
 
 function Test-ServiceFailed {
-    # Whether the control manager gave up on starting it: no answer in time (1053, 1070), or a dependency failed (1068).
+    # Whether the control manager gave up on starting it: no answer in time (1053, 1070), a dependency failed (1068), or its program was not
+    # there yet (2, 3; a power cut may leave it under another name, see Complete-OldFile).
     # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
     $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode'
-    $null -ne $found -and @(1053, 1068, 1070) -contains [int]$found.ExitCode
+    $null -ne $found -and @(2, 3, 1053, 1068, 1070) -contains [int]$found.ExitCode
 }
 
 function Get-OwnService {

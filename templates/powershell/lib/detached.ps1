@@ -86,7 +86,9 @@ function Invoke-Detached {
     # The task's own work, or, with Rescue, what is left of a run that was killed.
     param([switch]$Rescue)
     $id = $script:Run.Facts.Detached
-    $status = Read-StateJson -Name "detached\$id.json"
+    $status = Read-OwnNote -Id $id
+    # Without it nobody knows what is to be done; the rescue finds it as it is, or a start of the machine does.
+    if (-not $status) { return }
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-MutexIfPossible -Seconds 120
     try {
@@ -115,6 +117,20 @@ function Invoke-Detached {
     Remove-File -Path (Get-StatePath -Name "detached\$id.ps1") -Tries 4
     Remove-Task -Name "detached-$id-rescue"
     Remove-Task -Name "detached-$id"
+}
+
+function Read-OwnNote {
+    # The note of this very run; nothing where it is held or torn, which the journal says.
+    param([string]$Id)
+    try {
+        $status = Read-DetachedNote -Name "detached\$Id.json"
+        if (-not $status) { Stop-Step -Id 'DetachedFailed' -Message "the note of the run $Id cannot be read" }
+        $status
+    }
+    catch {
+        $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'DetachedFailed'
+        [void](New-EventLine -Fields @{ event = 'detached-unread'; id = $Id; problem = $problem })
+    }
 }
 
 function Complete-DetachedRun {
@@ -182,7 +198,7 @@ function Invoke-Rescue {
     if ($Status.state -ne 'running') { return @{ State = $Status.state; Message = $Status.message } }
     $script:Run.Facts.Purpose = $Status.purpose
     $snapshot = Read-StateJson -Name "detached\$($Status.id)-network.snapshot"
-    Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed"
+    Invoke-RollbackPart -Part { Disable-NetworkAgent -Name $Status.guard.agent -Why "the run $($Status.id) was killed" }
     if (-not $snapshot) { return @{ State = 'failed'; Message = 'killed before its work began' } }
     $lost = Wait-Network -Snapshot $snapshot
     if (-not $lost) { return @{ State = 'failed'; Message = 'killed' } }
@@ -193,17 +209,23 @@ function Invoke-Rescue {
 
 function Complete-InterruptedRun {
     # At the start of the machine: a run that the restart cut off has ended, and its agent waits for the next guarded run.
+    # A note that somebody holds keeps no other one from being settled.
     $script:Run['Cut'] = @()
-    foreach ($status in Read-DetachedRun) {
-        if ($status.state -ne 'running' -or $status.boot_id -eq (Get-BootId)) { continue }
-        $script:Run.Cut += "detached\$($status.id)-network.snapshot"
-        if ($status.purpose -eq 'Change') {
-            Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off"
-        }
-        # This is no failure: the next run continues.
-        $status.told = $true
-        Complete-DetachedRun -Status $status -Ended @{ State = 'failed'; Message = 'a restart cut it off' }
+    foreach ($note in Get-DetachedNote) { Invoke-BootWork -Name '' -Work { Complete-CutRun -Note $note } }
+}
+
+function Complete-CutRun {
+    # The same for one note. Returns nothing.
+    param([string]$Note)
+    $status = Read-DetachedNote -Name $Note
+    if (-not $status -or $status.state -ne 'running' -or $status.boot_id -eq (Get-BootId)) { return }
+    $script:Run.Cut += "detached\$($status.id)-network.snapshot"
+    if ($status.purpose -eq 'Change') {
+        Invoke-BootWork -Name '' -Work { Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off" }
     }
+    # This is no failure: the next run continues.
+    $status.told = $true
+    Complete-DetachedRun -Status $status -Ended @{ State = 'failed'; Message = 'a restart cut it off' }
 }
 
 function Get-InterruptedRecord {
@@ -277,15 +299,16 @@ function Invoke-RollbackPart {
 }
 
 function Disable-NetworkAgent {
-    # Keeps an agent from making the switch when nobody watches: noted, disabled and stopped. Only a guarded run enables it.
+    # Keeps an agent from making the switch when nobody watches: disabled, stopped and noted. Only a guarded run enables it.
     param([string]$Name, [string]$Why)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
     $dependents = @(Get-StartingDependent -Name $Name)
     $since = [DateTime]::UtcNow.ToString('s') + 'Z'
-    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = $since; dependents = $dependents }
+    # The note is for the next run: where somebody holds its file, the agent is stopped all the same.
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'disabled')
     foreach ($one in $dependents) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', 'demand') }
     Stop-RunningService -Name $Name
+    Write-StateJson -Name 'held.json' -Value @{ agent = $Name; why = $Why; since = $since; dependents = $dependents }
 }
 
 function Get-StartingDependent {

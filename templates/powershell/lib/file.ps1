@@ -61,7 +61,8 @@ function Read-AnyFileByte {
     param([string]$Path)
     # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
     for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
-        if ($try -gt 10 -or -not [IO.File]::Exists("$Path.winboot-new")) { return }
+        # Its successor may have taken its place between the two looks.
+        if ($try -gt 10 -or -not ([IO.File]::Exists("$Path.winboot-new") -or [IO.File]::Exists($Path))) { return }
         Start-Sleep -Milliseconds 50
     }
     $content = [IO.MemoryStream]::new()
@@ -296,11 +297,16 @@ function Get-OldFile {
 }
 
 function Complete-OldFile {
-    # Whether the file of such a line is gone now.
+    # Whether the file of such a line is gone now. One whose place is empty is needed: it is waited for, and missed in the journal.
     param([string]$Line)
     $path, $place = $Line.Split('|')
     if ([IO.File]::Exists($path) -and $place -and -not [IO.File]::Exists($place)) {
-        try { [IO.File]::Move($path, $place) } catch [IO.IOException], [UnauthorizedAccessException] { return $false }
+        try { Invoke-WithRetry -File $path -Work { [IO.File]::Move($path, $place) } }
+        catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] {
+            $problem = ConvertTo-Problem -Caught $_ -OtherwiseId 'FileInUse'
+            [void](New-EventLine -Fields @{ event = 'file-missing'; path = $place; problem = $problem })
+            return $false
+        }
     }
     Remove-OldFile -Path $path
     -not [IO.File]::Exists($path)

@@ -4,14 +4,18 @@ function Get-GuardDifference {
     # A difference where nobody guards the machine's address while its network is missing; nothing where no adapter has settings made by
     # hand. Where the network stands the task comes back by itself within a minute.
     param([hashtable]$Wanted)
-    $own = @(Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } |
-            Where-Object { Test-OwnSetting -Interface $_ })
+    $own = @(Get-SetInterface)
     if ($own.Count -eq 0 -or -not (Test-OperatorAwaited -Wanted $Wanted)) { return }
     if (Test-GuardRunning) { return }
     $addresses = @($own | ForEach-Object { $_.addresses } | ForEach-Object { $_.ip })
     $what = "guard of the settings of $($own[0].name)"
     if ($addresses.Count -gt 0) { $what = "guard of the static address $($addresses -join ', ')" }
     New-Difference -Key 'guard' -What $what -Is 'nobody' -Want 'the task guard'
+}
+
+function Get-SetInterface {
+    # The interfaces, as Read-InterfaceIdentity shows them, that have something that a switch can take. Nothing where there is none.
+    Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } | Where-Object { Test-OwnSetting -Interface $_ }
 }
 
 function Test-OwnSetting {
@@ -115,13 +119,25 @@ function Test-CarryingInterface {
 }
 
 function Test-LostInterface {
-    # Whether a switch took the addresses of an interface: it carries none any more, and its successor has no good one.
+    # Whether a switch took the settings of an interface: it carries none any more, and its successor has no good address; where the
+    # address is leased, none of the DNS servers and routes that somebody set.
     param([object]$Was)
-    if (@($Was.addresses).Count -eq 0 -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
+    if (-not (Test-OwnSetting -Interface $Was) -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
+    if (@($Was.addresses).Count -eq 0) { return (Test-LostSetting -Was $Was) }
     foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
     $index = Find-Successor -Was $Was
     # Another address that works is somebody's choice.
     $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
+}
+
+function Test-LostSetting {
+    # Whether nothing of what somebody set beside a lease is on the interface that took this one's place.
+    param([object]$Was)
+    $index = Find-Successor -Was $Was
+    if ($null -eq $index) { return $true }
+    $guid = @(Get-NetAdapter -InterfaceIndex $index -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]
+    if (@(Read-DnsServer -Guid $guid).Count -gt 0) { return $false }
+    @(Get-NetRoute -InterfaceIndex $index -PolicyStore PersistentStore -ErrorAction SilentlyContinue).Count -eq 0
 }
 
 function Test-MovedInterface {
@@ -200,7 +216,7 @@ function Restore-StartRoute {
 function New-GuardTask {
     # The task that guards the address and what the pods' network needs, as an object that Set-Task registers. It starts with the machine
     # and again and again: while it runs, Windows starts no second one (MultipleInstances IgnoreNew, the default). No time limit (PT0S).
-    $minutes = if (@($script:Run.Steps | Where-Object { $_.Name -eq 'address-guard' }).Count -gt 0) { 1 } else { 5 }
+    $minutes = if (@(Get-SetInterface).Count -gt 0) { 1 } else { 5 }
     $again = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromMinutes($minutes))
     New-SystemTask -Path (Get-BootScriptPath) -Text $script:Run.Text -Arguments '-Mode Guard' -Seconds 0 -Priority 4 `
         -Trigger @((New-ScheduledTaskTrigger -AtStartup), $again) `
@@ -220,8 +236,9 @@ function Start-Guard {
 }
 
 function Invoke-Guard {
-    # The task guard. It has no clock: it stays for as long as a step's Guard block answers that its network may still come and take an
-    # adapter over, and two minutes longer. It holds no mutex while it waits, and leaves the network to a guarded run that is under way.
+    # The task guard. It has no clock: where an adapter has settings made by hand it stays for the whole boot, elsewhere for as long as a
+    # step's Guard block answers that its network may still come, and two minutes longer. It holds no mutex while it waits, and leaves
+    # the network to a guarded run that is under way.
     $watch = @{ Known = $null; Round = 0; Busy = [DateTime]::UtcNow; Awaited = $true }
     while ($watch.Awaited -or $watch.Busy.AddSeconds(120) -gt [DateTime]::UtcNow) {
         # HNS answers nobody for a while, or somebody holds a file: the next round may be the one that is needed.
@@ -258,7 +275,8 @@ function Invoke-GuardRound {
     # The settings come first: where the rest of a round fails, they are known.
     Restore-EndedRoute
     $Watch.Known = Update-Snapshot -Known $Watch.Known
-    $awaited = Invoke-GuardWork
+    # Where somebody set something on an adapter, a network may come at any time: an agent that ends and starts again, a plug-in, a person.
+    $awaited = (Invoke-GuardWork) -or @($Watch.Known.adapters | Where-Object { Test-OwnSetting -Interface $_ }).Count -gt 0
     # What begins now is looked at closely.
     if ($awaited -and -not $Watch.Awaited) { $Watch.Busy = [DateTime]::UtcNow }
     $Watch.Awaited = $awaited
@@ -301,7 +319,26 @@ function Invoke-GuardWork {
             $awaited = $true
         }
     }
+    # What could not be done at the start of the machine is done once what it builds on is there.
+    if (-not $awaited) { $awaited = Repair-Start }
     $awaited
+}
+
+function Repair-Start {
+    # Does again, every five minutes at most, what the startup task could not do for the steps in this start. Returns whether something is left.
+    $noted = Read-StateJson -Name 'started.json'
+    if (-not $noted -or (Read-Member -Object $noted -Names 'boot_id') -ne (Get-BootId)) { return $false }
+    $names = @(Read-Item -Object $noted -Name 'failed' | ForEach-Object { $_.step })
+    if ($names.Count -eq 0) { return $false }
+    if ($script:Run.ContainsKey('StartTried') -and $script:Run.StartTried.AddMinutes(5) -gt [DateTime]::UtcNow) { return $true }
+    $script:Run['StartTried'] = [DateTime]::UtcNow
+    Invoke-UnderMutex -Work {
+        $script:Run.Unmet = @{}
+        $script:Run['BootFailed'] = @()
+        foreach ($step in $script:Run.Steps | Where-Object { $names -contains $_.Name }) { Invoke-BootStep -Step $step }
+        Save-Start -Failed $script:Run.BootFailed
+    }
+    @(Read-Item -Object (Read-StateJson -Name 'started.json') -Name 'failed').Count -gt 0
 }
 
 function Invoke-UnderMutex {
@@ -338,11 +375,11 @@ function Watch-Agent {
 
 function Test-Unstarted {
     # Whether a service was not tried in this boot (1077, ERROR_SERVICE_NEVER_STARTED of Windows' system error codes), or the
-    # control manager gave up on starting it.
+    # control manager gave up on starting it (as in Test-ServiceFailed).
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
     $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode', 'StartMode'
-    $null -ne $found -and $found.StartMode -ne 'Disabled' -and @(1053, 1068, 1070, 1077) -contains [int]$found.ExitCode
+    $null -ne $found -and $found.StartMode -ne 'Disabled' -and @(2, 3, 1053, 1068, 1070, 1077) -contains [int]$found.ExitCode
 }
 
 function Test-HnsRestart {

@@ -25,9 +25,16 @@ function Set-HostRoute {
     }
 }
 
+function Watch-HostRoute {
+    # Adds the policy to a network that was made again while the machine runs. Returns nothing.
+    param([string]$Network)
+    $lacking = @(Get-HnsObject -Kind networks -Name $Network | Where-Object { -not (Test-HostRoute -Network $_) })
+    if ($lacking.Count -gt 0) { Invoke-UnderMutex -Work { Set-HostRoute -Network $Network } }
+}
+
 function Test-HostRoute {
     # Whether an HNS network has the policy. The first version shows it among the network's policies as well (Get-HnsNetwork
-    # in knabben.github.io/2021/0903), so the look of a healthy node compiles no C#. Where it does not, the second decides.
+    # in knabben.github.io/2021/0903), so that of a healthy node no second declaration is compiled. Where it does not, the second decides.
     param([object]$Network)
     if (Test-HostRoutePolicy -Properties $Network) { return $true }
     Test-HostRoutePolicy -Properties (Read-HcnNetwork -Id $Network.ID)

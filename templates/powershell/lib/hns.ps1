@@ -13,25 +13,30 @@ function Get-HnsObject {
 }
 
 function Read-HnsKind {
-    # All objects of a kind. A task has nobody who would break off a call that hangs: there each has a limit of its own.
-    # Nothing where there is none.
+    # All objects of a kind. Nothing where there is none. Windows' own commands (Get-HnsNetwork) have no limit, and compile such a
+    # declaration as well (Get-VmComputeNativeMethods in hns.psm1 of microsoft/SDN).
     param([string]$Kind)
-    if (@('Detached', 'Rescue', 'Boot', 'Guard') -contains $script:Run.Mode) {
-        foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
-        return
-    }
-    $commands = @{ networks = 'Get-HnsNetwork'; endpoints = 'Get-HnsEndpoint'; policylists = 'Get-HnsPolicyList' }
-    # Community modules have commands of the same names.
-    & ('HostNetworkingService\' + $commands[$Kind])
+    foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found }
 }
 
 function Invoke-HnsRequest {
-    # One call of HNS; what it answers with. It fails after a minute without an answer.
+    # One call of HNS; what it answers with. It fails after a minute without an answer; a question of a look or of the guard after 15
+    # seconds, and for as long no other one is tried: for the one a person waits, and from the other an address may be missing.
     param([string]$Method, [string]$Path, [object]$Request = $null)
+    $seconds = 60
+    if ($Method -eq 'GET' -and @('Look', 'Guard') -contains $script:Run.Mode) {
+        $seconds = 15
+        if ($script:Run.ContainsKey('HnsSilent') -and $script:Run.HnsSilent -gt [DateTime]::UtcNow) {
+            Stop-Step -Id 'HnsHangs' -Message "HNS did not answer a moment ago; $Method $Path was not asked"
+        }
+    }
     Import-HnsDeclaration
     $body = if ($Request) { ConvertTo-Json -InputObject $Request -Depth 10 -Compress } else { '' }
-    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, 60) }
-    catch [TimeoutException] { Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within 60 seconds" }
+    try { $text = [Winboot.Hns]::Call($Method, $Path, $body, $seconds) }
+    catch [TimeoutException] {
+        $script:Run['HnsSilent'] = [DateTime]::UtcNow.AddSeconds(15)
+        Stop-Step -Id 'HnsHangs' -Message "HNS has not answered $Method $Path within $seconds seconds"
+    }
     ConvertFrom-HnsAnswer -Text $text -Call "$Method $Path"
 }
 

@@ -120,7 +120,8 @@ function Save-Journal {
         if (Get-FolderDoubt -Path (Get-StatePath).TrimEnd('\') -Adding) { return }
         $path = Get-StatePath -Name 'journal.jsonl'
         if ((Test-Link -Path $path) -or (Test-HardLink -Path $path)) { return }
-        Limit-Journal
+        # Whoever tails it may let others write and not rename: then it grows until they let go.
+        try { Limit-Journal } catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { $null = $_ }
         $text = ($Waiting -join "`n") + "`n"
         Invoke-WithRetry -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
         $Waiting.Clear()
@@ -241,15 +242,28 @@ function Save-RebootMark {
     Write-StateJson -Name 'reboot.json' -Value @{ boot_id = (Get-MachineIdentity).BootId; steps = $Steps }
 }
 
-function Read-DetachedRun {
-    # The notes of detached runs, of one step or of all. Nothing where there are none.
+function Get-DetachedNote {
+    # The names in the state folder of the notes of detached runs, of one step or of all. Nothing where there are none.
     param([string]$Step = '')
     $folder = Get-StatePath -Name 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }
-    foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) {
-        $status = Read-StateJson -Name ('detached\' + [IO.Path]::GetFileName($path))
-        if ($status) { $status }
+    foreach ($path in [IO.Directory]::GetFiles($folder, "$Step*.json")) { 'detached\' + [IO.Path]::GetFileName($path) }
+}
+
+function Read-DetachedNote {
+    # One such note; nothing where it is torn, or a hand wrote something else there.
+    param([string]$Name)
+    $status = Read-StateJson -Name $Name
+    foreach ($member in @('id', 'step', 'state', 'boot_id', 'deadline', 'purpose', 'guard', 'told', 'message', 'hint', 'ended', 'fence')) {
+        if ($status -isnot [Management.Automation.PSCustomObject] -or $null -eq $status.PSObject.Properties[$member]) { return }
     }
+    $status
+}
+
+function Read-DetachedRun {
+    # The notes of detached runs, of one step or of all. Nothing where there are none.
+    param([string]$Step = '')
+    foreach ($name in Get-DetachedNote -Step $Step) { Read-DetachedNote -Name $name }
 }
 
 function Get-RunningDetached {

@@ -351,7 +351,7 @@ def hns_call(
     """vmcompute.dll's HNSCall, by a caller who waits so long for it."""
     if session.machine.services.find("hns") is None:
         raise failure("System.DllNotFoundException", "Unable to load DLL 'vmcompute.dll'", hresult=0x80131524)
-    _hang(session, session.machine.hns.hanging(method, path), seconds)
+    _hang(session, session.machine.hns.hanging(method, path, request), seconds)
     return (session.machine.hns.call(method, path, request),)
 
 
