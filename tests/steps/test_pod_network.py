@@ -10,7 +10,7 @@ import pytest
 from winboot_lab.programs import hcn
 from winboot_lab.windows.network import Adapter, Network
 
-from tests.lab.hands import Hand, endpoint, forwarding_off, network, remove_network, replace, stop
+from tests.lab.hands import Hand, endpoint, forwarding_off, guard_away, network, remove_network, replace, stop
 from tests.lab.site import Site
 from tests.steps.bench import Bench, Release
 from tests.steps.builders import a_spec_of
@@ -396,9 +396,10 @@ def test_a_run_that_holds_the_machine_right_after_its_start_delays_the_repair_an
         assert run.invoke("mutex.wait", {"handle": handle, "milliseconds": 0}).objects == ["acquired"]
         machine.after(seconds, run.close)
 
-    node.after(remove_network("l2bridge"))
-    machine.faults.before_command("file.read", hold)
+    # What is looked at is the startup task.
+    node.after(guard_away, remove_network("l2bridge"))
     machine.reboot(seconds=1)
+    machine.faults.before_command("file.read", hold)
     node.site.settle(900)
 
     # The first start came before the join.
@@ -484,6 +485,17 @@ def test_an_api_server_that_goes_away_in_a_guarded_run_costs_no_network_and_no_a
     assert set(machine.hns.networks) == before
 
 
+def test_the_guard_makes_no_network_again_that_is_there(joined: Callable[[str], Node]):
+    """Pods may be on it: one that is otherwise than wanted waits for a join."""
+    node = joined("own network").after(network(other_address, "l2bridge"))
+    before = list(node.machine.hns.networks)
+
+    node.site.settle(200)
+
+    assert list(node.machine.hns.networks) == before
+    assert node.look(STEP).states == {STEP: "would-change"}
+
+
 def test_a_network_that_hns_does_not_remove_does_not_keep_the_machine_from_its_address(
     joined: Callable[[str], Node],
 ):
@@ -499,7 +511,7 @@ def test_a_network_that_hns_does_not_remove_does_not_keep_the_machine_from_its_a
 
 
 def test_a_run_that_is_killed_is_taken_back_by_the_second_line(joined: Callable[[str], Node]):
-    node = joined("own network")
+    node = joined("own network").after(guard_away)
     node.undo(STEP)
     node.machine.hns.hang("GET", "/networks/", seconds=50, times=100)
     assert node.run(STEP).ended == "detached"

@@ -416,6 +416,8 @@ function Watch-OwnNetwork {
     if (-not (Test-FormerValue) -or -not (Test-StartSettled)) { return $false }
     # What belongs to it is known only while the API server answers; the startup task has its own turn.
     if ((Test-PodNetwork -Wanted $Wanted) -or $null -eq (Expand-Known -Text $Wanted.subnets[0].prefix)) { return $false }
+    # One that is there and otherwise than wanted may carry pods: a join asks before it is made again.
+    if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0 -and (Test-WrongNetwork -Wanted $Wanted)) { return $false }
     $starting = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue | Where-Object { $_.State.ToString() -eq 'Running' })
     if ($starting.Count -eq 0) { Repair-PodNetwork -Wanted $Wanted -Guard $Guard -Seconds 20 }
     -not (Test-PodNetwork -Wanted $Wanted)
