@@ -124,6 +124,8 @@ class Processes:
         self._next = 4
         # Whether the next second is on the machine's list: it is only while programs of the lab run.
         self._ticking = False
+        # Whose turn it is: who waits in it (HNS hangs) gets no other one meanwhile.
+        self._within: list[Served] = []
 
     # ---- environment -----------------------------------------------------------------------------------
 
@@ -315,7 +317,7 @@ class Processes:
         """About once each lab second: long-lived programs go on."""
         self._ticking = False
         for process in self.all():
-            if process.served is not None and process.running:
+            if process.served is not None and process.running and process.served not in self._within:
                 died = self._tick_one(process.served)
                 if died is not None and process.running:
                     self.finish(process, died)
@@ -323,6 +325,7 @@ class Processes:
             self._keep_ticking()
 
     def _tick_one(self, served: Served) -> Died | None:
+        self._within.append(served)
         try:
             return served.on_tick()
         except Refusal as refusal:
@@ -332,6 +335,8 @@ class Processes:
         except Failure:
             # Something on the machine failed that the program does not handle (a full disk): it crashes.
             return Died(1)
+        finally:
+            self._within.remove(served)
 
     def _keep_ticking(self) -> None:
         if not self._ticking:
