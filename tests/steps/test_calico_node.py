@@ -136,7 +136,10 @@ def test_an_agent_whose_node_object_is_gone_is_named_with_what_is_missing(joined
     problem = node.change(STEP).problem(STEP)
 
     assert problem.id == "NoPodNetwork"
-    assert problem.message == f"not as wanted after 180 seconds: {NETWORK} is missing; {ENDPOINT} is missing"
+    what, _, said = problem.message.partition("; calico-node said last: ")
+    assert what == f"not as wanted after 180 seconds: {NETWORK} is missing; {ENDPOINT} is missing"
+    assert said.startswith("[FATAL] startup: ")
+    assert "win-1" in said
 
 
 def test_it_is_taken_away_with_its_network_while_the_switch_below_stays(joined: Callable[[str], Node]):

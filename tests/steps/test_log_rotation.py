@@ -8,6 +8,7 @@ from winboot_lab.windows.machine import Machine
 
 from tests.steps.bench import Bench, close_folder
 from tests.steps.builders import a_spec
+from tests.steps.library import call
 from winboot.script.library import functions_for
 from winboot.script.steps.log_rotation import LOG_ROTATION
 
@@ -185,3 +186,44 @@ def test_a_task_of_that_name_that_another_user_made_is_not_right(bench: Bench):
     assert bench.run(STEP).states == {STEP: "changed"}
     assert bench.run(STEP).states == {STEP: "ok"}
     assert bench.machine.tasks.find("logs", "\\winboot\\").user == "SYSTEM"
+
+
+FORBIDDEN = 'E1124 07:00:01.000000  42 main.go:332] nodes "win-1" is forbidden'
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "said"),
+    [
+        ("", 0, ""),
+        (
+            f"I1124 07:00:00.000000  42 main.go:1] hello\n{FORBIDDEN}\nI1124 07:00:02.000000  42 x.go:1] retrying\n",
+            0,
+            FORBIDDEN,
+        ),
+        (f"{FORBIDDEN}\n", len(FORBIDDEN) + 1, ""),
+        (
+            "2023-03-04 09:50:19.486 [ERROR][9] startup/k8s.go 1: Unauthorized\nCalico node failed to start\n",
+            0,
+            "2023-03-04 09:50:19.486 [ERROR][9] startup/k8s.go 1: Unauthorized",
+        ),
+        # It began a new file.
+        ("no route to host\n", 1000, "no route to host"),
+        ("first\r\nsecond \u00e9 \u001b[31m\r\n\r\n", 0, "second    [31m"),
+        ("x" * 20_000, 0, "x" * 400),
+    ],
+    ids=["nothing", "the last error", "nothing since", "Calico", "a new file", "no error", "a long line"],
+)
+def test_what_a_program_said_last_is_its_last_error(bench: Bench, text: str, begin: int, said: str):
+    bench.write(LOG, text.encode())
+    wanted = f"; flanneld said last: {said}" if said else ""
+
+    assert call(bench, f"Get-LastWord -Name flanneld -Path '{LOG}' -From {begin}").objects == [wanted]
+
+
+def test_a_log_that_is_held_or_absent_says_nothing_and_fails_nothing(bench: Bench):
+    asked = f"Get-LastWord -Name flanneld -Path '{LOG}' -From (Get-LogSize -Path '{LOG}')"
+    assert call(bench, asked).objects == [""]
+    bench.write(LOG, b"no route\n")
+    bench.machine.faults.hold(LOG, share="None")
+
+    assert call(bench, asked).objects == [""]

@@ -342,8 +342,8 @@ def test_a_team_carries_a_switch_on_windows_2019():
     assert bench.run(STEP).ended == "detached"
 
 
-def test_an_agent_that_makes_no_network_is_told_with_what_is_missing_and_where_to_read(node: Node):
-    """It gets no answer from the API server, or may not read its Node: its log says which."""
+def test_an_agent_that_makes_no_network_is_told_with_what_is_missing_and_what_it_said(node: Node):
+    """It gets no answer from the API server, or may not read its Node: its log says which, and the problem says it."""
     node.undo(STEP)
     node.after(stop("flanneld"), replace(r"C:\k\flanneld.kubeconfig", "10.0.0.10", "10.9.9.9"))
 
@@ -351,6 +351,8 @@ def test_an_agent_that_makes_no_network_is_told_with_what_is_missing_and_where_t
 
     assert problem.id == "DetachedFailed"
     assert f"{CBR0} is missing" in problem.message
+    assert "flanneld said last: E" in problem.message
+    assert "10.9.9.9" in problem.message
     assert HINTS["NoPodNetwork"] in problem.hint
 
 

@@ -123,8 +123,8 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "NoPodCidr": "kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.",
     "NoPodNetwork": (
-        "Read the log of the network agent. It needs the Node object with its pod CIDR, "
-        "and a ready address on the adapter."
+        "What the network agent said last stands in the message; its log has the rest. It needs the Node object with its "
+        "pod CIDR, the rights of `winboot manifests rbac`, and a ready address on the adapter."
     ),
     "NoServer": "Check DNS, routes and firewalls between this node and the control plane.",
     "NodesForbidden": (

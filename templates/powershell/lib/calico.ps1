@@ -61,10 +61,12 @@ function Start-Calico {
     }
     if (@(& $wrong).Count -gt 0) { Stop-RunningService -Name $Service }
     Remove-HostEndpoint -Wanted $Wanted
+    $from = Get-LogSize -Path $Wanted.log
     Start-CurrentService -Name $Service
     if (-not (Wait-Until -Test { @(& $wrong).Count -eq 0 } -Seconds $Seconds -Pause 2000)) {
         $left = @(& $wrong | ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
-        Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')"
+        $said = Get-LastWord -Name $Service -Path $Wanted.log -From $from
+        Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')$said"
     }
     $script:Run.Cache = @{}
 }

@@ -85,3 +85,35 @@ function Restore-LogTask {
     Remove-Task -Name $Former.name
     Remove-File -Path (Get-StatePath -Name 'logs.ps1')
 }
+
+function Get-LogSize {
+    # How many bytes a program's log has now. 0 where there is none, or nobody may read it.
+    param([string]$Path)
+    if (-not [IO.File]::Exists($Path)) { return [long]0 }
+    try { $file = Open-SharedFile -Path $Path } catch [IO.IOException], [UnauthorizedAccessException] { return [long]0 }
+    try { $file.Length } finally { $file.Dispose() }
+}
+
+function Get-LastWord {
+    # What a program said last, as the end of a message: of its log's lines behind the byte From the last error as klog (E or F and the
+    # date) or Calico (projectcalico/cni-plugin#1001 has such a log) marks it, else the last line. Whoever writes there decides nothing by it.
+    # '' where it said nothing.
+    param([string]$Name, [string]$Path, [long]$From)
+    $size = Get-LogSize -Path $Path
+    # A new file was begun meanwhile.
+    if ($size -lt $From) { $From = 0 }
+    if ($size -le $From) { return '' }
+    $content = [IO.MemoryStream]::new()
+    try { $file = Open-SharedFile -Path $Path } catch [IO.IOException], [UnauthorizedAccessException] { return '' }
+    try {
+        $file.Position = [Math]::Max($From, $size - 16384)
+        $file.CopyTo($content)
+    }
+    finally { $file.Dispose() }
+    $lines = @([Text.Encoding]::UTF8.GetString($content.ToArray()) -split "`n" | ForEach-Object { ($_ -replace '[^ -~]', ' ').Trim() } | Where-Object { $_ -ne '' })
+    $errors = @($lines | Where-Object { $_ -cmatch '^[EF]\d{4} |\[(WARNING|ERROR|FATAL)\]' })
+    $said = @(if ($errors.Count -gt 0) { $errors } else { $lines })
+    if ($said.Count -eq 0) { return '' }
+    $line = $said[-1]
+    "; $Name said last: $($line.Substring(0, [Math]::Min(400, $line.Length)))"
+}

@@ -266,8 +266,9 @@ function Start-NetworkAgent {
     if ($Wanted.first) { New-PodNetwork -Wanted $Wanted.first -Seconds 120 }
     # Until this run has ended well the agent does not start by itself.
     Invoke-ServiceControl -Arguments @('config', $Wanted.agent, 'start=', 'demand')
+    $from = Get-LogSize -Path $Wanted.log
     Start-CurrentService -Name $Wanted.agent
-    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds
+    Wait-PodNetwork -Wanted $Wanted -Seconds $Seconds -LogFrom $from
 }
 
 function Test-WrongNetwork {
@@ -298,8 +299,8 @@ function Restore-Uplink {
 }
 
 function Wait-PodNetwork {
-    # Returns when the network is as wanted, or stops the step with what is missing.
-    param([hashtable]$Wanted, [int]$Seconds)
+    # Returns when the network is as wanted, or stops the step with what is missing, and what its agent said behind that byte of its log.
+    param([hashtable]$Wanted, [int]$Seconds, [long]$LogFrom = 0)
     $stands = {
         Restore-Uplink
         $script:Run.Cache = @{}
@@ -309,7 +310,8 @@ function Wait-PodNetwork {
     if (Wait-Until -Test $stands -Seconds $Seconds) { return }
     $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } |
             ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
-    Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')"
+    $said = if ($Wanted.agent) { Get-LastWord -Name $Wanted.agent -Path $Wanted.log -From $LogFrom }
+    Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')$said"
 }
 
 function Assert-Carrier {

@@ -19,6 +19,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             "type": solution.hns_type,
             "vni": network.vni,
             "endpoint": solution.source_vip_endpoint,
+            "log": spec.services["calico-node"].log_file,
         },
     }
 

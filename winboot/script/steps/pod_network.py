@@ -36,6 +36,8 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
         "endpoint_v6": "<<pod_endpoint_v6>>" if network.host_endpoint and _dual(spec) else "",
         "subnet_env": solution.paths.get("subnet_env", ""),
         "agent": agent.service if agent is not None else "",
+        # What it says there last stands in the message where it makes no network.
+        "log": spec.services[agent.service].log_file if agent is not None else "",
         "first": _first(spec) if agent is not None else None,
     }
 
@@ -58,6 +60,7 @@ def _first(spec: NodeSpec) -> dict[str, object] | None:
         "endpoint_v6": "",
         "subnet_env": "",
         "agent": "",
+        "log": "",
         "first": None,
     }
 
