@@ -53,6 +53,7 @@ COMMANDS: Final = (
     Command("csr", "csr", "List, approve or watch the requests for serving certificates."),
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
     Command("explain", "explain", "Explain a flag, field, build, network, problem, step, key, code or word."),
+    Command("compat", "compat", "Learn from a node's own programs what winboot's data does not know."),
     Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),
     Command("cloud", "cloud", "Check a node against its cloud; print the rights needed there; a demo."),
 )

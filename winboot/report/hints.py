@@ -53,7 +53,10 @@ HINTS: Final[Mapping[str, str]] = {
     "FolderIsLink": (
         "See who made the link (dir /AL /Q), move what it leads to into a real folder, and run the same command again."
     ),
-    "FlagRefused": ("Take the flags out of the profile, or choose a version that has them."),
+    "FlagRefused": (
+        "Take the flags out of the profile, or choose a version that has them. "
+        "`winboot compat learn NODE` writes what this program knows for kubernetes.overlay."
+    ),
     "FolderLeft": (
         "A process still uses it, or it holds image layers: restart the machine and run the same command again."
     ),
@@ -63,7 +66,10 @@ HINTS: Final[Mapping[str, str]] = {
     "LayerLeft": (
         "A container still uses them: restart the machine, which ends all, and run the same command again."
     ),
-    "GateRefused": ("Take the gates out of featureGates in the profile, or choose a version that has them."),
+    "GateRefused": (
+        "Take the gates out of featureGates in the profile, or choose a version that has them. "
+        "`winboot compat learn NODE` writes what this program knows for kubernetes.overlay."
+    ),
     "HashMismatch": (
         "This is not the file that the profile describes: check version, mirror and proxy, "
         "or, after a change of version, run `winboot init --renew`."

@@ -121,6 +121,21 @@ def probes(spec: NodeSpec) -> str:
     return _helper("_probes.ps1.j2", source=source(spec), wanted=wanted)
 
 
+def knowledge(spec: NodeSpec) -> str:
+    """The script that asks kubelet and kube-proxy what they know (winboot.node.knowledge); it changes nothing."""
+    unpacked = r"C:\ProgramData\winboot\downloads\kubernetes-unpacked\kubernetes\node\bin"
+    programs = {"kubelet": spec.paths.kubelet}
+    if spec.kube_proxy.wanted:
+        programs["kube-proxy"] = spec.paths.kube_proxy
+    return _helper(
+        "_knowledge.ps1.j2",
+        source=source(spec),
+        programs=[
+            {"name": name, "paths": [rf"{unpacked}\{name}.exe", path]} for name, path in programs.items()
+        ],
+    )
+
+
 def reach() -> str:
     """The script that tries TCP connections from a node."""
     return _helper("_reach.ps1.j2")

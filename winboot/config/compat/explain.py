@@ -172,7 +172,8 @@ def _version(compat: Compat, name: str) -> str:
     names: Mapping[str, Facts] = compat.section("builds")
     lines = [f"Kubernetes {version} (data of {compat.as_of})"]
     if minor_key(version.minor) <= minor_key(compat.newest):
-        lines.append(f"  released        {facts['released']}, ends {facts['end_of_life']}")
+        if "like" not in facts:
+            lines.append(f"  released        {facts['released']}, ends {facts['end_of_life']}")
         lines.append("  Windows         " + ", ".join(names[str(build)]["name"] for build in facts["builds"]))
         lines.append(
             "  containerd      " + (", ".join(f"{one}+" for one in facts["containerd"]) or "none tested")
@@ -180,6 +181,7 @@ def _version(compat: Compat, name: str) -> str:
         if minor_key(version.minor) >= minor_key(compat.floor):
             lines.append(f"  winboot takes   containerd {default_containerd(compat, version)}")
         lines.append(f"  pause image     {facts['pause']}")
+    if "like" not in facts and minor_key(version.minor) <= minor_key(compat.newest):
         patch = facts.get("last_patch") or facts.get("seen_patch")
         until = f", seen up to {compat.section('about')['patches_seen']}" if "last_patch" not in facts else ""
         lines.append(f"  newest patch    {patch}{until}")

@@ -75,10 +75,12 @@ class Compat:
         return version.minor if minor_key(version.minor) <= minor_key(self.newest) else self.newest
 
     def minor(self, version: Version) -> Facts:
-        """What is known about the version's minor; for one newer than the data, what is known of the newest."""
+        """What is known about the version's minor; for one newer than the data, what is known of the newest. An overlay that
+        was learned from programs names the minor that all else is taken from (`like`)."""
         known: Mapping[str, Facts] = self.section("minors")
         line = self.line(version)
-        return known[line if line in known else self.floor]
+        facts = known[line if line in known else self.floor]
+        return {**known[facts["like"]], **facts} if facts.get("like") in known else facts
 
     def source(self, name: str) -> str:
         """The address behind a source's short name."""

@@ -295,7 +295,17 @@ def _age(compat: Compat, version: Version, about: str) -> Iterator[Finding]:
             "warning", "newer-than-data", about, reason, "kubernetes.overlay: a file with the new facts"
         )
         return
-    end = str(compat.minor(version)["end_of_life"])
+    facts = compat.minor(version)
+    if "like" in facts:
+        reason = (
+            f"of {version.minor} only what programs of a node said is known (kubernetes.overlay); builds, pause image, "
+            f"containerd and configuration fields are judged as in {facts['like']}, by data of {compat.as_of}"
+        )
+        yield Finding(
+            "warning", "newer-than-data", about, reason, "a newer winboot, once it knows this minor"
+        )
+        return
+    end = str(facts["end_of_life"])
     if end <= judged_on(compat):
         source = compat.source("k8s-eol")
         yield Finding("warning", "end-of-life", about, f"its minor ended on {end}", "", source)
@@ -345,4 +355,8 @@ def _build_support(compat: Compat, version: Version, build: int) -> Finding | No
 def _listing(compat: Compat, build: int) -> list[str]:
     """The minors that list a build, oldest first."""
     minors: Mapping[str, Facts] = compat.section("minors")
-    return [minor for minor in sorted(minors, key=minor_key) if build in minors[minor]["builds"]]
+    return [
+        minor
+        for minor in sorted(minors, key=minor_key)
+        if build in compat.minor(Version.parse(minor))["builds"]
+    ]

@@ -1,0 +1,57 @@
+"""`winboot compat`: what kubelet and kube-proxy of a node know, as newer facts for a profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from winboot.base.errors import UsageError
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Trust
+
+compat = typer.Typer(
+    help="Learn from a node's own programs what winboot's data does not know.",
+    no_args_is_help=True,
+)
+OUT = typer.Option("--out", help="Write the overlay to this file instead of printing it.")
+
+
+@compat.callback()
+def _commands() -> None:
+    """Only there so that `learn` stays a word of its own."""
+
+
+@compat.command()
+def learn(
+    node: Annotated[str, typer.Argument(help="A host of the inventory that has the programs.")],
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    out: Annotated[Path | None, OUT] = None,
+    trust: Trust = False,
+) -> None:
+    """Ask kubelet.exe and kube-proxy.exe of a node which flags and gates they know, and write what winboot's data has
+    otherwise as an overlay for `kubernetes.overlay`. Changes nothing on the node.
+
+    For a minor that is newer than the data, and for builds of vendors.
+    """
+    from winboot.cli.targets import load_targets, open_transport
+    from winboot.config.compat import load
+    from winboot.config.compat.age import today
+    from winboot.config.compat.learned import as_text
+    from winboot.node.knowledge import learn as ask
+
+    (spec,) = load_targets(inventory, (node,), trust=trust)
+    with open_transport(spec) as transport:
+        learned = ask(spec, transport, load())
+    text = as_text(learned.sections, node, learned.programs, today())
+    count = sum(len(entries) for entries in learned.sections.values())
+    versions = ", ".join(f"{one.component} {one.version}" for one in learned.programs)
+    differ = f"{count} entries differ from the data" if count else "as the data says"
+    typer.echo(f"{node}: {versions}: {differ}", err=True)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        try:
+            out.write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(f"{out} cannot be written: {error.strerror}") from error
