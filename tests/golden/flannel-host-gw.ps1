@@ -468,11 +468,13 @@ Values = {
         command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
 }
 Look = {
+    Get-LayerDifference -Root 'C:\ProgramData\containerd\root'
     Get-ServiceDifference -Service $service
 }
 Change = {
     # An undo needs the service to remove the layers, so it goes back after them.
     Save-FormerService -Name $service.name
+    Clear-UnknownLayer -Root 'C:\ProgramData\containerd\root'
     Save-FormerLayer -Root 'C:\ProgramData\containerd\root'
     Set-ServiceDefinition -Service $service
     Start-CurrentService -Name $service.name

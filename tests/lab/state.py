@@ -23,7 +23,7 @@ _HISTORY: Final = re.compile(
     r"(?i)^C:\\(var\\log\\|var\\lib\\cni\\flannel\\|ProgramData\\winboot\\"
     r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|started\.json|reboot\.json|detached\\|former\\|downloads\\))"
 )
-_IMAGES: Final = re.compile(r"(?i)\\io\.containerd\.metadata\.v1\.bolt\\meta\.db$")
+_IMAGES: Final = re.compile(r"(?i)\\io\.containerd\.(?:metadata|snapshotter)\.[^\\]+\\meta(?:data)?\.db$")
 # An overlay's address on the wire is drawn when its network is made.
 _VTEP: Final = re.compile(r',?\\"VtepMAC\\":\\"[^"]*"')
 # The snapshotter counts its layers on: an image that was removed and pulled again has another number.

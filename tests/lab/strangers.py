@@ -31,6 +31,8 @@ from winboot_lab.windows.machine import Machine
 from tests.lab.site import Site
 
 WINDOWS: Final = "c:\\windows\\"
+# Of these it is told that others may replace what is in them, and no more: tests/steps/test_directories.py.
+WINDOWS_OWN: Final = (r"C:\Program Files", r"C:\ProgramData")
 STATE: Final = "C:\\ProgramData\\winboot"
 SECRET: Final = r"C:\secret.txt"
 OFFICE: Final = r"C:\office"

@@ -410,6 +410,20 @@ def test_whoever_is_quicker_than_a_change_does_not_keep_the_folder(
     assert hers(bench, r"C:\k", user) == []
 
 
+def test_the_rules_of_a_folder_of_windows_are_not_replaced_by_ours(bench: Bench):
+    """Programs and users of the machine have rights there that ours do not name."""
+    path = r"C:\Program Files"
+    bench.machine.files.need(path)[1].acl.explicit.append(Rule(ordinary(bench).sid, FULL, inheritance=3))
+    before = bench.machine.files.need(path)[1].acl.sddl()
+
+    assert f"folder {path}: others who may replace what is in it" in bench.look(STEP).differences(STEP)
+    problem = bench.run(STEP).problem(STEP)
+
+    assert problem.id == "FolderOpen"
+    assert path in problem.message
+    assert bench.machine.files.need(path)[1].acl.sddl() == before
+
+
 def test_what_pods_and_images_hold_is_theirs(bench: Bench):
     """An adopted node: a volume that its pod's user owns stays where it is."""
     volume = rf"{KUBELET}\pods\uid1\volumes"

@@ -6,6 +6,7 @@ import pytest
 from winboot_lab.engine.types import hns, layer
 from winboot_lab.windows.failure import Failure
 
+from tests.steps.bench import Bench
 from tests.steps.nodes import Node
 from winboot.script.library import functions
 
@@ -67,3 +68,30 @@ def test_a_join_after_it_pulls_its_images_again(node: Node):
 
     assert node.look("containerd", "pause-image").states == {"containerd": "ok", "pause-image": "ok"}
     assert layers(node)
+
+
+def test_layers_that_no_containerd_knows_are_set_aside_and_come_back_with_an_undo(bench: Bench):
+    """Planted below a root that an administrator had made: nothing could be unpacked beside them (microsoft/hcsshim#536)."""
+    bench.machine.accounts.add("alice", administrator=False)
+    user = bench.machine.accounts.token("alice")
+    bench.machine.files.make_directory(rf"{STORE}\1")
+    bench.machine.files.make_directory(rf"{STORE}\1\Files", user)
+    bench.machine.files.write(rf"{STORE}\1\Files\hers.txt", b"hers", user)
+
+    told = bench.look("containerd").differences("containerd")
+    assert told[f"folder {STORE}: layers that no containerd knows"] == ("present", "set aside")
+    # What it is to run is not there: the service does not start. The layers went before.
+    bench.run("containerd")
+    assert not bench.machine.files.exists(STORE)
+
+    bench.undo("containerd")
+    assert bench.machine.files.read(rf"{STORE}\1\Files\hers.txt") == b"hers"
+
+
+def test_layers_that_a_containerd_knows_stay(bench: Bench):
+    bench.machine.files.make_directory(rf"{STORE}\1\Files")
+    bench.machine.files.write(rf"{STORE.rpartition(chr(92))[0]}\metadata.db", b"{}")
+
+    bench.run("containerd")
+
+    assert bench.machine.files.exists(rf"{STORE}\1\Files")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from winboot_lab.engines import run_script
 from winboot_lab.windows.accounts import Token
-from winboot_lab.windows.acl import WRITE, Acl, Rule
+from winboot_lab.windows.acl import FULL, WRITE, Acl, Rule
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.primitives.access import show_acl
 from winboot_lab.windows.session import Session
@@ -52,6 +52,21 @@ def test_a_state_folder_that_is_a_link_to_nothing_yet_is_not_followed_either(
 
     assert told.ended == "failed"
     assert "is a link to another place" in told.events[-1]["problem"]["message"]
+
+
+@pytest.mark.parametrize("mode", ["Look", "Change"])
+def test_whoever_may_replace_what_is_in_programdata_could_replace_our_state(
+    bench: Bench, user: Token, mode: str
+):
+    """It was told as another run that has taken over: the fence was not believed."""
+    bench.machine.files.need(r"C:\ProgramData")[1].acl.explicit.append(Rule(user.sid, FULL, inheritance=3))
+
+    told = bench.run(STEP, mode=mode)
+
+    assert told.ended == "failed"
+    message = told.events[-1]["problem"]["message"]
+    assert rf"C:\ProgramData belongs to {user.sid}, or can be changed there" in message
+    assert not bench.machine.files.exists(FOLDER)
 
 
 def test_a_file_that_somebody_else_put_into_the_state_folder_is_not_believed(bench: Bench, user: Token):

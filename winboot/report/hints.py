@@ -46,6 +46,10 @@ HINTS: Final[Mapping[str, str]] = {
         "End the programs that have something open in it (Get-SmbOpenFile names those of shares), or restart the machine, "
         "and run the same command again."
     ),
+    "FolderOpen": (
+        "Take that right from them (icacls shows whose it is; Windows gives ordinary users none of it there), "
+        "and run the same command again."
+    ),
     "FolderTaken": (
         "Somebody made it while winboot was about to: run the same command again, which sets it aside, "
         "and see whose account it is."

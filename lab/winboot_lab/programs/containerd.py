@@ -202,12 +202,19 @@ class Containerd(Daemon):
         found: dict[str, dict[str, Any]] = self._kept("images")
         return found
 
+    def _file_of(self, part: str) -> str:
+        """Where something is kept: what the snapshotter knows of its layers is in a file of its own (containerd:
+        plugins/snapshots/windows/common.go, NewMetaStore)."""
+        if part in ("layers", "layer_of"):
+            return self.run.path(rf"{self.config.root}\io.containerd.snapshotter.v1.windows\metadata.db")
+        return self._images_file
+
     def _kept(self, part: str) -> Any:
-        path = self._images_file
+        path = self._file_of(part)
         return json.loads(self.run.read(path)).get(part, {}) if self.machine.files.exists(path) else {}
 
     def _keep(self, part: str, value: Any) -> None:
-        path = self._images_file
+        path = self._file_of(part)
         data = json.loads(self.run.read(path)) if self.machine.files.exists(path) else {}
         self.run.write(path, json.dumps({**data, part: value}, sort_keys=True).encode("utf-8"))
 

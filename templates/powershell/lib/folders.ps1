@@ -52,6 +52,8 @@ function Get-FolderOther {
     # Whose folder this is, if no administrator's: SIDs, or null. He owns it or may change its rules or owner; one that is to be
     # ours he may not rename either. He may have it open: rights are asked for only then.
     param([string]$Path, [switch]$Above)
+    # Those of Windows itself are reported otherwise: by who may replace what is in them.
+    if (Test-WindowsFolder -Path $Path) { return }
     if ($Above) { return (Get-UntrustedWriter -Path $Path -Rights 0x100c0000 -Itself) }
     Get-UntrustedHolder -Path $Path
 }
@@ -103,6 +105,7 @@ function Set-Folder {
         $above = $wanted -notcontains $path
         $open = $false
         $there = [IO.Directory]::Exists($path)
+        if ($above) { Assert-WindowsFolder -Path $path }
         if ($there -and (Get-FolderOther -Path $path -Above:$above)) {
             Move-Aside -Path $path
             $there = $false
@@ -124,6 +127,21 @@ function Set-Folder {
         }
     }
     Save-FormerValue -Kind 'CheckedFolder' -Key ($wanted -join ';') -Value @{ paths = $wanted }
+}
+
+function Test-WindowsFolder {
+    # Whether a folder is Windows' own: every program and user of this machine has something there.
+    param([string]$Path)
+    @($env:ProgramFiles, $env:ProgramData) -contains $Path
+}
+
+function Assert-WindowsFolder {
+    # Stops the step where others may replace what is in a folder of Windows' own: it is not set aside, and its rules are not
+    # replaced by ours, which would shut out the users and programs of this machine.
+    param([string]$Path)
+    if (-not (Test-WindowsFolder -Path $Path)) { return }
+    $who = Get-UntrustedReplacer -Path $Path
+    if ($who) { Stop-Step -Id 'FolderOpen' -Message "$who may replace what is in $Path, where programs of SYSTEM are to be" }
 }
 
 function Get-CheckedFolder {

@@ -10,6 +10,31 @@ function Save-FormerLayer {
     }
 }
 
+function Get-LayerDifference {
+    # A difference where there are layers of which no containerd knows: whoever put them there, none can use them, and a new one
+    # can unpack nothing beside them. Nothing otherwise.
+    param([string]$Root)
+    $store = Get-LayerStore -Root $Root
+    if (Test-LayerUnknown -Store $store) {
+        New-Difference -Key "layers:$store" -What "folder ${store}: layers that no containerd knows" -Is 'present' -Want 'set aside'
+    }
+}
+
+function Test-LayerUnknown {
+    # Whether layers are there without the snapshotter's records, which it makes before the first of them
+    # (containerd: plugins/snapshots/windows/common.go, NewMetaStore).
+    param([string]$Store)
+    $records = [IO.Path]::Combine([IO.Path]::GetDirectoryName($Store), 'metadata.db')
+    [IO.Directory]::Exists($Store) -and [IO.Directory]::GetFileSystemEntries($Store).Count -gt 0 -and -not [IO.File]::Exists($records)
+}
+
+function Clear-UnknownLayer {
+    # Sets layers aside of which no containerd knows. Before the service is made: it must not start beside them.
+    param([string]$Root)
+    $store = Get-LayerStore -Root $Root
+    if (Test-LayerUnknown -Store $store) { Move-Aside -Path $store }
+}
+
 function Get-LayerStore {
     # Where containerd's snapshotter for Windows has a folder for each layer.
     param([string]$Root)

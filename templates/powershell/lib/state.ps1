@@ -20,6 +20,9 @@ function Initialize-StateFolder {
 function Assert-StateFolder {
     # Throws when the state folder, as far as it is there, is not ours with all that is in it.
     $path = (Get-StatePath).TrimEnd('\')
+    # Whoever may rename what is in a folder above can put one of his own in its place.
+    $doubt = Get-FolderDoubt -Path ([IO.Path]::GetDirectoryName($path))
+    if ($doubt) { throw "winboot keeps nothing in ${path}: $doubt. Take that from others, and run it again" }
     if (Test-Link -Path $path) { throw "$path is a link to another place: see who made it, and delete it" }
     foreach ($name in @('', 'former', 'detached')) {
         $folder = (Get-StatePath -Name $name).TrimEnd('\')
