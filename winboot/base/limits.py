@@ -33,6 +33,10 @@ LONGEST_DETACHED: Final = (
     7_200  # seconds that one of them may ask for; winboot's own ask for half an hour at most
 )
 
+# What a node says of itself to `winboot verify`.
+LARGEST_FACTS: Final = 8 << 20  # characters of one look
+MOST_FACTS: Final = 10_000  # of one kind: load balancers, endpoints, routes
+
 # The wire.
 LARGEST_ANSWER: Final = (
     4 << 20

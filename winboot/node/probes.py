@@ -8,18 +8,18 @@ a `Probe` with what was expected and seen, the probable cause and the next step.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from winboot.base.clean import clean
 from winboot.config.node_spec import NodeSpec
+from winboot.node.facts import Facts, facts_of, said
 from winboot.remote.cluster.base import NodeFacts
 from winboot.remote.transport.base import Transport
 from winboot.script.rendering import probes as probes_script
 
-Facts = Mapping[str, Any]
 # A service that was started less long ago may yet end.
 YOUNG_S: Final = 60
 # How far back the ends of services count.
@@ -118,27 +118,16 @@ def probe_and_look(
 def look(
     spec: NodeSpec, transport: Transport, seconds: float = WINDOW_S, now: Callable[[], datetime] = _utc
 ) -> Look:
-    """Run the script once. Raises TransportError, ScriptFailed."""
+    """Run the script once. Raises TransportError, ScriptFailed, ExcessiveOutput."""
     before = now()
     facts: dict[str, Sequence[Facts]] = {}
     problems: dict[str, str] = {}
-    for line in transport.run(probes_script(spec), {"Seconds": int(seconds)}, {}):
-        said = _said(line)
-        if said is None:
-            continue
-        subject = str(said.get("subject"))
-        facts[subject] = [one for one in said.get("facts") or [] if isinstance(one, dict)]
-        if said.get("problem"):
-            problems[subject] = clean(str(said["problem"]))
+    for one in said(transport.run(probes_script(spec), {"Seconds": int(seconds)}, {}), "subject"):
+        subject = str(one["subject"])
+        facts[subject], wrong = facts_of(subject, one.get("facts") or [])
+        if one.get("problem") or wrong:
+            problems[subject] = str(one.get("problem") or wrong)
     return Look(facts, problems, before + (now() - before) / 2)
-
-
-def _said(line: str) -> Facts | None:
-    try:
-        said = json.loads(line)
-    except ValueError:
-        return None  # a warning of the machine
-    return said if isinstance(said, dict) and "subject" in said else None
 
 
 def youngest(found: Look) -> int | None:
@@ -247,7 +236,7 @@ def _runtime(facts: Sequence[Facts]) -> Probe:
             if one is None:
                 yield f"{name}: no answer"
             elif not one["ok"]:
-                yield f"{name}: {clean(str(one['message'])) or 'false'}"
+                yield f"{name}: {one['message'] or 'false'}"
 
     return _probe(
         "node-runtime",
@@ -389,7 +378,7 @@ def _some(texts: Iterable[str], most: int = 3) -> str:
 def free_blocks(range_: str, excluded: Iterable[Sequence[int]]) -> int:
     """How many blocks of 64 client ports no reservation touches; `range_` is start+count."""
     start, _, count = range_.partition("+")
-    if not (start.isdigit() and count.isdigit()):
+    if not (re.fullmatch("[0-9]{1,5}", start) and re.fullmatch("[0-9]{1,5}", count)):
         return 0
     first, last = int(start), int(start) + int(count) - 1
     taken = [(int(low), int(high)) for low, high in excluded]

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from winboot.node.probes import Facts
+from winboot.node.facts import Facts
 from winboot.operations.verify.objects import PORT
 from winboot.operations.verify.scene import NodeScene, Scene
 from winboot.operations.verify.trials import Outcome, Trial

@@ -5,7 +5,6 @@ leftovers cleared → namespace → pods and services → flows, each with its p
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 from winboot.base import exits
 from winboot.base.errors import ClusterError, UsageError, WinbootError
 from winboot.config.node_spec import NodeSpec
+from winboot.node.facts import said
 from winboot.node.fleet import RunContext
 from winboot.node.probes import PROBES, Probe, ServicePort, probe_and_look
 from winboot.operations.verify.diagnosis import cause_of
@@ -321,7 +321,7 @@ class _Run:
                 wanted = targets(scene, node)
                 if wanted:
                     node.reached = _connections(
-                        list(transport.run(reach_script(), {"Targets": ",".join(wanted)}, {}))
+                        transport.run(reach_script(), {"Targets": ",".join(wanted)}, {})
                     )
         except WinbootError as error:
             failure = Failure.of(error)
@@ -337,7 +337,7 @@ class _Run:
             return {}
         try:
             with self._context.connect(node.spec) as transport:
-                return _connections(list(transport.run(reach_script(), {"Targets": target}, {})))
+                return _connections(transport.run(reach_script(), {"Targets": target}, {}))
         except WinbootError:
             return {}
 
@@ -459,16 +459,8 @@ def _asked(trial: Trial) -> str:
     return f"{trial.address}:80"
 
 
-def _connections(lines: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for line in lines:
-        try:
-            said = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(said, dict) and "target" in said:
-            found[str(said["target"])] = str(said.get("state", ""))
-    return found
+def _connections(lines: Iterable[str]) -> dict[str, str]:
+    return {str(one["target"]): str(one.get("state", "")) for one in said(lines, "target")}
 
 
 def _linux_node(nodes: Iterable[NodeFacts]) -> str:

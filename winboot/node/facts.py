@@ -1,0 +1,153 @@
+"""What a machine says of itself to `winboot verify`: JSON, a line each, and nothing of it is believed before its form is known.
+
+A machine may be anybody's: a fact in another form is left out and named, texts are made fit to be shown, and what is more than
+any node has to say ends the node by name (winboot.base.limits).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from winboot.base.clean import clean
+from winboot.base.errors import ExcessiveOutput
+from winboot.base.limits import LARGEST_FACTS, LARGEST_NUMBER, MOST_FACTS, MOST_NOISE
+
+Facts = Mapping[str, Any]
+Form = Callable[[Any], bool]
+
+
+def _text(value: Any) -> bool:
+    """PowerShell has nothing in place of some texts: the state of a service that is not there."""
+    return value is None or isinstance(value, str)
+
+
+def _word(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) <= LARGEST_NUMBER
+
+
+def _bytes(value: Any) -> bool:
+    """A drive has more of them than anything else is counted in."""
+    return isinstance(value, int) and 0 <= value < 1 << 63
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _time(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value.replace("Z", "+00:00")) is not None
+    except ValueError:
+        return False
+
+
+def _time_or_none(value: Any) -> bool:
+    return value == "" or _time(value)
+
+
+def _several(form: Form) -> Form:
+    return lambda value: isinstance(value, list) and len(value) <= MOST_FACTS and all(map(form, value))
+
+
+def _pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_number, value))
+
+
+def _table(**forms: Form) -> Form:
+    return lambda value: (
+        isinstance(value, dict) and all(key in value and form(value[key]) for key, form in forms.items())
+    )
+
+
+_HOP: Final = _table(prefix=_text, hop=_text)
+# By subject, as templates/powershell/_probes.ps1.j2 says them.
+FORMS: Final[Mapping[str, Form]] = {
+    "services": _table(name=_text, state=_text, ends=_number, seconds=_number),
+    "processes": _table(name=_text, count=_number),
+    "runtime": _table(name=_text, ok=_flag, message=_text),
+    "networks": _table(
+        name=_text,
+        type=_text,
+        management=_text,
+        router=_text,
+        subnets=_several(_word),
+        remotes=_several(_HOP),
+    ),
+    "endpoints": _table(
+        dns=_text,
+        suffix=_text,
+        gateway=_text,
+        nat=_flag,
+        exceptions=_several(_word),
+        routes=_several(_word),
+        provider=_text,
+        name=_text,
+        address=_text,
+        state=_number,
+        network=_text,
+    ),
+    "balancers": _table(
+        state=_number,
+        address=_text,
+        port=_number,
+        protocol=_number,
+        dsr=_flag,
+        source=_text,
+        to=_several(_word),
+        backends=_number,
+    ),
+    "routes": _HOP,
+    "interfaces": _table(address=_text, alias=_text, mtu=_number, forwarding=_flag),
+    "rules": _table(name=_text, ok=_flag),
+    "ports": _table(name=_text, range=_text, excluded=_several(_pair)),
+    "server": _table(server=_text, ok=_flag),
+    "disk": _table(free=_bytes, size=_bytes, image=_flag),
+    "clock": _table(now=_time, end=_time_or_none),
+}
+
+
+def said(lines: Iterable[str], key: str) -> Iterator[dict[str, Any]]:
+    """The objects among the lines that have this key; warnings of the machine are left out. Raises ExcessiveOutput."""
+    characters = 0
+    for number, line in enumerate(lines):
+        characters += len(line)
+        if characters > LARGEST_FACTS or number > MOST_NOISE:
+            raise ExcessiveOutput(
+                f"the machine says more than any node has to say of itself ({number} lines, {characters} characters)",
+                hint="See what runs as the account that winboot logs in with: this is no answer to its script.",
+            )
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and key in found:
+            yield _cleaned(found)
+
+
+def facts_of(subject: str, given: Any) -> tuple[Sequence[Facts], str]:
+    """The facts that have the form of their subject, and what is wrong with the others; nothing where nothing is."""
+    form = FORMS.get(subject)
+    if form is None:
+        return (), ""
+    facts = given if isinstance(given, list) else []
+    right = [one for one in facts[:MOST_FACTS] if form(one)]
+    wrong = len(facts) - len(right) if isinstance(given, list) else 1
+    return right, f"{wrong} of its answers are not in the form of this script" if wrong else ""
+
+
+def _cleaned(value: Any) -> Any:
+    """Its texts as they can be shown, on one line each."""
+    if isinstance(value, str):
+        return clean(value).replace("\n", " ")
+    if isinstance(value, list):
+        return [_cleaned(one) for one in value]
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
+    return value
