@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,47 @@ def test_a_damaged_plan_ends_a_join_before_any_contact(
 
     assert run(["join", "-i", str(tmp_path / "none.yaml"), "--plan", str(file)]) == 64
     assert "plan.json" in capsys.readouterr().err
+
+
+def forged(**texts: str) -> str:
+    """A plan that somebody edited, with a digest that fits."""
+    plan = plan_of(REPORT, Selection(), texts.get("by", "me@here"))
+    nodes = {texts.get("node", name): node for name, node in plan.nodes.items()}
+    return replace(plan, nodes=nodes).text()
+
+
+@pytest.mark.parametrize("texts", [{"by": "\x1b]0;owned\x07"}, {"node": "win-1\x1b[2J"}])
+@pytest.mark.parametrize("command", ["show", "join --plan"])
+def test_a_plan_of_somebody_else_moves_no_cursor(
+    command: str, texts: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(forged(**texts), encoding="utf-8")
+
+    assert run([*command.split(), str(file)]) == 64
+
+    said = capsys.readouterr()
+    assert "\x1b" not in said.out + said.err
+    assert "damaged or edited" in said.err
+
+
+def test_a_plan_that_others_may_write_is_no_approval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    file = tmp_path / "plan.json"
+    file.write_text(forged(), encoding="utf-8")
+    file.chmod(0o666)
+    join = ["join", "-i", str(tmp_path / "none.yaml"), "--plan", str(file)]
+
+    assert run(join) == 64
+    assert "could approve what you did not" in capsys.readouterr().err
+    assert run([*join, "--trust"]) == 64
+    assert "there is no inventory" in capsys.readouterr().err
+    assert run(["show", str(file)]) == 0
+
+
+def test_a_plan_is_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """/dev/zero was read until the memory ended."""
+    assert run(["show", "/dev/zero"]) == 64
+    assert "/dev/zero: no file" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from winboot.base.errors import UsageError
 from winboot.cli.board import Board
 from winboot.cli.options import Output, View
 from winboot.cli.output import progress
@@ -151,6 +152,47 @@ def test_what_a_machine_says_cannot_turn_the_lines() -> None:
     screen.board.say("win-1", "[red]no markup[/red]")
 
     assert "[red]no markup[/red]" in screen.frame()[0]
+
+
+FORGED = "no network\nwin-2: changed, Ready after 41 s"
+
+
+def test_what_a_machine_says_begins_no_line_of_another_node() -> None:
+    screen = Screen(["win-1", "win-2"])
+    screen.board.say("win-1", FORGED)
+    assert len(screen.frame()) == 2
+
+    screen.tell(
+        "win-1", NodeEnded(NodeReport("win-1", "", "2022", failure=Failure("NodeFailed", FORGED, "", 1)))
+    )
+    assert [line for line in [*screen.frame(), *screen.log] if line.startswith("win-2")] == []
+
+
+def test_the_log_has_a_line_a_message(tmp_path: Path) -> None:
+    log = tmp_path / "join.log"
+    with progress(View(Output.json, log=log), ["win-1"]) as listener:
+        listener.event("win-1", StepDone("r", "artifacts", "failed", 1, (), Problem("x", FORGED)))
+
+    (line,) = log.read_text(encoding="utf-8").splitlines()
+    assert "win-1: artifacts: failed" in line
+
+
+@pytest.mark.parametrize("place", ["link", "folder"])
+def test_the_log_follows_no_link_of_somebody_else(place: str, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    target = tmp_path / "theirs" / "join.log"
+    target.write_text("kept\n", encoding="utf-8")
+    if place == "link":
+        log = tmp_path / "join.log"
+        log.symlink_to(target)
+    else:
+        (tmp_path / "logs").symlink_to(target.parent)
+        log = tmp_path / "logs" / "join.log"
+
+    with pytest.raises(UsageError, match="--log-file"), progress(View(Output.json, log=log), ["win-1"]):
+        pass
+
+    assert target.read_text(encoding="utf-8") == "kept\n"
 
 
 def test_a_second_pass_begins_at_the_first_step_again() -> None:

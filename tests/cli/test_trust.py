@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from winboot.base.private import others_say
 from winboot.cli import run
 from winboot.cli.approval import ask
 from winboot.cli.options import Output
+from winboot.cli.targets import Clusters, load_targets
 from winboot.cli.trust import settle
 from winboot.config.demands import demands, files_of
 
@@ -164,6 +166,56 @@ def test_a_folder_that_everybody_may_write_makes_its_files_anybodys(stranger: St
         assert "everybody may write into" in others_say(link)
     finally:
         stranger.folder.chmod(0o755)
+
+
+KUBECONFIG = """
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: USER}]
+"""
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_kubeconfig_that_is_another_one_when_it_is_used_runs_nothing(
+    trust: bool, stranger: Stranger
+) -> None:
+    """It named no program when it was looked at: there was nothing to ask, or to say yes to."""
+    kubeconfig = stranger.folder / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG.replace("USER", "{token: t}"), encoding="utf-8")
+    kubeconfig.chmod(0o666)
+    (stranger.folder / "profile.yaml").write_text(GOOD, encoding="utf-8")
+    (spec,) = load_targets(stranger.inventory, (), trust=trust)
+    with closing(Clusters(lambda _: True)) as clusters:
+        assert clusters(spec) is not None
+    plugin = f"{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {stranger.folder / 'run'}}}}}"
+    kubeconfig.write_text(KUBECONFIG.replace("USER", plugin), encoding="utf-8")
+
+    with closing(Clusters(lambda _: True)) as clusters:
+        with pytest.raises(InvalidInput, match="is not what it was when this command began"):
+            clusters(spec)
+        kubeconfig.chmod(0o600)
+        assert clusters(spec) is not None, "the user's own may change: tools write their tokens there"
+
+
+def test_what_was_agreed_to_is_not_asked_about_again_and_what_is_new_is(
+    stranger: Stranger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`repair --by reimage` reads the files twice."""
+    stranger.writable_by_all()
+    at_a_terminal("y\n", monkeypatch)
+    settle(demands(files_of(stranger.inventory)), trust=False, may_ask=True)
+
+    settle(demands(files_of(stranger.inventory)), trust=False, may_ask=False)
+
+    profile = stranger.folder / "profile.yaml"
+    profile.write_text(
+        profile.read_text().replace("trust_roots: [{command: [", "trust_roots: [{command: [x, ")
+    )
+    profile.chmod(0o666)
+    with pytest.raises(InvalidInput) as caught:
+        settle(demands(files_of(stranger.inventory)), trust=False, may_ask=False)
+    assert [one.what.split()[0] for one in caught.value.problems] == ["x"]
 
 
 def test_a_strangers_profile_that_names_nothing_is_anybodys(stranger: Stranger) -> None:

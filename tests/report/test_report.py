@@ -214,6 +214,20 @@ def test_the_table_names_the_failed_step_its_cause_and_the_next_step() -> None:
     assert "next: winboot ping" in text
 
 
+def test_no_message_of_a_machine_looks_like_another_nodes() -> None:
+    forged = "no network\nwin-2: kubelet changed\nwin-2 2022 changed yes"
+    step = StepReport("kubelet", "failed", 1, (), Problem("X", forged, forged, forged))
+    report = replace(
+        a_report(a_node("ok")),
+        nodes=(
+            NodeReport("win-1", "", "2022", (step,), notes=(forged,)),
+            NodeReport("win-3", "", "2022", failure=Failure("NodeFailed", forged, forged, 1)),
+        ),
+    )
+
+    assert [line for line in _printed(report).splitlines() if line.startswith("win-2")] == []
+
+
 def _behind_a_proxy(number: int) -> NodeReport:
     """A machine that stopped at its first step, as twelve others did."""
     problem = Problem("proxy", "the proxy http://p:3128: no such host", "Check `proxy`.")

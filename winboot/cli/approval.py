@@ -25,6 +25,8 @@ def load_plan(file: Path) -> PlanFile:
     """The plan in a file. Raises InvalidInput where it cannot be read, is damaged, or is another winboot's."""
     from winboot.report.plan_file import read_plan
 
+    if file.exists() and not file.is_file():
+        raise InvalidInput(f"{file}: no file", hint="Name a file of `winboot plan --out FILE`.")
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -32,6 +34,23 @@ def load_plan(file: Path) -> PlanFile:
             f"{file}: the plan cannot be read: {error}", hint="Name a file of `winboot plan --out FILE`."
         ) from error
     return read_plan(text, str(file))
+
+
+def approved_plan(file: Path, *, trust: bool) -> PlanFile:
+    """The plan in a file that is to be run: an approval, and so no file that others may write, but with `trust`. Raises
+    InvalidInput."""
+    from winboot.base.private import others_say
+
+    try:
+        whose = "" if trust else others_say(file)
+    except OSError as error:
+        whose = f"whose {file} is cannot be asked ({error.strerror})"
+    if whose:
+        raise InvalidInput(
+            f"{whose}: whoever that is could approve what you did not",
+            hint="`winboot show FILE` shows it. If it is meant, make the file your own, or give --trust.",
+        )
+    return load_plan(file)
 
 
 def save_plan(plan: PlanFile, file: Path) -> None:

@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from winboot.cli.progress import ProgressConsole, describe, ending, lasted
+from winboot.cli.progress import ProgressConsole, describe, ending, lasted, one_line
 from winboot.report.causes import causes
 from winboot.report.events import Event, RunStarted, StepDone
 from winboot.report.notices import NodeEnded, Notice, PassBegun, Waiting
@@ -40,6 +40,7 @@ class _Row:
 
     def begin(self, text: str, now: float, most: float = 0.0) -> None:
         """Something else happens from now on."""
+        text = one_line(text)
         if text != self.text:
             self.text, self.since = text, now
         self.most = most
@@ -120,7 +121,7 @@ class Board:
             self._ended[node] = report
         colour = {"failed": "red", "interrupted": "red", "changed": "yellow"}.get(report.outcome, "")
         with self._console.tolerant():
-            line = Text.assemble((node, "bold"), " ", (ending(report), colour))
+            line = Text.assemble((node, "bold"), " ", (one_line(ending(report)), colour))
             self._console.print(line, no_wrap=True, overflow="ellipsis")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -39,6 +39,7 @@ from winboot.cli.pace import Canary, Deadline, Jitter, MaxFailed, MaxUnavailable
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
+    from winboot.config.demands import Demand
     from winboot.config.node_spec import NodeSpec
     from winboot.operations.join import Options, RunContext
     from winboot.report.results import NodeReport
@@ -168,8 +169,8 @@ def repair(
         )
     _recover(inventory, words(limit), by, yes=yes, trust=trust, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
-        # What its files name was agreed to a moment ago.
-        _run("join", inventory, words(limit), options, view, report, yes=True, trust=True)
+        # What its files name was agreed to a moment ago; what is in them since then is not.
+        _run("join", inventory, words(limit), options, view, report, yes=True)
 
 
 def _run(
@@ -184,7 +185,7 @@ def _run(
     yes: bool = False,
     trust: bool = False,
 ) -> None:
-    from winboot.cli.approval import at_terminal, gone, load_plan, with_plan
+    from winboot.cli.approval import approved_plan, at_terminal, gone, with_plan
     from winboot.cli.failure import explain_error
     from winboot.cli.output import Reporting, progress
     from winboot.cli.outset import able
@@ -192,7 +193,7 @@ def _run(
     from winboot.operations.join import join as join_nodes
 
     left: tuple[NodeReport, ...] = ()
-    approved = None if plan is None else load_plan(plan)
+    approved = None if plan is None else approved_plan(plan, trust=trust)
     if approved is not None:
         options = with_plan(options, approved)
     reporting = Reporting(report, view.output)
@@ -202,7 +203,7 @@ def _run(
         left = () if limit else gone(approved, specs)
         specs = [spec for spec in specs if spec.node.name in approved.nodes]
     elif at_terminal() and not yes:
-        options, left = asked(command, specs, inventory, options, view, reporting)
+        options, left = asked(command, specs, fleet.demands, options, view, reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (
@@ -226,13 +227,13 @@ def _run(
 def asked(
     command: str,
     specs: Sequence[NodeSpec],
-    inventory: Path,
+    wanted: Sequence[Demand],
     options: Options,
     view: View,
     reporting: Reporting,
 ) -> tuple[Options, tuple[NodeReport, ...]]:
     """Look at all nodes, show what would be done and ask. What was shown becomes what is approved; nodes that the look did
-    not reach come with it, as they are reported.
+    not reach come with it, as they are reported. `wanted` is what the files have this computer run and read.
 
     Ends the command where nothing differs, or nothing could be looked at. Raises Declined where the answer is no.
     """
@@ -240,7 +241,6 @@ def asked(
     from winboot.cli.output import progress
     from winboot.cli.outset import able
     from winboot.cli.targets import run_context
-    from winboot.config.demands import demands, files_of
     from winboot.operations.join import survey
     from winboot.report.plan_file import plan_of
 
@@ -255,7 +255,7 @@ def asked(
     nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
     if context.stop.requested or nothing:
         raise typer.Exit(reporting.end(found, context.stop))
-    ask(found, view.output, command, demands(files_of(inventory)))
+    ask(found, view.output, command, wanted)
     return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost
 
 

@@ -58,6 +58,11 @@ def ending(report: NodeReport) -> str:
     return line
 
 
+def one_line(text: str) -> str:
+    """A text without the ends of its lines: a line of a log says which node it is of, and a machine's message begins none."""
+    return " ".join(text.splitlines())
+
+
 def lasted(seconds: float) -> str:
     """41 s, 3:07 or 1:02:07."""
     whole = int(seconds)
@@ -134,7 +139,7 @@ class Lines:
         """Write `seconds node text`."""
         with self._lock, self._console.tolerant():
             self._console.print(
-                Text(f"{time.monotonic() - self._start:6.1f}s {node}: {text}"),
+                Text(f"{time.monotonic() - self._start:6.1f}s {node}: {one_line(text)}"),
                 soft_wrap=True,
                 highlight=False,
             )

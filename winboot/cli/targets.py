@@ -21,6 +21,7 @@ from winboot.base.errors import UsageError
 from winboot.cli.options import renew_command
 
 if TYPE_CHECKING:
+    from winboot.config.demands import Demand
     from winboot.config.inventory import Inventory, Machine
     from winboot.config.node_spec import NodeSpec
     from winboot.config.profile.reference import Reference
@@ -41,10 +42,11 @@ Tune = Callable[["Options"], "Options"]
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """The nodes of a command, in the order of the inventory, and the group of each of its hosts, the others' included: the
-    group that defines the host."""
+    group that defines the host. `demands` is what the files, as they were read, have this computer run and read."""
 
     specs: list[NodeSpec]
     groups: Mapping[str, str]
+    demands: tuple[Demand, ...] = ()
 
 
 def load_targets(
@@ -88,12 +90,13 @@ def load_fleet(
     for warning in loaded.warnings:
         typer.echo(str(warning), err=True)
     # Before `resolve`: it reads certificates, and runs the commands that give some.
-    settle(demands(loaded.tables), trust=trust, may_ask=may_ask)
+    wanted = demands(loaded.tables)
+    settle(wanted, trust=trust, may_ask=may_ask)
     found = [(machine, resolve(machine.profile, machine)) for machine in _limited(loaded, limit)]
     if pinned:
         _refuse_other_pins(found, inventory)
     groups = {machine.name: machine.group for machine in loaded}
-    return Fleet([spec for _, spec in found], groups)
+    return Fleet([spec for _, spec in found], groups, wanted)
 
 
 def _refuse_other_pins(found: Sequence[tuple[Machine, NodeSpec]], inventory: Path) -> None:
@@ -155,7 +158,8 @@ class Clusters:
         self._lock = threading.Lock()
 
     def __call__(self, spec: NodeSpec) -> Cluster | None:
-        """The cluster of a node; None when its profile names no kubeconfig. Raises ClusterError."""
+        """The cluster of a node; None when its profile names no kubeconfig. Raises ClusterError, and InvalidInput for a
+        kubeconfig of others that is another one by now."""
         reference = spec.cluster.kubeconfig
         with self._lock:
             key = (str(reference), spec.cluster.context)
@@ -169,12 +173,14 @@ class Clusters:
             return self._open[key]
 
     def _kubeconfig(self, reference: Reference | None) -> Kubeconfig | None:
+        from winboot.cli.trust import hold
         from winboot.remote.cluster import Kubeconfig
 
         if reference is None:
             return Kubeconfig.of_pod() if self._in_cluster else None
         if reference.file is not None:
-            return Kubeconfig.from_file(reference.file)
+            file = reference.file.expanduser()
+            return Kubeconfig.from_file(file, lambda text: hold(file, text))
         return Kubeconfig.from_text(reference.read("cluster.kubeconfig"), f"cluster.kubeconfig ({reference})")
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,21 +14,48 @@ from winboot.base.private import others_say
 from winboot.cli.approval import at_terminal, confirm
 
 if TYPE_CHECKING:
-    from winboot.config.demands import Demand
+    from winboot.config.demands import Demand, Kind
 
 VARIABLE: Final = "WINBOOT_TRUST"
+# What was looked at in this process, by the file that says it: a file is read again when it is used.
+_settled: set[tuple[Path, Kind, str]] = set()
 
 
 def settle(found: Sequence[Demand], *, trust: bool, may_ask: bool) -> None:
     """Let pass what the user's own files say, and what others' say where the user agrees: by `trust`, by the setting
     WINBOOT_TRUST (files and folders), or at a terminal where he may be asked.
 
-    Raises InvalidInput where nobody agreed, Declined where the answer is no. Nothing of it was run or read before.
+    Raises InvalidInput where nobody agreed, Declined where the answer is no. Nothing of it was run or read before. What was
+    agreed to once in this process is not asked about again.
     """
-    strange = {} if trust else _of_others(found)
-    wanted = [one for one in found if one.file in strange]
-    if not wanted:
-        return
+    strange = {} if trust else _of_others(one.file for one in found)
+    wanted = [one for one in found if one.file in strange and _key(one) not in _settled]
+    if wanted:
+        _agree(wanted, strange, may_ask=may_ask)
+    _settled.update(map(_key, found))
+
+
+def hold(file: Path, text: str) -> None:
+    """Raises InvalidInput where a kubeconfig of others, as it is now, has this computer run or read what was not in it when
+    `settle` looked at it: whoever may write it could have put another in its place."""
+    from winboot.config.demands import in_kubeconfig
+    from winboot.config.source import compose
+
+    new = [one for one in in_kubeconfig(compose(text, str(file))) if _key(one) not in _settled]
+    strange = _of_others([file]) if new else {}
+    if strange:
+        raise InvalidInput(
+            f"{file} is not what it was when this command began, and {strange[file]}",
+            problems=tuple(new),
+            hint="Make the file your own, see what is in it, and run the same command again.",
+        )
+
+
+def _key(one: Demand) -> tuple[Path, Kind, str]:
+    return one.file.absolute(), one.kind, one.what
+
+
+def _agree(wanted: Sequence[Demand], strange: Mapping[Path, str], *, may_ask: bool) -> None:
     whose = "; ".join(dict.fromkeys(strange.values()))
     if not (may_ask and at_terminal()):
         raise InvalidInput(
@@ -42,11 +69,11 @@ def settle(found: Sequence[Demand], *, trust: bool, may_ask: bool) -> None:
     confirm("Is that meant?")
 
 
-def _of_others(found: Sequence[Demand]) -> dict[Path, str]:
+def _of_others(files: Iterable[Path]) -> dict[Path, str]:
     """Why others may say what is in a file, for each such file that the user's setting does not name."""
     named = [Path(one).expanduser() for one in os.environ.get(VARIABLE, "").split(os.pathsep) if one]
     reasons: dict[Path, str] = {}
-    for file in dict.fromkeys(one.file for one in found):
+    for file in dict.fromkeys(files):
         if any(file.resolve().is_relative_to(one.resolve()) for one in named):
             continue
         try:

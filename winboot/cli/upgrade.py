@@ -76,7 +76,7 @@ def upgrade(
     ):
         refuse_wrong_order(specs, context.cluster)
     if at_terminal() and not yes:
-        options, left = asked("upgrade", specs, inventory, options, View(output), reporting)
+        options, left = asked("upgrade", specs, fleet.demands, options, View(output), reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (

@@ -219,6 +219,11 @@ def _kubeconfig(named: Node | None) -> Iterator[Demand]:
         top = read(expanded_from(file))
     except InvalidInput:
         return
+    yield from in_kubeconfig(top)
+
+
+def in_kubeconfig(top: Table) -> Iterator[Demand]:
+    """What a kubeconfig has this computer run, and which files outside of its folder it has it read."""
     for kind in ("user", "cluster"):
         for entry in _entries(top, kind):
             plugin = entry.get("exec")

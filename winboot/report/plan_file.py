@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import winboot
+from winboot.base.clean import clean
 from winboot.base.errors import InvalidInput
 from winboot.report.data import difference_data
 from winboot.report.results import Digests, NodeReport, Report, StepReport
@@ -136,6 +137,8 @@ def read_plan(text: str, name: str) -> PlanFile:
         data = json.loads(text)
         plan = _plan(data)
         whole = data["sha256"] == plan.sha256 and data["kind"] == KIND and data["version"] == VERSION
+        # A plan has the texts of its report, and in that is nothing that a terminal takes for a command.
+        whole = whole and all(clean(one, len(one)) == one for one in _texts(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         plan, whole = None, False
     version = data.get("version") if plan is not None else None
@@ -151,6 +154,18 @@ def read_plan(text: str, name: str) -> PlanFile:
             hint="Make a new one with `winboot plan --out FILE`, or run the winboot that made it.",
         )
     return plan
+
+
+def _texts(data: Any) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, list):
+        for one in data:
+            yield from _texts(one)
+    elif isinstance(data, dict):
+        for key, one in data.items():
+            yield key
+            yield from _texts(one)
 
 
 def _plan(data: Any) -> PlanFile:

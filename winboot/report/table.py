@@ -147,6 +147,11 @@ def _width(columns: dict[str, list[str]]) -> int:
     return sum(max(map(len, (heading, *cells))) + _GAP for heading, cells in columns.items()) - _GAP
 
 
+def _below(text: str) -> str:
+    """A text of several lines; those after the first are further in, so that none looks like another node's."""
+    return "\n    ".join(text.splitlines())
+
+
 def _finding(finding: Finding) -> RenderableType:
     level = "skipped" if finding.skipped else finding.level
     colour = {"error": "red", "warning": "yellow", "skipped": "dim"}[level]
@@ -169,14 +174,14 @@ def _why(report: Report) -> Iterator[RenderableType]:
             yield _step(cause.who, cause.step)
         if cause.failure is not None:
             skipped = "skipped: " if cause.outcome == "skipped" else ""
-            text = Text(f"{cause.who}: {skipped}{cause.failure.message}", _COLOURS[cause.outcome])
+            text = Text(f"{cause.who}: {skipped}{_below(cause.failure.message)}", _COLOURS[cause.outcome])
             hint = cause.failure.hint
-            yield Group(text, Text(f"  next: {hint}")) if hint else text
+            yield Group(text, Text(f"  next: {_below(hint)}")) if hint else text
     for who, steps in followers(report.nodes):
         count = f"{len(steps)} steps wait" if len(steps) != 1 else "1 step waits"
         yield Text(f"{who}: {count} and will follow: {', '.join(steps)}", _COLOURS["blocked"])
     for node in report.nodes:
-        yield from (Text(f"{node.node}: {note}", style="dim") for note in node.notes)
+        yield from (Text(f"{node.node}: {_below(note)}", style="dim") for note in node.notes)
 
 
 def _step(who: str, step: StepReport) -> RenderableType:
@@ -184,9 +189,9 @@ def _step(who: str, step: StepReport) -> RenderableType:
     lines: list[Text] = [head]
     lines.extend(Text(textwrap.indent(difference_text(one), "  ")) for one in step.differences)
     if step.problem is not None:
-        lines.append(Text(f"  {step.problem.id}: {step.problem.message}", style="red"))
+        lines.append(Text(f"  {step.problem.id}: {_below(step.problem.message)}", style="red"))
         if step.problem.hint:
-            lines.append(Text(f"  next: {step.problem.hint}"))
+            lines.append(Text(f"  next: {_below(step.problem.hint)}"))
         if step.problem.position:
-            lines.append(Text(f"  at: {step.problem.position}", style="dim"))
+            lines.append(Text(f"  at: {_below(step.problem.position)}", style="dim"))
     return Group(*lines)

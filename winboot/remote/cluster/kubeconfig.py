@@ -10,7 +10,7 @@ import base64
 import binascii
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,8 @@ class Kubeconfig:
     path: Path | None = None
 
     @classmethod
-    def from_file(cls, path: Path) -> Kubeconfig:
-        """Read a file. Raises InvalidInput."""
+    def from_file(cls, path: Path, seen: Callable[[str], None] | None = None) -> Kubeconfig:
+        """Read a file. Raises InvalidInput. `seen` gets the text that was read before anything of it is used, and may raise."""
         try:
             text = _text(path.expanduser())
         except (OSError, UnicodeDecodeError) as error:
@@ -43,6 +43,8 @@ class Kubeconfig:
             raise InvalidInput(
                 f"the kubeconfig {path} cannot be read: {reason}", hint="Check the path."
             ) from error
+        if seen is not None:
+            seen(text)
         return cls(_mapping(text, str(path)), str(path), path)
 
     @classmethod
