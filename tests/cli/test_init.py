@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from winboot_lab.mirror import MirrorServer
 
 from winboot.base.errors import ClusterError, ClusterUnreachable
 from winboot.cli import run
+from winboot.config.inventory import load_inventory
 from winboot.remote.cluster.discovery import fetch_ca
 
 
@@ -301,3 +303,97 @@ def test_a_server_that_only_this_machine_reaches_is_warned_about(
 
     assert run(["init", "--kubeconfig", str(kubeconfig), "--folder", folder, *more]) == 0
     assert "which is this machine; give --server" in capsys.readouterr().err
+
+
+def test_an_answer_is_judged_when_it_is_given_and_the_others_are_kept(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A typing error cost all answers that came before it."""
+    asked = []
+    answers = {
+        "kubeconfig": ["nowhere", str(kubeconfig)],
+        "network": ["flanel:hostgw", "flannel:host-gw"],
+        "pod CIDR": ["10.244.0.0", "10.244.0.0/33", "10.244.0.0/16"],
+        "service CIDR": ["10.96.0.0/12"],
+        "machine": [
+            "win-1",
+            "WIN_1 10.0.1.1 2022",
+            "win-1 10.0.1.1 2016",
+            "win-1 10.0.1.1 2022",
+            "win-1 10.0.1.2 2022",
+            "win-2 10.0.1.2 2025",
+            "",
+        ],
+        "user who logs in": [r".\Administrator"],
+    }
+
+    def prompt(what: str, **options: object) -> str:
+        asked.append(key := what.partition(" (")[0])
+        return answers[key].pop(0)
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("typer.prompt", prompt)
+    monkeypatch.setattr("winboot.remote.cluster.lightkube.LightkubeCluster.config_map", lambda *_: None)
+
+    assert run(["init", "--no-hashes", "--folder", str(tmp_path / "out")]) == 0
+
+    told = capsys.readouterr()
+    assert "did you mean 'flannel:host-gw'?" in told.err
+    assert "'2016' is none of" in told.err
+    assert "win-1 has this name already" in told.err
+    assert "version: " in told.err
+    assert "(from the API server's /version)" in told.err
+    assert [one for one in answers.values() if one] == []
+    assert load_inventory(tmp_path / "out" / "inventory.yaml")["win-2"].os == "2025"
+
+
+def test_machines_come_from_a_file(kubeconfig: Path, tmp_path: Path) -> None:
+    """Forty machines were one line of a prompt."""
+    listed = tmp_path / "hosts.txt"
+    listed.write_text("".join(f"win-{n} 10.0.1.{n} 2022\n" for n in range(1, 41)), encoding="utf-8")
+    options = [
+        "--kubeconfig",
+        str(kubeconfig),
+        "--user",
+        "a",
+        "--no-hashes",
+        "--folder",
+        str(tmp_path / "out"),
+    ]
+
+    assert run(["init", "--hosts-file", str(listed), *options]) == 0
+    assert len(load_inventory(tmp_path / "out" / "inventory.yaml")) == 40
+
+
+def test_kubeadms_own_settings_are_read(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster with another service CIDR got the default one without a word."""
+    kept = {"ClusterConfiguration": "networking: {podSubnet: 10.1.0.0/16, serviceSubnet: 10.200.0.0/16}\n"}
+    monkeypatch.setattr(
+        "winboot.remote.cluster.lightkube.LightkubeCluster.config_map",
+        lambda self, namespace, name: kept if name == "kubeadm-config" else None,
+    )
+
+    assert an_init(kubeconfig, tmp_path / "out", "https://mirror.example", "--no-hashes") == 0
+
+    profile = (tmp_path / "out" / "profile.yaml").read_text(encoding="utf-8")
+    assert 'service_cidr: "10.200.0.0/16"' in profile
+    assert 'pod_cidr: "10.1.0.0/16"' in profile
+
+
+@pytest.mark.parametrize("which", ["profile", "inventory", "lines", "plan"])
+def test_a_schema_is_the_published_one(which: str, capsys: pytest.CaptureFixture[str]) -> None:
+    published = Path(__file__).parents[2] / "docs" / "schemas" / f"{which}.json"
+
+    assert run(["schema", which]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(published.read_text(encoding="utf-8"))
+
+
+def test_an_editor_finds_the_schemas_of_what_init_writes(kubeconfig: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert an_init(kubeconfig, out, "https://mirror.example", "--no-hashes") == 0
+
+    for name in ("profile", "inventory"):
+        first = (out / f"{name}.yaml").read_text(encoding="utf-8").splitlines()[0]
+        assert json.loads((out / first.partition("$schema=")[2]).read_text(encoding="utf-8"))["$schema"]

@@ -33,6 +33,7 @@ COMMANDS: Final = (
     Command("check", "check", "Check inventories and profiles, and the scripts they make; contact nothing."),
     Command("render", "render", "Show the PowerShell that would run, without contacting anything."),
     Command("inventory", "inventory", "Show the machines of an inventory; a cloud's are asked for."),
+    Command("host", "host", "Add machines to an inventory: one, or a list of Terraform's or govc's."),
     Command("ping", "ping", "Try to reach and log in to every machine, and say what is in the way."),
     Command("preflight", "preflight", "Look at cluster and machines before a join; change nothing."),
     Command("plan", "plan", "Look at every node and show the differences; change nothing."),
@@ -54,6 +55,7 @@ COMMANDS: Final = (
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
     Command("explain", "explain", "Explain a flag, field, build, network, problem, step, key, code or word."),
     Command("compat", "compat", "Learn from a node's own programs what winboot's data does not know."),
+    Command("schema", "schema", "Print a JSON Schema: of profiles, inventories, JSON lines or plans."),
     Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),
     Command("cloud", "cloud", "Check a node against its cloud; print the rights needed there; a demo."),
 )

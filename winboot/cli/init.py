@@ -9,12 +9,17 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
+from winboot.cli import judges
+from winboot.cli.schema import Which, remark, write_beside
 from winboot.config import networks
+
+if TYPE_CHECKING:
+    from winboot.remote.cluster.base import Cluster
 
 NETWORKS = networks.written_forms()
 
@@ -43,10 +48,22 @@ def init(
     ] = None,
     network: Annotated[str | None, typer.Option("--network", help=f"{NETWORKS}.")] = None,
     pod_cidr: Annotated[str | None, typer.Option("--pod-cidr", help="All pods of the cluster.")] = None,
-    service_cidr: Annotated[str, typer.Option("--service-cidr", help="All cluster IPs.")] = "10.96.0.0/12",
+    service_cidr: Annotated[
+        str | None,
+        typer.Option("--service-cidr", help="All cluster IPs; default: kubeadm's, else 10.96.0.0/12."),
+    ] = None,
     host: Annotated[
         list[str] | None,
         typer.Option("--host", help="NAME=ADDRESS,OS with OS 2019, 2022 or 2025 (repeat for each machine)."),
+    ] = None,
+    hosts_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--hosts-file",
+            metavar="FILE",
+            help="Many machines: lines NAME ADDRESS OS, `terraform output -json` or `govc vm.info -json`; - reads them "
+            "from standard input.",
+        ),
     ] = None,
     user: Annotated[
         str | None, typer.Option("--user", help=r"Who logs in: .\Administrator or DOMAIN\name.")
@@ -82,7 +99,9 @@ def init(
 
     targets = [folder / name for name in ("profile.yaml", "inventory.yaml", "ca.crt")]
     there = [str(path) for path in targets if path.exists()]
-    answered = any((kubeconfig, context, server, kubernetes, network, pod_cidr, host, user, mirror))
+    answered = any(
+        (kubeconfig, context, server, kubernetes, network, pod_cidr, host, hosts_file, user, mirror)
+    )
     if inventory is not None or (targets[1].exists() and not force and not answered):
         _complete(inventory or targets[1], renew=renew)
         return
@@ -91,20 +110,25 @@ def init(
             f"{', '.join(there)} already exist{'s' if len(there) == 1 else ''}",
             hint="Use --force to overwrite, or another --folder; without options init completes what is there.",
         )
-    path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config")).expanduser()
+    path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config", judges.kubeconfig)).expanduser()
     found = read_kubeconfig(path, context)
     detected = _detect(path, found.context)
+    told = _Told()
     answers: dict[str, Any] = {
-        "server": server or found.server,
+        "server": told("server", server or found.server, "--server" if server else str(path)),
         "kubeconfig": str(path.resolve()),
         "context": found.context,
-        "kubernetes": kubernetes or detected.get("version") or _ask("Kubernetes version of the nodes", ""),
-        "network": network or _ask(f"network ({NETWORKS})", detected.get("network", "flannel:host-gw")),
-        "pod_cidr": pod_cidr or detected.get("pod_cidr") or _ask("pod CIDR", "10.244.0.0/16"),
-        "service_cidr": service_cidr,
+        "kubernetes": told("version", *_chosen(kubernetes, detected, "version"))
+        or _ask("Kubernetes version of the nodes", "", judges.version),
+        "network": network
+        or _ask(f"network ({NETWORKS})", detected.get("network", ("flannel:host-gw", ""))[0], judges.network),
+        "pod_cidr": told("pod CIDR", *_chosen(pod_cidr, detected, "pod_cidr"))
+        or _ask("pod CIDR", "10.244.0.0/16", judges.cidr),
+        "service_cidr": told("service CIDR", *_chosen(service_cidr, detected, "service_cidr"))
+        or _ask("service CIDR", "10.96.0.0/12", judges.cidr),
         "mirror": mirror,
     }
-    hosts = host or _ask("machines, as NAME=ADDRESS,OS separated by blanks", "").split()
+    hosts = [*(host or []), *_of_file(hosts_file)] or _ask_machines()
     login = user or _ask("user who logs in", r".\Administrator")
     machines = inventory_text(hosts, login, password_env)
     if _is_here_alone(answers["server"]):
@@ -117,6 +141,7 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
+        write_beside(folder)
     except OSError as error:
         raise UsageError(
             f"--folder {folder} cannot be written: {error.strerror}", hint="Name another folder."
@@ -170,8 +195,46 @@ def _complete(inventory: Path, *, renew: bool) -> None:
     typer.echo(f"{inventory}: complete" if filled.lines else f"{inventory}: nothing is missing")
 
 
-def _ask(what: str, default: str) -> str:
-    """Ask on a terminal; elsewhere a missing answer is wrong use."""
+class _Told:
+    """Says once where each value is from."""
+
+    def __call__(self, what: str, value: str, where: str) -> str:
+        """The value; said where it was found and not given."""
+        if value and where and not where.startswith("--"):
+            typer.echo(f"{what}: {value} (from {where})", err=True)
+        return value
+
+
+def _chosen(given: str | None, detected: Mapping[str, tuple[str, str]], key: str) -> tuple[str, str]:
+    """What was given, else what the cluster says, and where."""
+    return (given, f"--{key}") if given else detected.get(key, ("", ""))
+
+
+def _ask_machines() -> list[str]:
+    """A machine at a time, each judged when it is given; an empty answer ends."""
+    from winboot.base.errors import UsageError
+
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "init needs an answer: machines, as NAME=ADDRESS,OS", hint="Give --host or --hosts-file."
+        )
+    machines: list[str] = []
+    while True:
+        typer.echo(
+            "a machine, as NAME ADDRESS OS (2019, 2022 or 2025)" + ("; Enter ends" if machines else "")
+        )
+        answer = str(typer.prompt("machine", default="", show_default=False)).strip()
+        if not answer and machines:
+            return machines
+        wrong = judges.machine(answer, machines)
+        if wrong:
+            typer.echo(f"  {wrong}", err=True)
+        else:
+            machines.append(judges.as_option(answer))
+
+
+def _ask(what: str, default: str, judge: judges.Judge = judges.anything) -> str:
+    """Ask on a terminal until the judge has nothing to say; elsewhere a missing answer is wrong use."""
     from winboot.base.errors import UsageError
 
     if not sys.stdin.isatty():
@@ -180,7 +243,27 @@ def _ask(what: str, default: str) -> str:
         raise UsageError(
             f"init needs an answer: {what}", hint="Give it as an option; see winboot init --help."
         )
-    return str(typer.prompt(what, default=default or None))
+    while True:
+        answer = str(typer.prompt(what, default=default or None)).strip()
+        wrong = judge(answer)
+        if not wrong:
+            return answer
+        typer.echo(f"  {wrong}", err=True)
+
+
+def _of_file(file: Path | None) -> list[str]:
+    """The machines of --hosts-file, as --host has them. Raises InvalidInput; UsageError for one without its release."""
+    from winboot.base.errors import UsageError
+    from winboot.cli.host import listed
+
+    machines = listed(file) if file is not None else ()
+    for one in machines:
+        if not (one.os and one.address):
+            raise UsageError(
+                f"--hosts-file {file}: {one.name} has no {'address' if one.os else 'release of Windows'}",
+                hint="A line NAME ADDRESS OS for each, with OS 2019, 2022 or 2025.",
+            )
+    return [f"{one.name}={one.address},{one.os}" for one in machines]
 
 
 def read_kubeconfig(path: Path, context: str | None) -> Found:
@@ -192,22 +275,48 @@ def read_kubeconfig(path: Path, context: str | None) -> Found:
     return Found(read.server(name), read.ca_pem(name), name)
 
 
-def _detect(kubeconfig: Path, context: str) -> dict[str, str]:
-    """What the cluster itself says, when it answers: its version, its network and the CIDR of its pods."""
+def _detect(kubeconfig: Path, context: str) -> dict[str, tuple[str, str]]:
+    """What the cluster itself says, when it answers, each with where it is from: its version, its network, and the CIDRs of
+    pods and services."""
     from winboot.base.errors import ClusterError
     from winboot.remote.cluster import connect
 
+    found: dict[str, tuple[str, str]] = {}
     try:
         with connect(kubeconfig, context=context) as cluster:
-            found = {"version": str(cluster.version())}
+            found["version"] = str(cluster.version()), "the API server's /version"
+            found |= _of_kubeadm(cluster)
             for settings in networks.cluster_settings():
                 detected = settings.detect(cluster) if settings.detect is not None else None
                 if detected is not None:
-                    return found | {"network": detected.network, "pod_cidr": detected.pod_cidr}
-            return found
+                    where = "the network's own settings in the cluster"
+                    return found | {
+                        "network": (detected.network, where),
+                        "pod_cidr": (detected.pod_cidr, where),
+                    }
     except ClusterError as error:
         typer.echo(f"warning: the cluster was not asked: {error.problem}", err=True)
-        return {}
+    return found
+
+
+def _of_kubeadm(cluster: Cluster) -> dict[str, tuple[str, str]]:
+    """The CIDRs that kubeadm was given: it keeps them in kube-system/kubeadm-config
+    (kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details, "Upload kubeadm ClusterConfiguration")."""
+    from winboot.base.errors import ClusterError, InvalidInput
+    from winboot.config.source import Scalar, Table, compose
+
+    try:
+        kept = cluster.config_map("kube-system", "kubeadm-config") or {}
+        networking = compose(kept.get("ClusterConfiguration", ""), "kubeadm-config").get("networking")
+    except (ClusterError, InvalidInput):
+        return {}  # not allowed, or not kubeadm's: it is asked for
+    names = {"podSubnet": "pod_cidr", "serviceSubnet": "service_cidr"}
+    values = networking.entries if isinstance(networking, Table) else {}
+    return {
+        names[key]: (entry.value.text, "kubeadm's ConfigMap kube-system/kubeadm-config")
+        for key, entry in values.items()
+        if key in names and isinstance(entry.value, Scalar) and "," not in entry.value.text
+    }
 
 
 def profile_text(answers: Mapping[str, Any]) -> str:
@@ -218,6 +327,7 @@ def profile_text(answers: Mapping[str, Any]) -> str:
     solution = next((one for one in networks.NETWORKS if one.cni == cni and mode in ("", one.mode)), None)
     downloads = solution.downloads if solution is not None else ()
     lines = [
+        remark(Which.profile),
         "# What every node of this pool should be. docs/profile.md says what else can be set here, and for example",
         "# `winboot explain field maxPods` what a field of kubelet does.",
         "kubernetes:",
@@ -264,6 +374,7 @@ def inventory_text(hosts: list[str], user: str, password_env: str) -> str:
 
 
 def _inventory_lines(groups: Mapping[str, list[str]], user: str, password_env: str) -> Iterator[str]:
+    yield remark(Which.inventory)
     yield "# Which machines, and how to reach them. HTTPS on 5986 needs a CA (tls: {ca: {file: …}}) or a fingerprint."
     yield "defaults:"
     yield "  connection:"

@@ -32,6 +32,11 @@ def put_reference(text: str, path: Sequence[str], key: str, file: str) -> str:
     return _put_one(text, tuple(path), key, f"{{file: {_quoted(file)}}}", quote=False)
 
 
+def put_empty(text: str, path: Sequence[str], key: str) -> str:
+    """The text with `key: {}` in the map at `path`."""
+    return _put_one(text, tuple(path), key, "{}")
+
+
 def drop(text: str, path: Sequence[str], keys: Collection[str]) -> str:
     """The text without these keys of the map at `path`; comments behind them go with them."""
     for key in keys:
