@@ -30,11 +30,13 @@ MIRROR_HOST: Final = "mirror.lab"
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """One machine of a lab: the name its Node shall have, its release, and the address it has in its own network."""
+    """One machine of a lab: the name its Node shall have, its release, and the address it has in its own network; `ssh`
+    where its sshd runs and is the way in."""
 
     name: str
     release: Release
     address: str
+    ssh: bool = False
 
 
 def default_nodes(count: int) -> list[NodePlan]:
@@ -77,7 +79,7 @@ class Lab:
         self._https: Final = https
         for plan in self.plans:
             self.add(plan)
-            if ssh:
+            if ssh or plan.ssh:
                 self.nodes[plan.name].open_ssh(self.password)
 
     def add(self, plan: NodePlan) -> LabNode:

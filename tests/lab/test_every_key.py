@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 
 import pytest
 import yaml
-from winboot_lab.cli.staging import _hashes
+from winboot_lab.cli.staging import hashes
 from winboot_lab.cluster import ClusterPlan
 from winboot_lab.cluster.authority import Authority
 
@@ -251,7 +251,7 @@ def _changed(site: Site, case: Case, folder: Path) -> None:
         inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
     if "sha256" not in case.profile.get("artifacts", {}):
         pinned = _merged(wanted, _merged(case.profile, {"artifacts": {"sha256": None}}))
-        pinned = {**pinned, "artifacts": {**pinned.get("artifacts", {}), "sha256": _hashes(inventory)}}
+        pinned = {**pinned, "artifacts": {**pinned.get("artifacts", {}), "sha256": hashes(inventory)}}
         profile.write_text(yaml.safe_dump(pinned), encoding="utf-8")
     site.files = replace(site.files, inventory=inventory, profile=profile)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from winboot_lab import engines
 from winboot_lab.memory import collect_rarely
+
+if TYPE_CHECKING:
+    from winboot_lab.up import Lab
 
 app = typer.Typer(
     help="A rehearsal stage: the same scripts, run against modelled Windows machines on loopback.",
@@ -52,34 +55,146 @@ def _choose(engine: Engine, name: str) -> None:
     engines.use_powershell(path)
 
 
+Folder = Annotated[
+    Path, typer.Option("--folder", help="Where inventory, profile, kubeconfig and env of the lab are.")
+]
+FOLDER = Path("lab-files")
+
+
 @app.command("up")
 def up(
     nodes: Nodes = 3,
-    folder: Annotated[
-        Path, typer.Option("--folder", help="Where inventory, profile and kubeconfig are written.")
-    ] = Path("lab-files"),
+    folder: Folder = FOLDER,
     profile: Annotated[
         Path | None,
         typer.Option(
             "--profile", help="A profile of yours to rehearse; cluster and artifacts become the lab's."
         ),
     ] = None,
+    inventory: Annotated[
+        Path | None,
+        typer.Option(
+            "--inventory",
+            "-i",
+            help="An inventory of yours to rehearse: its names, groups, releases, profiles, and the proxies and "
+            "registries they mention.",
+        ),
+    ] = None,
     engine: WithEngine = Engine.LAB,
     pwsh: Pwsh = "pwsh",
 ) -> None:
-    """Bring the lab up, print the inventory and the profile, and stay until Ctrl-C."""
+    """Bring the lab up, write its files, and stay until Ctrl-C."""
+    from winboot.base.errors import UsageError
+
+    if inventory is not None and profile is not None:
+        raise UsageError("--inventory and --profile are two ways", hint="An inventory names its profiles.")
     _choose(engine, pwsh)
+    if inventory is not None:
+        _up_as(inventory, folder)
+        return
     from winboot_lab.cli.staging import fitting_cluster, stage
     from winboot_lab.up import Lab
 
     with Lab(nodes=nodes, cluster=fitting_cluster(profile)) as lab:
-        staged = stage(lab, folder, profile)
-        typer.echo(staged.inventory.read_text(encoding="utf-8"))
-        typer.echo(staged.profile.read_text(encoding="utf-8"))
-        typer.echo(f"# password: export {staged.password_variable}={staged.password}")
-        typer.echo(f"# then, in another terminal: winboot plan -i {staged.inventory}")
-        typer.echo("# Ctrl-C ends the lab")
+        stage(lab, folder, profile)
+        invented = [f"{nodes} machines, win-1 to win-{nodes}"] if nodes > 1 else ["one machine, win-1"]
+        _stay(lab, folder, [*invented, "cluster, CA, kubeconfig and artifacts"], {})
+
+
+def _up_as(inventory: Path, folder: Path) -> None:
+    """A lab like the site of an inventory."""
+    import os
+
+    from winboot_lab.cli.staging import fitting_cluster
+    from winboot_lab.cli.twin import stage_twin, twin_of
+    from winboot_lab.up import Lab
+
+    twin = twin_of(inventory)
+    before = dict(os.environ)
+    with Lab(nodes=twin.plans, cluster=fitting_cluster(twin.inventory.machines[0].profile_file)) as lab:
+        _, invented = stage_twin(lab, twin, folder)
+        set_here = {name: value for name, value in os.environ.items() if name not in before}
+        _stay(lab, folder, invented, set_here)
+
+
+def _stay(lab: Lab, folder: Path, invented: list[str], more: dict[str, str]) -> None:
+    """Say what there is, and stay until Ctrl-C."""
+    from contextlib import nullcontext
+
+    from winboot_lab.cli.control import Control
+    from winboot_lab.cli.staging import write_environment
+
+    env = write_environment(folder, lab.password, more)
+    try:
+        control: Control | nullcontext[None] = Control(lab, folder)
+    except OSError as error:
+        typer.echo(f"warning: no exec, break and heal ({error.strerror or error})", err=True)
+        control = nullcontext()
+    with control:
+        kinds = ", ".join(f"{plan.name} ({plan.release})" for plan in lab.plans[:8])
+        more_nodes = f" and {len(lab.plans) - 8} more" if len(lab.plans) > 8 else ""
+        typer.echo(f"lab up: {kinds}{more_nodes}")
+        typer.echo(f"files:  {folder}/inventory.yaml, profile.yaml, ca.crt, kubeconfig, env")
+        for one in invented:
+            typer.echo(f"the lab's own: {one}")
+        typer.echo("\nIn another terminal:")
+        typer.echo(f"  . {env}                  # password, WINBOOT_INVENTORY, KUBECONFIG")
+        typer.echo("  winboot plan; winboot join; kubectl get nodes")
+        typer.echo("  winboot lab break NODE KIND; winboot lab heal; winboot lab exec NODE 'Get-Date'")
+        typer.echo("Ctrl-C ends the lab.")
         lab.wait()
+
+
+@app.command("exec")
+def exec_(
+    node: Annotated[str, typer.Argument(help="Which machine.")],
+    script: Annotated[str, typer.Argument(help="PowerShell to run at its console; - reads it from here.")],
+    folder: Folder = FOLDER,
+) -> None:
+    """Run PowerShell at the console of a machine of the lab that is up; its exit code is the command's."""
+    import sys
+
+    from winboot_lab.cli.control import ask
+
+    text = sys.stdin.read() if script == "-" else script
+    answer = ask(folder, {"do": "exec", "node": node, "script": text})
+    typer.echo(answer["said"], nl=False)
+    raise typer.Exit(int(answer["code"]) & 0xFF)
+
+
+def _kinds() -> str:
+    from winboot_lab.cli.breaking import KINDS
+
+    return "\n".join(f"{name:12} {kind.says}" for name, kind in KINDS.items())
+
+
+@app.command("break")
+def break_(
+    node: Annotated[str, typer.Argument(help="Which machine; without one the kinds are listed.")] = "",
+    kind: Annotated[str, typer.Argument(help="What happens to it.")] = "",
+    folder: Folder = FOLDER,
+) -> None:
+    """Let something happen to a machine of the lab that is up."""
+    from winboot.base.errors import UsageError
+    from winboot_lab.cli.control import ask
+
+    if not node:
+        typer.echo(_kinds())
+        return
+    if not kind:
+        raise UsageError("break takes NODE and KIND", hint="`winboot lab break` lists the kinds.")
+    typer.echo(ask(folder, {"do": "break", "node": node, "kind": kind})["said"], nl=False)
+
+
+@app.command("heal")
+def heal(
+    node: Annotated[str, typer.Argument(help="Which machine; without one all of them.")] = "",
+    folder: Folder = FOLDER,
+) -> None:
+    """Take back what `break` did outside of a machine; what is wrong within it, `winboot repair` heals."""
+    from winboot_lab.cli.control import ask
+
+    typer.echo(ask(folder, {"do": "heal", "node": node})["said"], nl=False)
 
 
 @app.command("demo")

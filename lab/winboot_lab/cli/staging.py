@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
+
+from winboot.base.private import replace_privately
 
 if TYPE_CHECKING:
     from winboot.config.node_spec import Artifact
@@ -106,20 +110,20 @@ def stage(
     kubeconfig = folder / "kubeconfig"
     lab.server.write_admin_kubeconfig(kubeconfig)
     (folder / "ca.crt").write_text(lab.cluster.authority.pem, encoding="ascii")
-    wanted = lab_profile(lab) if profile is None else _at_home(profile)
+    wanted = lab_profile(lab) if profile is None else at_home(profile)
     for section, values in (wishes or {}).items():
         wanted[section] = {**wanted.get(section, {}), **values} if isinstance(values, Mapping) else values
-    _fit(wanted, lab)
+    fit(wanted, lab)
     written = Staged(folder / "inventory.yaml", folder / "profile.yaml", kubeconfig, lab.password)
-    written.inventory.write_text(_dump(_inventory(lab, node_ip=node_ip)), encoding="utf-8")
-    written.profile.write_text(_dump(wanted), encoding="utf-8")
+    written.inventory.write_text(dump(_inventory(lab, node_ip=node_ip)), encoding="utf-8")
+    written.profile.write_text(dump(wanted), encoding="utf-8")
     os.environ[PASSWORD_VARIABLE] = lab.password
-    wanted["artifacts"]["sha256"] = _hashes(written.inventory)
-    written.profile.write_text(_dump(wanted), encoding="utf-8")
+    wanted["artifacts"]["sha256"] = hashes(written.inventory)
+    written.profile.write_text(dump(wanted), encoding="utf-8")
     return written
 
 
-def _at_home(profile: Path) -> dict[str, Any]:
+def at_home(profile: Path) -> dict[str, Any]:
     """A profile as plain data; the files it names beside itself are named in full."""
 
     def named(value: Any, key: str = "") -> Any:
@@ -133,7 +137,7 @@ def _at_home(profile: Path) -> dict[str, Any]:
     return wanted
 
 
-def _fit(wanted: dict[str, Any], lab: Lab) -> None:
+def fit(wanted: dict[str, Any], lab: Lab) -> None:
     """Make a profile one of the lab's cluster and mirror."""
     plan = lab.cluster.plan
     wanted["cluster"] = {
@@ -156,7 +160,7 @@ def _inventory(lab: Lab, *, node_ip: bool) -> dict[str, Any]:
         )
         group["hosts"][plan.name] = {
             "address": endpoint.settings.address,
-            "connection": _way(lab.nodes[plan.name]),
+            "connection": way(lab.nodes[plan.name]),
             # The lab's machines are dialled on loopback, which leads one to expect no address of theirs.
             **({"node_ip": plan.address} if node_ip else {"certificate_names": [plan.address]}),
         }
@@ -169,7 +173,7 @@ def _inventory(lab: Lab, *, node_ip: bool) -> dict[str, Any]:
     return {"defaults": {"connection": connection}, "groups": groups}
 
 
-def _way(node: LabNode) -> dict[str, Any]:
+def way(node: LabNode) -> dict[str, Any]:
     """How a machine is reached: over SSH where its sshd runs, else over WinRM."""
     if node.ssh is None:
         return {"port": node.endpoint.http_port, "scheme": "http", "auth": "ntlm"}
@@ -181,7 +185,7 @@ def _way(node: LabNode) -> dict[str, Any]:
     }
 
 
-def _hashes(inventory: Path) -> dict[str, str]:
+def hashes(inventory: Path) -> dict[str, str]:
     """The hashes of all artifacts, and of the programs inside, from the mirror's own content."""
     from winboot.config.inventory import load_inventory
     from winboot.config.node_spec import resolve
@@ -197,14 +201,31 @@ def _hashes(inventory: Path) -> dict[str, str]:
 def _artifact_hashes(artifact: Artifact) -> dict[str, str]:
     from winboot_lab.mirror import hashes_of
 
-    hashes = hashes_of(artifact.url)
+    found = hashes_of(artifact.url)
     wanted = {member.path for member in artifact.members}
-    return {artifact.key: hashes[""]} | {
+    return {artifact.key: found[""]} | {
         artifact.member_key(name): value
-        for name, value in hashes.items()
+        for name, value in found.items()
         if name in wanted and artifact.kind != "file"
     }
 
 
-def _dump(data: Mapping[str, Any]) -> str:
+def write_environment(
+    staged_folder: Path, password: str, more: Mapping[str, str] = MappingProxyType({})
+) -> Path:
+    """A file to source in another terminal: password, inventory and kubeconfig. It is its owner's alone."""
+    path = staged_folder / "env"
+    values = {
+        PASSWORD_VARIABLE: password,
+        "WINBOOT_INVENTORY": str((staged_folder / "inventory.yaml").resolve()),
+        "KUBECONFIG": str((staged_folder / "kubeconfig").resolve()),
+        **more,
+    }
+    replace_privately(
+        path, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+    )
+    return path
+
+
+def dump(data: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True))
