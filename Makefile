@@ -6,7 +6,7 @@ STAMP := $(VENV)/.locked
 # On all processors; the tests of a file stay together.
 SUITE := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test check lint golden conformance real genuine fuzz matrix mutate bench bench-peer lock clean docs
+.PHONY: help demo test check lint golden conformance real genuine compat fuzz matrix mutate bench bench-peer lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -58,6 +58,10 @@ endif
 KUBE ?=
 genuine: $(STAMP) ## preflight, CSRs, the API's contract and whole joins on a real control plane (KUBE=folder with its programs; etcd)
 	KUBE="$(KUBE)" $(BIN)/python -m pytest -rs -m genuine tests/genuine
+
+UPSTREAM ?=
+compat: $(STAMP) ## what upstream's own texts say otherwise than the data (UPSTREAM=folder, OVERLAY=file to write; docs/compat.md)
+	$(BIN)/python -m winboot.config.compat.upstream $(UPSTREAM) $(if $(OVERLAY),--overlay $(OVERLAY))
 
 fuzz: $(STAMP) ## the long property tests
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
