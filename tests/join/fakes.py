@@ -97,6 +97,8 @@ class FakeCluster:
     specs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unselective: tuple[str, ...] = ()
     kube_proxies: tuple[str, ...] = ()
+    proxy_configs: tuple[tuple[str, str], ...] = ()
+    proxy_config: str = ""
     # The rights that the operator lacks, and those that others lack, as `verb resource`.
     own_lacks: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
@@ -199,6 +201,8 @@ class FakeCluster:
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
         self._call("config map", namespace, name)
+        if name == "kube-proxy":
+            return {"config.conf": self.proxy_config, "kubeconfig.conf": "{kind: Config"}
         return None if self.net_conf is None else {"net-conf.json": json.dumps(self.net_conf)}
 
     def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
@@ -211,6 +215,9 @@ class FakeCluster:
 
     def windows_kube_proxies(self) -> tuple[str, ...]:
         return self.kube_proxies
+
+    def windows_kube_proxy_configs(self) -> tuple[tuple[str, str], ...]:
+        return self.proxy_configs
 
     def own_missing_rights(self, needs: Sequence[Need]) -> tuple[Need, ...]:
         self._call("own rights")

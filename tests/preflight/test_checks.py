@@ -206,6 +206,17 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "kube-proxy-windows",
         "delete",
     ),
+    "the mode of the Linux nodes": (
+        {
+            "proxy_configs": (("kube-system/kube-proxy-windows", "kube-system/kube-proxy"),),
+            "proxy_config": "kind: KubeProxyConfiguration\nmode: iptables\n",
+        },
+        "",
+        "kube-proxy-mode",
+        "warning",
+        "mode: iptables",
+        "a ConfigMap of its own with mode: kernelspace",
+    ),
     "node in the pod network": (
         {"all_nodes": (a_node(addresses=(("InternalIP", "10.244.7.7"),)),)},
         "",
@@ -336,3 +347,14 @@ def test_a_report_does_not_wait_for_a_cluster_that_is_being_asked(tmp_path: Path
     answer.set()
     thread.join()
     assert preflight.so_far() != ()
+
+
+@pytest.mark.parametrize(
+    "text", ["kind: KubeProxyConfiguration\nmode: kernelspace\n", "kind: KubeProxyConfiguration\n", "{"]
+)
+def test_a_mode_that_windows_takes_is_no_finding(text: str, tmp_path: Path) -> None:
+    cluster = FakeCluster(
+        proxy_configs=(("kube-system/kube-proxy-windows", "kube-system/kube-proxy"),), proxy_config=text
+    )
+
+    assert [one.id for one in found(cluster, a_spec(tmp_path)) if one.id == "kube-proxy-mode"] == []

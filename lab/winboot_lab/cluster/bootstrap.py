@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from winboot.config.compat.version import Version
 from winboot_lab.cluster.kinds import (
     CALICO,
     CLUSTERROLEBINDINGS,
@@ -240,7 +241,12 @@ def _config_maps(plan: ClusterPlan, ca_pem: str) -> Iterator[tuple[Kind, Object]
             "serviceSubnet": ",".join(plan.service_cidrs),
         },
     }
-    proxy = {"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": ""}
+    proxy = {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        # kubeadm writes it down from 1.37 on (kubernetes/kubernetes#139777, in the release notes of 1.37).
+        "mode": "iptables" if Version.parse(plan.version).at_least("1.37") else "",
+    }
     discovery = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
+import yaml
+
 from winboot.base.errors import ClusterRefused
 from winboot.config.compat.platform import check_skew
 from winboot.config.networks import cluster_settings
@@ -147,6 +149,33 @@ def _kube_proxy(view: ClusterView) -> Found:
         )
 
 
+def _kube_proxy_mode(view: ClusterView) -> Found:
+    """kubeadm writes `mode: iptables` into the ConfigMap that all nodes share, from 1.37 on (kubernetes/kubernetes#139777);
+    kube-proxy for Windows takes kernelspace or nothing (validateProxyModeWindows of pkg/proxy/apis/config/validation)."""
+    for name, place in view.windows_kube_proxy_configs:
+        namespace, _, config_map = place.partition("/")
+        for mode in _modes(view.settings.config_map(namespace, config_map) or {}):
+            if mode in ("", "kernelspace"):
+                continue
+            reason = (
+                f"DaemonSet {name} gives kube-proxy on Windows nodes ConfigMap {place}, which says mode: {mode}; "
+                "kube-proxy for Windows ends at any mode but kernelspace"
+            )
+            fix = "Give it a ConfigMap of its own with mode: kernelspace, unless what its pods run sets the mode itself."
+            yield Finding("kube-proxy-mode", "warning", reason, fix)
+
+
+def _modes(data: Mapping[str, str]) -> Iterator[str]:
+    """The modes of the kube-proxy configurations in a ConfigMap; a text that is none has no mode."""
+    for text in data.values():
+        try:
+            found = yaml.safe_load(text)
+        except yaml.YAMLError:
+            continue
+        if isinstance(found, Mapping) and found.get("kind") == "KubeProxyConfiguration":
+            yield str(found.get("mode") or "")
+
+
 def _cidrs(view: ClusterView) -> Found:
     """A node inside the pod or the service network sends its own traffic into the wrong place."""
     for spec in view.specs:
@@ -232,6 +261,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     *(_agreement(one) for one in cluster_settings()),
     Check("daemonset-selectors", "Linux pods cannot run on a Windows node.", _daemon_sets),
     Check("kube-proxy-daemonset", "Only one kube-proxy may run on a node.", _kube_proxy),
+    Check(
+        "kube-proxy-mode",
+        "kube-proxy for Windows knows one mode, and the nodes share a ConfigMap.",
+        _kube_proxy_mode,
+    ),
     Check("cidr-overlap", "A node must not be inside the pod or the service network.", _cidrs),
     Check("node-name", "A node of another operating system keeps its name.", _node_names),
     Check("node-rbac", "kube-proxy and the network's agent use the node's certificate.", _agent_rights),

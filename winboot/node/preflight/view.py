@@ -51,6 +51,11 @@ class ClusterView:
         """DaemonSets that run kube-proxy on Windows."""
         return self._cluster.windows_kube_proxies()
 
+    @cached_property
+    def windows_kube_proxy_configs(self) -> tuple[tuple[str, str], ...]:
+        """DaemonSets that run kube-proxy on Windows, each with a ConfigMap that it mounts."""
+        return self._cluster.windows_kube_proxy_configs()
+
     @property
     def mints(self) -> bool:
         """Whether winboot makes bootstrap tokens for any of the nodes."""

@@ -313,6 +313,10 @@ class Cluster(Protocol):
         """DaemonSets (`namespace/name`) that run kube-proxy on Windows nodes."""
         ...
 
+    def windows_kube_proxy_configs(self) -> tuple[tuple[str, str], ...]:
+        """Each DaemonSet of kube-proxy on Windows nodes with each ConfigMap that it mounts, both as `namespace/name`."""
+        ...
+
     def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
         """The data of a ConfigMap; None where there is none."""
         ...

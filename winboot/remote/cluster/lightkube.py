@@ -499,6 +499,15 @@ class LightkubeCluster:
         """DaemonSets that run kube-proxy on Windows nodes."""
         return tuple(_full_name(d.metadata) for d in self._daemon_sets() if _is_windows_kube_proxy(d))
 
+    def windows_kube_proxy_configs(self) -> tuple[tuple[str, str], ...]:
+        """Each DaemonSet of kube-proxy on Windows nodes with the ConfigMap (both `namespace/name`) that it mounts."""
+        return tuple(
+            (_full_name(one.metadata), f"{_full_name(one.metadata).partition('/')[0]}/{name}")
+            for one in self._daemon_sets()
+            if _is_windows_kube_proxy(one)
+            for name in _mounted_config_maps(one)
+        )
+
     def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
         """The specs of all objects of a kind; see the protocol."""
 
@@ -586,6 +595,12 @@ def _is_windows_kube_proxy(daemon_set: DaemonSet) -> bool:
     pod = daemon_set.spec.template.spec if daemon_set.spec is not None else None
     selector = (pod.nodeSelector if pod is not None else None) or {}
     return "windows" in selector.values() and "kube-proxy" in _name(daemon_set.metadata)
+
+
+def _mounted_config_maps(daemon_set: DaemonSet) -> list[str]:
+    pod = daemon_set.spec.template.spec if daemon_set.spec is not None else None
+    maps = [one.configMap for one in (pod.volumes if pod is not None else None) or []]
+    return [one.name for one in maps if one is not None and one.name]
 
 
 def node_facts(node: Node) -> NodeFacts:
