@@ -1,5 +1,7 @@
 # `make demo` and `make test` do all their own set-up; `make check` is what CI runs.
 PYTHON ?= python3
+# Where this forbids it, each worker and each program that a test starts compiles all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked

@@ -27,7 +27,8 @@ SAMPLE = "sample"
 @dataclass
 class Matrix(Generic[T]):
     """A table of cases. `properties` gives a case's values by name; `turns`, where given, is what takes turns as far as
-    several cases add the same, so that the choice is spread over it. `core` cases of the choice run in `make test`."""
+    several cases add the same, so that the choice is spread over it. `core` cases of the choice run in `make test`, and no more
+    than `daily` in `make check`."""
 
     name: str
     cases: Iterable[T]
@@ -35,6 +36,7 @@ class Matrix(Generic[T]):
     strength: int = 2
     turns: Callable[[T], object] = field(default=lambda case: None)
     core: int = 1_000
+    daily: int = 1_000
 
     def __post_init__(self) -> None:
         self.cases = tuple(self.cases)
@@ -42,7 +44,7 @@ class Matrix(Generic[T]):
     @cached_property
     def everyday(self) -> tuple[T, ...]:
         """The chosen cases, greedily: next comes the one that adds most."""
-        return tuple(self._chosen())
+        return tuple(itertools.islice(self._chosen(), self.daily))
 
     @property
     def others(self) -> tuple[T, ...]:

@@ -58,6 +58,13 @@ def test_make_test_runs_the_first_cases_of_the_choice_and_make_check_all() -> No
     assert later == {"-".join(case) for case in matrix.everyday[3:]}
 
 
+def test_a_choice_that_is_too_large_for_every_day_begins_with_the_cases_that_add_most() -> None:
+    whole, short = a_matrix(2), Matrix("tests", TABLE, properties, 2, daily=5)
+
+    assert short.everyday == whole.everyday[:5]
+    assert {*short.everyday, *short.others} == set(TABLE)
+
+
 def test_of_like_cases_make_test_runs_the_first_few_and_make_check_some_more() -> None:
     params = first(1, ["a", "b", ("c", 1), "d"], daily=3)
 

@@ -126,5 +126,6 @@ ROOMS: Final = Matrix(
         "release": room.release,
     },
     turns=lambda room: room.solution,
-    core=2,
+    core=1,
+    daily=4,
 )

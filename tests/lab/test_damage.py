@@ -18,7 +18,7 @@ from tests.lab.whats import ANY, all_whats, pattern_of
 from tests.matrix import Matrix, first
 
 ROOT: Final = Path(__file__).parents[2]
-# One for each kind of thing that can differ, each day: the damage's step holds every one of its differences in tests/steps.
+# Twenty kinds of things that can differ, each day: the damage's step holds every one of its differences in tests/steps.
 KINDS: Final = Matrix(
     "kinds of damage",
     DAMAGES,
@@ -27,7 +27,8 @@ KINDS: Final = Matrix(
         | {words(what): True for what in one.whats}
     ),
     strength=1,
-    core=14,
+    core=8,
+    daily=20,
 )
 
 
@@ -60,7 +61,7 @@ def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes) -> None:
     scenes.give_back(damage.scene, site)
 
 
-@pytest.mark.parametrize("notice", first(4, NOTICES, lambda one: one.name, daily=8))
+@pytest.mark.parametrize("notice", first(2, NOTICES, lambda one: one.name, daily=5))
 def test_what_is_not_winboots_is_told_and_left_alone(
     notice: Notice, scenes: Scenes, joined_site: Callable[[str], Site]
 ) -> None:

@@ -175,6 +175,7 @@ def within_the_floor(requests: list[str]) -> bool:
     return kept == FLOOR
 
 
+@pytest.mark.check
 def test_a_plan_finds_changes_before_the_join_and_none_after_it(fleet_of: Callable[[int], Fleet]) -> None:
     fleet = fleet_of(1)
 
@@ -200,7 +201,7 @@ def a_process(fleet: Fleet, *words: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_two_commands_at_once_join_a_node_once(fleet_of: Callable[[int], Fleet]) -> None:
     """Whoever comes second waits, and finds it done; both end well."""
     fleet = fleet_of(1)

@@ -146,7 +146,7 @@ def test_a_file_that_is_held_for_a_moment_costs_a_join_nothing(
     assert wrong_in_the_end(site, reference) == []
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_join_whose_file_stays_held_ends_ready_or_named(scenes: Scenes, reference: set[str]) -> None:
     site = scenes.bare("plain")
     site.machine.faults.scan(380, LONG, share="Read")

@@ -28,7 +28,7 @@ def ready(site: Site) -> bool:
     ).items()
 
 
-@pytest.mark.parametrize("manager", first(1, ["sc", "nssm"], daily=1))
+@pytest.mark.parametrize("manager", first(0, ["sc", "nssm"], daily=1))
 def test_a_control_plane_that_comes_up_after_the_node_costs_it_nothing_but_time(
     manager: str, tmp_path: Path
 ) -> None:
@@ -77,7 +77,7 @@ def test_a_network_that_somebody_makes_late_in_a_boot_costs_no_address(late: flo
     assert (differences(site.join()), site.refusals) == ({}, [])
 
 
-@pytest.mark.parametrize("solution", first(1, ["win-overlay", "azure", "calico-node", "win-bridge"], daily=2))
+@pytest.mark.parametrize("solution", first(0, ["win-overlay", "azure", "calico-node", "win-bridge"], daily=1))
 def test_one_refusal_of_hns_at_a_start_takes_no_network_and_no_address_away(
     solution: str, tmp_path: Path
 ) -> None:
@@ -142,6 +142,7 @@ def test_the_table_of_late_starts_leaves_out_only_what_cannot_be() -> None:
     assert set(EVERYDAY) <= {str(start) for start in pairwise()}
 
 
+@pytest.mark.check
 def test_hns_that_restarts_takes_no_rules_for_good(tmp_path: Path) -> None:
     """kube-proxy writes its rules again only when it starts; AKS restarts it for that (AgentBaker, hnsremediator.ps1)."""
     site = joined(tmp_path, BY_NAME["flannel-host-gw"])

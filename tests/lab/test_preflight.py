@@ -95,6 +95,7 @@ def test_a_proxy_that_does_not_resolve_is_found_out_before_any_change(lab, capsy
 
 
 @pytest.mark.check
+@pytest.mark.check
 def test_twelve_machines_behind_it_are_left_as_they_are_and_the_cause_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,6 +151,7 @@ def only_of(site: Site, name: str) -> Any:
 # ---- a live node ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_a_live_node_is_not_disturbed_unless_it_may_be_drained(joined_site: Callable[[str], Site]) -> None:
     site = joined_site("plain")
     run_pod(site, "web")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from winboot_lab.cli.staging import stage
 from winboot_lab.windows.registry import HKLM
 
@@ -38,6 +39,7 @@ def _below(tree: Any, key: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.check
 def test_from_the_control_manager_to_nssm_and_back(tmp_path: Path) -> None:
     site = joined(tmp_path, BY_NAME["flannel-host-gw"], **PROXY)
     site.internet.proxy("proxy.corp.example", 3128)

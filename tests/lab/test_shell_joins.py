@@ -32,7 +32,7 @@ def joined(inventory: Path, report: Path, *more: str) -> dict[str, dict[str, obj
     return {row["node"]: row for row in rows if "node" in row}
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_two_nodes_join_over_ssh_and_the_second_run_changes_nothing(state: Path) -> None:
     with Lab(nodes=2, ssh=True) as lab:
         staged = stage(lab, state)

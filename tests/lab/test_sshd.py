@@ -257,6 +257,7 @@ def test_a_join_over_the_genuine_sshd(
     assert joins(staged, tmp_path, 1) == 1
 
 
+@pytest.mark.matrix
 def test_a_join_whose_connection_breaks_again_and_again_ends_ready(
     sshd: Sshd, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from tests.lab.strangers import (
 )
 from tests.matrix import first
 
-DAILY = [("plain", "writable", 3), ("plain", "hard_link", 3)]
+DAILY = [("plain", "writable", 3)]
 # Azure's and Calico's paths are in folders of their own.
 ALL = [
     (scene, state, deep)

@@ -36,6 +36,7 @@ def a_pod(site: Site, **spec: Any) -> None:
     site.settle(30)
 
 
+@pytest.mark.check
 def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

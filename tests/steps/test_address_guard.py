@@ -37,6 +37,7 @@ def test_an_address_from_dhcp_comes_back_by_itself():
     assert bench.look(STEP).states == {STEP: "ok"}
 
 
+@pytest.mark.check
 def test_where_the_network_stands_nobody_needs_to_watch(joined: Callable[[str], Node]):
     node = joined("operator")
 

@@ -86,6 +86,7 @@ def test_an_endpoint_that_older_versions_made_is_replaced_by_calicos(joined: Cal
     assert node.differs == []
 
 
+@pytest.mark.check
 def test_after_a_restart_the_network_is_made_again_above_the_same_switch(joined: Callable[[str], Node]):
     """HNS does not say what of a network came through (node-service.ps1); the adapter is not rewired."""
     node = joined(SCENE)

@@ -90,6 +90,7 @@ def test_a_service_that_is_disabled_stays_down(node: Node):
     assert states(node)["containerd"] == "Running"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("manager", ["sc", "nssm"])
 def test_a_service_that_a_cut_left_half_made_does_not_start_with_the_machine(manager: str):
     """Without its arguments flanneld would run against etcd, without its environment with another node's name."""

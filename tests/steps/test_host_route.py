@@ -49,6 +49,7 @@ def test_a_bare_machine_lacks_it(release: str):
     assert found.differences(STEP) == {WHAT: (None, "HostRoute")}
 
 
+@pytest.mark.check
 def test_without_it_probes_of_local_pods_fail_and_with_it_they_pass(joined: Callable[[str], Node]):
     node = joined(SCENE)
     assert pod(node.site, "before") == "True"
@@ -83,6 +84,7 @@ def test_a_look_that_finds_it_compiles_nothing(
     assert not [command for command, _ in asked if command.startswith("hcn.")]
 
 
+@pytest.mark.check
 def test_a_restart_of_the_machine_leaves_it(joined: Callable[[str], Node]):
     node = joined(SCENE)
     node.after(without)

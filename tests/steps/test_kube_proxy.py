@@ -135,6 +135,7 @@ def test_another_configuration_is_in_use_only_after_a_restart(node: Node):
     assert node.differs == []
 
 
+@pytest.mark.check
 def test_a_kube_proxy_under_nssm_has_its_words_there(joined: Callable[[str], Node]):
     node = joined("own credential")
     found = node.registry(KEY + r"\Parameters", "AppParameters")

@@ -85,6 +85,7 @@ def test_what_is_missing_is_waited_for_until_its_owner_brings_it(
     assert node.look(STEP).states == {STEP: "ok"}
 
 
+@pytest.mark.check
 def test_what_does_not_come_is_told_with_who_brings_it(joined: Callable[[str], Node]):
     node = joined("installed by hand").after(gone, delete(PLUGIN))
 

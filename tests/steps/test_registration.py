@@ -83,6 +83,7 @@ def _elsewhere(data: dict[str, Any]) -> None:
     data["clusters"][0]["cluster"]["server"] = "https://10.9.9.9:6443"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("hand", "id_", "message", "hint"),
     [

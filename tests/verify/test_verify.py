@@ -31,6 +31,7 @@ def spaces(site: Site) -> list[str]:
     return [one["metadata"]["name"] for one in site.admin("GET", "/api/v1/namespaces")["items"]]
 
 
+@pytest.mark.check
 def test_a_healthy_pair_passes_all_flows_and_nothing_is_left(pair: Site) -> None:
     report = verified(pair)
 
