@@ -37,6 +37,8 @@ class AwsSite:
     booting: set[str] = field(default_factory=set)
     password: str = "the password of EC2"
     launched: Callable[[Any], None] = lambda instance: None
+    # By instance: the token of the lifecycle action that waits.
+    tokens: dict[str, str] = field(default_factory=dict)
     envelope: Callable[[dict[str, Any]], dict[str, Any]] = lambda message: message
     copies: int = 1
     clients: dict[str, Any] = field(default_factory=dict)
@@ -148,6 +150,9 @@ class AwsSite:
     def hook(self, group: Any, instance: str, transition: str) -> bool:
         """Write the message of a transition; False where the group has no such hook."""
         hooks = hooks_of(group, transition)
+        token = str(uuid.uuid4())
+        if hooks:
+            self.tokens[instance] = token
         for one in hooks:
             self.send(
                 {
@@ -156,7 +161,7 @@ class AwsSite:
                     "LifecycleHookName": one.name,
                     "AccountId": ACCOUNT,
                     "AutoScalingGroupName": group.name,
-                    "LifecycleActionToken": str(uuid.uuid4()),
+                    "LifecycleActionToken": token,
                     "EC2InstanceId": instance,
                     "LifecycleTransition": transition,
                     "Time": "2026-01-01T00:00:00Z",

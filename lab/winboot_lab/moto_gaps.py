@@ -30,6 +30,9 @@ from moto.server import ThreadedMotoServer
 
 from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite, environment, hooks_of
 
+# Where a machine is after CONTINUE (Auto Scaling user guide, "Use lifecycle hooks with a warm pool").
+AFTER = {"Pending:Wait": "InService", "Warmed:Pending:Wait": "Warmed:Stopped"}
+
 # moto's catalogue takes seconds to load for each test; these two of it are all that is needed.
 IMAGES: dict[bool, Any] = {
     windows: next(one for one in amis.AMIS if (one.get("platform") == "windows") is windows)
@@ -67,11 +70,11 @@ def gaps_closed(site: AwsSite) -> Iterator[None]:
     def complete(response: Any) -> EmptyResult:
         instance, result = response._get_param("InstanceId"), response._get_param("LifecycleActionResult")
         group, state = state_of(response, instance)
-        if state is None or not state.lifecycle_state.endswith(":Wait"):
-            raise validation_error("No active Lifecycle Action found with instance ID " + instance)
+        refuse_inactive(site, response, group, state, instance)
         site.completed.append((instance, result))
-        if state.lifecycle_state == "Pending:Wait" and result == "CONTINUE":
-            state.lifecycle_state = "InService"
+        site.tokens.pop(instance, None)
+        if state.lifecycle_state in AFTER and result == "CONTINUE":
+            state.lifecycle_state = AFTER[state.lifecycle_state]
         else:
             group.instance_states.remove(state)
             group.autoscaling_backend.ec2_backend.terminate_instances([instance])
@@ -79,9 +82,8 @@ def gaps_closed(site: AwsSite) -> Iterator[None]:
 
     def heartbeat(response: Any) -> EmptyResult:
         instance = response._get_param("InstanceId")
-        _, state = state_of(response, instance)
-        if state is None or not state.lifecycle_state.endswith(":Wait"):
-            raise validation_error("No active Lifecycle Action found with instance ID " + instance)
+        group, state = state_of(response, instance)
+        refuse_inactive(site, response, group, state, instance)
         site.heartbeats.append(instance)
         return EmptyResult()
 
@@ -105,6 +107,21 @@ def state_of(response: Any, instance: str) -> tuple[Any, Any]:
     """moto's group and instance state, or None."""
     group = response.autoscaling_backend.autoscaling_groups[response._get_param("AutoScalingGroupName")]
     return group, next((one for one in group.instance_states if one.instance.id == instance), None)
+
+
+def refuse_inactive(site: AwsSite, response: Any, group: Any, state: Any, instance: str) -> None:
+    """An answer counts only for a hook of this name and transition, and for the token of the action that waits (Auto Scaling
+    API reference, CompleteLifecycleAction)."""
+    waits = state.lifecycle_state if state is not None else ""
+    transition = TERMINATING if "Terminating" in waits else LAUNCHING
+    names = [one.name for one in hooks_of(group, transition)]
+    token, active = response._get_param("LifecycleActionToken"), site.tokens.get(instance)
+    if (
+        not waits.endswith(":Wait")
+        or response._get_param("LifecycleHookName") not in names
+        or (token is not None and active is not None and token != active)
+    ):
+        raise validation_error("No active Lifecycle Action found with instance ID " + instance)
 
 
 def validation_error(text: str) -> Exception:

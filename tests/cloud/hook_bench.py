@@ -11,7 +11,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -249,7 +249,7 @@ class Bench:
         given = {"join_timeout": 0.2, "drain_timeout": 1.0, "again": 0.05, **settings}
         pool = Pool.read(self.pool)
         pool._opened = self.provider
-        return BenchWork(pool, context, options, **given)
+        return BenchWork(pool, context, options, bench=self, **given)
 
     def worker(
         self,
@@ -267,7 +267,7 @@ class Bench:
             queue=Tapped(queue, tap, "queue"),  # type: ignore[arg-type]
             work=work or self.work(tap),
             claimant=Claimant(name, lambda: self._now, duration=CLAIM_S),
-            leases=lambda target: target.cluster.leases(NAMESPACE),
+            leases=lambda cluster: cluster.leases(NAMESPACE),
             stop=Stop(),
             settings=Settings(heartbeat=heartbeat, visibility=0, **settings),
             log=Log(StringIO()),
@@ -295,12 +295,26 @@ class Bench:
         return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
+@dataclass
 class BenchWork(NodeWork):
     """Nothing is downloaded here, so that no hash is missing."""
+
+    bench: Bench | None = None
 
     def _target(self, member: Any, machine: Any) -> Target:
         found = super()._target(member, machine)
         return replace(found, spec=completed(found.spec))
+
+    def answering(self, targets: Sequence[Target]) -> dict[str, str]:
+        """By the canned machines, where the test has a bench."""
+        if self.self_registering or self.bench is None:
+            return {one.member.host.id: "" for one in targets}
+        return {one.member.host.id: self._why_not(one) for one in targets}
+
+    def _why_not(self, target: Target) -> str:
+        assert self.bench is not None
+        machine = self.bench.machine(target.spec, target.member.identity.provider_id)
+        return f"{target.spec.machine.address}: connection refused" if machine.dead else ""
 
 
 @contextmanager

@@ -9,11 +9,11 @@ import pytest
 from winboot_lab.aws import AwsSite
 
 from tests.cloud.test_aws_inventory import a_pool
+from winboot.base.errors import UsageError
 from winboot.cli import run
 from winboot.remote.cloud.aws_policy import PARTS, RIGHTS, SOURCES, policy
 from winboot.remote.cloud.azure_policy import ACTIONS
 from winboot.remote.cloud.azure_policy import SOURCES as AZURE_SOURCES
-from winboot.remote.cloud.base import HookAction
 from winboot.remote.cloud.pool import Pool
 
 # The service authorization reference (SOURCES), column "Resource types" with what is required: which type each action can
@@ -30,7 +30,9 @@ REFERENCE: dict[str, tuple[str, bool]] = {
     "autoscaling:RecordLifecycleActionHeartbeat": ("autoScalingGroup", True),
     "autoscaling:CompleteLifecycleAction": ("autoScalingGroup", True),
     "autoscaling:TerminateInstanceInAutoScalingGroup": ("autoScalingGroup", True),
-    "autoscaling:SetInstanceProtection": ("autoScalingGroup", True),
+    "autoscaling:DescribeAutoScalingGroups": ("", False),
+    "autoscaling:DescribeLifecycleHooks": ("", False),
+    "kms:Decrypt": ("key", True),
     "sqs:ReceiveMessage": ("queue", False),
     "sqs:ChangeMessageVisibility": ("queue", False),
     "sqs:DeleteMessage": ("queue", False),
@@ -39,28 +41,23 @@ REFERENCE: dict[str, tuple[str, bool]] = {
 
 def test_a_right_is_narrowed_by_what_its_action_accepts() -> None:
     """A condition on a key that an action does not know never matches, so that the call would be refused."""
-    narrowed = {"": "*", "queue": "queue"}
+    # A key's own tags say nothing of the cluster: it is named.
+    narrowed = {"": "*", "queue": "queue", "key": "key"}
     wanted = {
-        action: "tagged" if tagged else narrowed[resource] for action, (resource, tagged) in REFERENCE.items()
+        action: narrowed.get(resource, "tagged")
+        for action, (resource, tagged) in REFERENCE.items()
+        if tagged or resource in narrowed
     }
+    assert len(wanted) == len(REFERENCE)
     assert {right.action: right.resource for right in RIGHTS} == wanted
 
 
 def everything_done(aws: AwsSite, provider: Any, pool: Pool) -> None:
-    """Each thing that winboot does in AWS, once."""
+    """Each thing that winboot does in AWS but for the hook's, once; the hook runs in test_hook_stories.py."""
     aws.group("pool", aws.network())
     aws.scale("pool", 1)
     ((host, _),) = pool.asked()
     provider.password(host, aws.key_file, timeout=0, wait=lambda seconds: True)
-    hooks = provider.hooks(aws.queue())
-    hooks._long_poll = 0
-    (letter,) = hooks.receive(1, 30)
-    action = HookAction("launch", host.id, "pool", "launching")
-    hooks.extend(letter, 30)
-    assert hooks.state(action) == "Pending:Wait"
-    hooks.heartbeat(action)
-    assert hooks.complete(action, "CONTINUE") and not hooks.complete(action, "CONTINUE")
-    hooks.delete(letter)
     (unrouted,) = provider.ensure_forwarding(host, ("10.244.9.0/24",))[1:]
     assert unrouted.startswith("no route to 10.244.9.0/24 made: no route table of vpc-")
     host = provider.host(host.id)
@@ -84,8 +81,8 @@ def everything_done(aws: AwsSite, provider: Any, pool: Pool) -> None:
     assert provider.ensure_forwarding(host, ("10.244.1.0/24",)) == ()
     seen = provider.forwarding(host, ("10.244.1.0/24",))
     assert seen.forwards and [route.target for route in seen.routes] == [host.id]
-    provider.lifecycle().protect(host, protected=True)
-    provider.lifecycle().protect(host, protected=False)
+    with pytest.raises(UsageError):
+        provider.lifecycle().protect(host, protected=True)
     provider.lifecycle().replace(host)
 
 
@@ -100,15 +97,16 @@ def test_the_policy_is_the_set_of_recorded_calls(aws: AwsSite) -> None:
     provider.calls.events().register("before-call", note)
     everything_done(aws, provider, pool)
 
-    assert called == {right.action for right in RIGHTS}
+    assert called == {right.action for right in RIGHTS if right.part != "hook"}
 
 
 def test_what_changes_something_is_bound_to_the_clusters_tag_or_the_queue() -> None:
-    statements = policy(PARTS, cluster="prod", queue="arn:aws:sqs:eu-west-1:1:hooks")["Statement"]
+    given = {"queue": "arn:aws:sqs:eu-west-1:1:hooks", "key": "arn:aws:kms:eu-west-1:1:key/k"}
+    statements = policy(PARTS, cluster="prod", **given)["Statement"]
 
     for statement in statements:
         reads = all(":Describe" in action for action in statement["Action"])
-        assert reads or "Condition" in statement or statement["Resource"].startswith("arn:aws:sqs:")
+        assert reads or "Condition" in statement or statement["Resource"] in given.values()
     assert {action for one in statements for action in one["Action"]} == {right.action for right in RIGHTS}
 
 
@@ -119,8 +117,15 @@ def test_every_right_has_its_source() -> None:
 
 
 def test_the_command_prints_the_policy_of_the_parts_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["cloud", "policy", "aws", "--cluster", "prod", "--part", "hook"]) == 0
-    actions = {a for one in json.loads(capsys.readouterr().out)["Statement"] for a in one["Action"]}
+    key = ["--queue-key", "arn:aws:kms:eu-west-1:1:key/k"]
+    assert run(["cloud", "policy", "aws", "--cluster", "prod", "--part", "hook", *key]) == 0
+    said = capsys.readouterr()
+    actions = {a for one in json.loads(said.out)["Statement"] for a in one["Action"]}
     assert actions == {right.action for right in RIGHTS if right.part in ("inventory", "hook")}
+    assert "--queue is not given" in said.err
+    given = ["--queue", "arn:aws:sqs:eu-west-1:1:hooks"]
+    assert run(["cloud", "policy", "aws", "--cluster", "prod", "--part", "hook", *given]) == 0
+    plain = capsys.readouterr()
+    assert plain.err == "" and "kms:Decrypt" not in plain.out
     assert run(["cloud", "policy", "aws"]) == 64
     assert run(["cloud", "policy", "aws", "--cluster", "prod", "--part", "hok"]) == 64

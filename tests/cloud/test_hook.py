@@ -72,7 +72,7 @@ class Story:
             queue=queue,
             work=work,
             claimant=Claimant(name, time.monotonic, duration=1),
-            leases=lambda target: target.cluster.leases("kube-system"),
+            leases=lambda cluster: cluster.leases("kube-system"),
             stop=Stop(),
             settings=Settings(**{"idle": 4.0, "heartbeat": 0.3, "visibility": 3, **settings}),
             log=Log(out),

@@ -14,8 +14,11 @@ from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite
 
 from tests.cloud.hook_bench import CSRS, Bench, Killed, Tap, Tapped, a_bench
 from winboot.base.errors import CloudUnreachable, ClusterConflict
-from winboot.operations.hook.worker import Keeper, Settings
-from winboot.remote.cloud.base import Letter
+from winboot.node.run import Stop
+from winboot.operations.hook.cases import Case
+from winboot.operations.hook.keeper import Keeper
+from winboot.operations.hook.pace import Pace
+from winboot.remote.cloud.base import HookAction, Letter
 from winboot.remote.cluster.claims import Claim
 
 
@@ -127,12 +130,25 @@ def test_messages_may_come_out_of_order(bench: tuple[AwsSite, Bench]) -> None:
     assert made.nodes() == [] and [result for _, result in aws.completed] == ["CONTINUE"] * 2
 
 
-def test_a_test_message_and_nonsense_are_deleted(bench: tuple[AwsSite, Bench]) -> None:
+def waiting(aws: AwsSite) -> int:
+    """Messages in the queue, delivered or not."""
+    names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = aws.client("sqs").get_queue_attributes(QueueUrl=aws.queue(), AttributeNames=names)
+    return sum(int(value) for value in found["Attributes"].values())
+
+
+def test_a_test_message_is_deleted_and_what_is_not_understood_is_counted_and_left(
+    bench: tuple[AwsSite, Bench],
+) -> None:
     aws, made = bench
     aws.send({"Service": "AWS Auto Scaling", "Event": "autoscaling:TEST_NOTIFICATION"})
     aws.send({"LifecycleTransition": "autoscaling:SOMETHING_NEW"})
+    aws.client("sqs").send_message(QueueUrl=aws.queue(), MessageBody="[" * 100_000)
+    worker = made.worker(queue(aws, made))
 
-    assert made.drive(made.worker(queue(aws, made))) == ["ignored", "ignored"]
+    assert sorted(made.drive(worker, rounds=1)) == ["ignored", "not understood", "not understood"]
+    assert waiting(aws) == 2
+    assert b'winboot_hook_messages_total{kind="other",outcome="not understood"} 2.0' in worker.metrics.text()
 
 
 def test_an_instance_that_nobody_knows_is_forgotten_after_some_deliveries(
@@ -305,6 +321,8 @@ def test_a_join_that_a_signal_interrupts_is_no_failed_one(bench: tuple[AwsSite, 
     made.dead = 1
     tap = Tap()
     worker = made.worker(queue(aws, made), tap=tap)
+    # Something listens, and then the connection is lost again and again.
+    worker.work.bench = None  # type: ignore[attr-defined]
     tap.before["machine.run"] = lambda: worker.stop.request(15)
     (letter,) = worker.queue.receive(1, 0)
 
@@ -336,20 +354,20 @@ def test_a_worker_that_lost_its_claim_prolongs_neither_message_nor_hook() -> Non
         refused.set()
         raise ClusterConflict("the claim is another worker's", hint="")
 
-    queue = SimpleNamespace(
-        extend=lambda letter, seconds: asked.append("extend"), heartbeat=lambda action: asked.append("beat")
-    )
     worker: Any = SimpleNamespace(
-        settings=Settings(heartbeat=0.001), queue=queue, log=lambda *text, **about: None
+        extend=lambda case, seconds: asked.append("extend"),
+        beat=lambda case: asked.append("beat") or True,  # type: ignore[func-returns-value]
+        log=lambda *text, **about: None,
+        pace=Pace(),
     )
     leases: Any = SimpleNamespace(renew=renew)
-    action: Any = SimpleNamespace(instance="i-1")
-    claim = Claim("win-1", "w", 60)
+    case = Case(HookAction("launch", "i-1", "pool", "join"), {"1": Letter("1", "{}")}, 0.0, Stop(), 0.0)
 
-    with Keeper(worker, Letter("1", "{}"), action, leases, claim) as keeper:
+    with Keeper(worker, case, leases, Claim("win-1", "w", 60), every=0.001, visibility=120) as keeper:
         assert refused.wait(30)
 
-    assert (keeper.lost, asked) == (True, ["renew"])
+    # The first beat goes out at once, before the claim was asked for again.
+    assert (keeper.lost, asked, case.halt.requested) == (True, ["extend", "beat", "renew"], True)
 
 
 def _until(done: Any, told: threading.Event) -> None:
@@ -451,9 +469,11 @@ def test_a_claim_says_why_the_work_failed_and_a_takeover_begins_with_notes_of_it
     assert left["metadata"]["annotations"]["winboot.io/result"].startswith("failed:Unreachable")
 
     other, seen = made.worker(queue(aws, made), "other", tap=(second := Tap())), []
+    # Something listens there now, so that a join is tried.
+    other.work.bench = None  # type: ignore[attr-defined]
     second.before["queue.begin"] = lambda: seen.append(the_lease(made))
     assert made.drive(other)[-1] == "abandon"
-    (taken,) = seen
+    taken = seen[0]
     assert "winboot.io/result" not in taken["metadata"]["annotations"]
     assert taken["spec"]["leaseTransitions"] == 1
 

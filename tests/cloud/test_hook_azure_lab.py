@@ -75,7 +75,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Arm
             queue=queue,
             work=work,
             claimant=Claimant("worker", lambda: 0.0),
-            leases=lambda target: target.cluster.leases("kube-system"),
+            leases=lambda cluster: cluster.leases("kube-system"),
             stop=Stop(),
             settings=Settings(idle=2.0, heartbeat=5.0),
             log=Log(StringIO()),

@@ -156,6 +156,10 @@ def test_the_hooks_of_the_group_are_those_that_the_worker_answers() -> None:
     # EventBridge → SQS, as the message parser's second envelope has it.
     rule = resources("aws")["aws_cloudwatch_event_rule", "hooks"]["event_pattern"]
     assert "aws.autoscaling" in rule and "EC2 Instance-terminate Lifecycle Action" in rule
+    notices = resources("aws")["aws_cloudwatch_event_rule", "notices"]["event_pattern"]
+    assert all(
+        one in notices for one in ("Spot Instance Interruption", "Rebalance", "State-change", "aws.health")
+    )
 
 
 def test_the_groups_machines_carry_the_tag_that_inventory_and_policy_ask_for() -> None:

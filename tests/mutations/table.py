@@ -368,26 +368,26 @@ _CLAIMS = _held_by(
     ),
     (
         "message-deleted-first",
-        "        waited = self.queue.complete(action, result)\n",
-        "        self.queue.delete(letter)\n        waited = self.queue.complete(action, result)\n",
+        "        waited = self.queue.complete(case.action, result)\n",
+        "        self._delete(case)\n        waited = self.queue.complete(case.action, result)\n",
     ),
     ("answer-though-lost", "if not keeper.holds() or interrupted:", "if interrupted:"),
     ("answer-though-interrupted", "if not keeper.holds() or interrupted:", "if not keeper.holds():"),
     ("failed-is-continue", 'result = "CONTINUE" if outcome.good else "ABANDON"', 'result = "CONTINUE"'),
     (
         "work-for-what-nobody-waits-for",
-        "if not self.queue.state(action).startswith(_WAITS[action.kind]):",
-        "if not self.queue.state(action):",
+        'if not state.removeprefix("Warmed:").startswith("Pending") or state.endswith(":Proceed"):',
+        "if not state:",
     ),
     (
         "foreign-machine-deleted",
-        "if self.work.host(action.instance) is not None:",
-        "if self.work.host(action.instance) is None:",
+        'case "foreign":\n                self.log(',
+        'case "nobody":\n                self.log(',
     ),
     (
         "unknown-machine-gone-at-once",
-        "if letter.received < self.settings.gone_after:",
-        "if letter.received < 0:",
+        "                if case.deliveries < self.settings.gone_after:\n                    return self._not_yet(case)",
+        "                if case.deliveries < 0:\n                    return self._not_yet(case)",
     ),
 )
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.scene import a_spec
 from winboot.script.library import templates_root
 from winboot.script.problems import problems
 from winboot.script.steps import STEPS
@@ -33,6 +34,35 @@ def test_a_step_has_a_test_that_runs_it(step):
     assert f'"{step.name}"' in text
     runs = (".run(", ".look(", ".change(") if step.side == "node" else (".join(", ".plan(")
     assert any(one in text for one in runs), "a test of what the step is given is not yet one of the step"
+
+
+def test_a_step_without_identity_takes_nothing_that_tells_one_node_from_another(tmp_path):
+    """It may run on a machine of a warm pool, or while an image is made: what it builds on may, too."""
+    one, other = (
+        a_spec(
+            tmp_path,
+            host=f"{{address: 10.0.1.{at}, node_ip: 10.0.1.{at}, computer_name: W{at}, provider_id: aws:///eu-west-1a/i-{at}}}",
+        )
+        for at in (11, 12)
+    )
+    free = {step.name: step for step in STEPS if not step.identity}
+
+    assert {"artifacts", "containerd", "pause-image", "windows-features"} <= set(free)
+    for step in free.values():
+        assert set(step.needs) <= set(free), step.name
+        assert step.side == "node" and lasting(step.inputs(one)) == lasting(step.inputs(other)), step.name
+        assert step.files(one) == step.files(other), step.name
+    assert {"computer-name", "kubelet-credentials", "kubelet", "registration"}.isdisjoint(free)
+
+
+def lasting(value):
+    """Inputs without the arguments that a program is only asked about: nothing of them stays on the machine."""
+    match value:
+        case dict():
+            return {key: lasting(one) for key, one in value.items() if key != "takes"}
+        case list() | tuple():
+            return [lasting(one) for one in value]
+    return value
 
 
 def test_no_template_is_without_its_step():

@@ -83,9 +83,10 @@ def policy(
     cluster: Annotated[
         str, typer.Option(help="aws: the NAME of the tag kubernetes.io/cluster/NAME on what may be changed.")
     ] = "",
-    queue: Annotated[
-        str, typer.Option(help="aws: the ARN of the queue that lifecycle hooks write to.")
-    ] = "*",
+    queue: Annotated[str, typer.Option(help="aws: the ARN of the queue that lifecycle hooks write to.")] = "",
+    queue_key: Annotated[
+        str, typer.Option(help="aws: the ARN of the KMS key of yours that encrypts the queue, if one does.")
+    ] = "",
     part: Annotated[
         list[str] | None,
         typer.Option(help="Only this part of winboot, as hook or inventory (repeat); default: all."),
@@ -93,7 +94,7 @@ def policy(
 ) -> None:
     """Print the least that winboot must be allowed to do, as the cloud's own tools read it."""
     if name is CloudName.aws:
-        typer.echo(json.dumps(_aws_policy(cluster, queue, part or []), indent=2))
+        typer.echo(json.dumps(_aws_policy(cluster, queue, queue_key, part or []), indent=2))
         return
     from winboot.remote.cloud.azure_policy import PARTS, role
 
@@ -127,14 +128,17 @@ def demo() -> None:
     raise typer.Exit(import_module(f"{lab.module}.cloud_demo").play())
 
 
-def _aws_policy(cluster: str, queue: str, parts: list[str]) -> dict[str, Any]:
+def _aws_policy(cluster: str, queue: str, key: str, parts: list[str]) -> dict[str, Any]:
     from winboot.remote.cloud.aws_policy import PARTS, policy
 
     if not cluster:
         raise UsageError(
             "--cluster is missing", hint="The policy lets winboot change that cluster's machines alone."
         )
-    return policy(_parts(parts, PARTS), cluster=cluster, queue=queue)
+    chosen = _parts(parts, PARTS)
+    if "hook" in chosen and not queue:
+        typer.echo("--queue is not given: this policy reaches every queue of the account", err=True)
+    return policy(chosen, cluster=cluster, queue=queue or "*", key=key)
 
 
 def _parts(asked: list[str], known: tuple[PartName, ...]) -> tuple[PartName, ...]:

@@ -61,7 +61,9 @@ def serve(
             help="Azure and --self-registering: seconds between two looks at the machines.",
         ),
     ] = 30.0,
-    listen: Annotated[str, typer.Option("--listen", help="Address of /metrics and /healthz.")] = "127.0.0.1",
+    listen: Annotated[
+        str, typer.Option("--listen", help="Address of /metrics, /healthz and /readyz.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Their port; 0 takes a free one.")] = 9345,
     idle_exit: Annotated[
         float | None, typer.Option("--idle-exit", help="End after so many quiet seconds; default: never.")
@@ -102,7 +104,7 @@ def serve(
             claimant=Claimant(
                 f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}", time.monotonic, run=context.run
             ),
-            leases=lambda target: target.cluster.leases(namespace),
+            leases=lambda cluster: cluster.leases(namespace),
             stop=context.stop,
             # Azure's queue looks at all machines by itself.
             settings=Settings(
@@ -110,7 +112,13 @@ def serve(
             ),
             log=log,
         )
-        with MetricsServer(worker.metrics, lambda: worker.healthy, address=listen, port=port) as server:
+        work.unresolved = lambda instance, problem: log(
+            "a machine does not resolve", instance=instance, problem=problem
+        )
+        served = MetricsServer(
+            worker.metrics, lambda: worker.healthy, lambda: worker.ready, address=listen, port=port
+        )
+        with served as server:
             worker.log("listening", address=listen, port=server.port)
             _run(worker)
 

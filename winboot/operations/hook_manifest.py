@@ -184,8 +184,8 @@ def _deployment(pod: HookPod, provider: ProviderName) -> Object:
 
 
 def _container(pod: HookPod) -> Object:
-    def probe(seconds: int) -> Object:
-        return {"httpGet": {"path": "/healthz", "port": "metrics"}, "periodSeconds": seconds}
+    def probe(path: str, seconds: int) -> Object:
+        return {"httpGet": {"path": path, "port": "metrics"}, "periodSeconds": seconds}
 
     return {
         "name": "hook",
@@ -205,8 +205,8 @@ def _container(pod: HookPod) -> Object:
         ],
         "envFrom": [{"secretRef": {"name": NAME, "optional": True}}],
         "ports": [{"name": "metrics", "containerPort": PORT}],
-        "livenessProbe": probe(30),
-        "readinessProbe": probe(10),
+        "livenessProbe": probe("/healthz", 30),
+        "readinessProbe": probe("/readyz", 10),
         "resources": {
             "requests": {"cpu": "100m", "memory": "128Mi"},
             "limits": {"memory": "512Mi"},

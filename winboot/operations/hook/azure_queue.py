@@ -23,7 +23,7 @@ from winboot.config.node_spec import NodeSpec
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.work import NodeWork, Target
 from winboot.remote.cloud.azure_names import PREFIX, ResourceId
-from winboot.remote.cloud.base import CloudHost, HookAction, Letter, Lifecycle, Query, Wait
+from winboot.remote.cloud.base import CloudHost, HookAction, HookNeeds, Letter, Lifecycle, Query, Wait
 from winboot.remote.cloud.metadata import Run, ScheduledEvent, approve, scheduled_events
 from winboot.remote.cluster.base import Cluster, NodeFacts
 from winboot.remote.cluster.labels import OWNED
@@ -119,8 +119,18 @@ class AzureQueue:
         if _protectable(host):
             self.provider.lifecycle().protect(host, protected=True)
 
-    def heartbeat(self, action: HookAction) -> None:
+    @property
+    def abandoned_ends(self) -> bool:
+        """No: it is left for a while, and tried again."""
+        return False
+
+    def heartbeat(self, action: HookAction) -> bool:
         """Nothing: an event waits as long as its notice says, and a new machine for ever."""
+        return True
+
+    def unfit(self, group: str, needs: HookNeeds) -> list[str]:
+        """Nothing here: what is wrong with a scale set is said when it is first seen."""
+        return []
 
     def complete(self, action: HookAction, result: str) -> bool:
         """Let the machine go on as one of its set, or let Azure end it; False where that had happened already."""

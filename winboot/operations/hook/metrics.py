@@ -1,4 +1,4 @@
-"""What a worker counts, and the server that shows it: /metrics for Prometheus, /healthz for the kubelet."""
+"""What a worker counts, and the server that shows it: /metrics for Prometheus, /healthz and /readyz for the kubelet."""
 
 from __future__ import annotations
 
@@ -61,20 +61,32 @@ class Metrics:
 
 
 class MetricsServer:
-    """Serves both paths while the context lasts. `healthy` is asked for each /healthz."""
+    """Serves its paths while the context lasts. `healthy` is asked for each /healthz, `ready` for each /readyz."""
 
-    def __init__(self, metrics: Metrics, healthy: Callable[[], bool], *, address: str, port: int) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        healthy: Callable[[], bool],
+        ready: Callable[[], bool] | None = None,
+        *,
+        address: str,
+        port: int,
+    ) -> None:
+        asked = {
+            "/healthz": (healthy, b"the loop stands still\n"),
+            "/readyz": (ready or healthy, b"nothing is received\n"),
+        }
+
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if self.path == "/metrics":
                     self._answer(200, metrics.text(), _TYPE)
-                elif self.path in ("/healthz", "/readyz"):
-                    good = healthy()
-                    self._answer(
-                        200 if good else 503, b"ok\n" if good else b"the loop stands still\n", "text/plain"
-                    )
+                elif self.path in asked:
+                    ask, why_not = asked[self.path]
+                    good = ask()
+                    self._answer(200 if good else 503, b"ok\n" if good else why_not, "text/plain")
                 else:
-                    self._answer(404, b"/metrics or /healthz\n", "text/plain")
+                    self._answer(404, b"/metrics, /healthz or /readyz\n", "text/plain")
 
             def _answer(self, status: int, body: bytes, kind: str) -> None:
                 self.send_response(status)

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from winboot.base.errors import InvalidInput, UsageError
-from winboot.config.inventory import Machine
+from winboot.config.inventory import Connection, Machine
 from winboot.config.node_spec import NodeSpec, resolve
+from winboot.config.profile import Profile, load_profile
+from winboot.config.source import Table, raw
 from winboot.node import cloud_routes
 from winboot.node.admission import LABELS, STARTUP_TAINT, Admission
 from winboot.node.fleet import Options, RunContext
 from winboot.node.roster import Roster
-from winboot.node.run import Listener
+from winboot.node.run import Listener, Stop
 from winboot.operations.join import join
 from winboot.remote.cloud.base import CloudHost, same_provider_id
+from winboot.remote.cloud.cache import Found
 from winboot.remote.cloud.composing import Member
-from winboot.remote.cloud.pool import ANY_LIVE, Pool
+from winboot.remote.cloud.passwords import without_password
+from winboot.remote.cloud.pool import ANY_LIVE, EVERY, Pool
 from winboot.remote.cluster.base import Cluster, NodeFacts, Verdict
 from winboot.remote.cluster.claims import PLAN_DIGEST, PROVIDER_ID
+from winboot.remote.cluster.labels import OWNED
 from winboot.remote.cluster.requests import concerns
+from winboot.remote.transport.reach import not_reached
 from winboot.report.events import Event, StepDone
 from winboot.report.notices import Notice
 from winboot.report.results import NodeReport
@@ -30,7 +38,14 @@ from winboot.script.plan import make_plan
 from winboot.script.steps import STEPS
 
 _AGAIN_S: Final = 15.0
+# How many machines are asked at the same time whether they answer.
+_AT_ONCE: Final = 64
 Heard = Callable[[str], None]
+Whose = Literal["ours", "ours, ended", "foreign", "gone"]
+
+
+def _unheard(instance: str, problem: str) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +59,26 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the work ended; `reason` says why it did not end well, and `code` the same as a class of error or problem."""
+    """How the work ended; `reason` says why it did not end well, and `code` the same as a class of error or problem. What
+    is `final` ends no other way when it is tried again."""
 
     good: bool
     reason: str = ""
     code: str = ""
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The Node of a machine: all that an end needs."""
+
+    cluster: Cluster
+    node: NodeFacts
+
+    @property
+    def ours(self) -> bool:
+        """Whether winboot has made it a node; then nobody is asked whose the machine is."""
+        return OWNED in self.node.annotations
 
 
 @dataclass(slots=True)
@@ -66,14 +96,20 @@ class NodeWork:
     drain_timeout: float = 600.0
     again: float = _AGAIN_S
     self_registering: bool = False
+    # Called with a machine's id and what is wrong with it, where it does not resolve; the others go on.
+    unresolved: Callable[[str, str], None] = _unheard
     _look: tuple[float, tuple[Target, ...]] | None = None
+    _clusters: dict[int, Cluster] = field(default_factory=dict)
 
     def target(self, instance: str) -> Target | None:
-        """The machine, where the inventory means it; None for one that is not in it, or one that is gone."""
+        """The machine, where the inventory means it; None for one that is not in it, or one that is gone. InvalidInput
+        where it does not resolve."""
         known = self.seen()
-        if known is None:
-            return next(iter(self.targets((instance,))), None)
-        return next((one for one in known if one.member.host.id.lower() == instance.lower()), None)
+        found = None if known is None else _by_id(known, instance)
+        if known is not None and (found is not None or self.pool.name != "aws"):
+            return found
+        members = self.pool.members(self.pool.asked(ids=(instance,), states=ANY_LIVE))
+        return self._resolved(members)[0] if members else None
 
     def look(self, lasts: float) -> tuple[Target, ...]:
         """All machines, asked now; for so many seconds `seen` and `target` answer from this list and ask nobody.
@@ -95,8 +131,23 @@ class NodeWork:
         return {PROVIDER_ID: target.member.identity.provider_id, PLAN_DIGEST: f"sha256:{plan.digest}"}
 
     def targets(self, instances: tuple[str, ...] = ()) -> list[Target]:
-        """All machines that the inventory means, or those of these ids, as the cloud has them now."""
-        members = self.pool.members(self.pool.asked(ids=instances, states=ANY_LIVE))
+        """All machines that the inventory means, or those of these ids, as the cloud has them now. One that does not
+        resolve (its address or its name is gone already) is told of, and hides no other."""
+        found = self.pool.asked(ids=instances, states=ANY_LIVE)
+        try:
+            return self._resolved(self.pool.members(found))
+        except InvalidInput:
+            return [target for one in found for target in self._alone(one)]
+
+    def _alone(self, found: Found) -> list[Target]:
+        try:
+            return self._resolved(self.pool.members([found]))
+        except InvalidInput as error:
+            problems = "; ".join(map(str, error.problems))
+            self.unresolved(found[0].id, f"{error.problem}: {problems}" if problems else error.problem)
+            return []
+
+    def _resolved(self, members: Sequence[Member]) -> list[Target]:
         machines = {one.name: one for one in self.pool.inventory(members)} if members else {}
         return [self._target(one, machines[one.name]) for one in members]
 
@@ -108,38 +159,102 @@ class NodeWork:
                 "the profile has no cluster.kubeconfig",
                 hint="Name one; in a pod of the cluster its service account is used.",
             )
+        self._clusters[id(cluster)] = cluster
         return Target(member, spec, cluster)
+
+    def clusters(self) -> list[Cluster]:
+        """The clusters of the inventory's profiles and of all machines that were seen. A profile that can be read no
+        longer takes away none of them."""
+        for profile in self._profiles():
+            # Only what it says of the cluster counts; no machine has this name.
+            machine = Machine("none", "", "2022", "NONE", None, Connection(), "", profile)
+            with suppress(InvalidInput):
+                cluster = self.context.cluster(resolve(profile, machine))
+                if cluster is not None:
+                    self._clusters[id(cluster)] = cluster
+        return list(self._clusters.values())
+
+    def _profiles(self) -> Iterator[Profile]:
+        settings = self.pool.top.get("settings")
+        named = [
+            self.pool.file.profile,
+            *(
+                str(raw(profile))
+                for group in (settings.entries.values() if isinstance(settings, Table) else ())
+                if isinstance(group.value, Table) and (profile := group.value.get("profile")) is not None
+            ),
+        ]
+        for name in dict.fromkeys(one for one in named if one):
+            with suppress(InvalidInput):
+                yield load_profile(self.pool.path.parent / name)
+
+    def place(self, instance: str) -> Place | None:
+        """The Node of an instance, by the provider id alone."""
+        for cluster in self.clusters():
+            for node in cluster.nodes():
+                if is_instance(node.provider_id, instance):
+                    return Place(cluster, node)
+        return None
+
+    def whose(self, instance: str) -> Whose:
+        """Whose machine it is, by what the cloud answers now."""
+        host = self.host(instance)
+        if host is None:
+            return "gone"
+        if self.pool.asked(ids=(instance,), states=EVERY, any_state=True):
+            return "ours" if host.state != "terminated" else "ours, ended"
+        # EC2 shows a terminated instance for about an hour, but not always its tags.
+        return "gone" if host.state == "terminated" and not host.tags else "foreign"
+
+    def has_ended(self, instance: str) -> bool:
+        """Whether the machine is no more, whoever it belonged to."""
+        host = self.host(instance)
+        return host is None or host.state == "terminated"
 
     def host(self, instance: str) -> CloudHost | None:
         """The machine, whoever it belongs to."""
         return self.pool.provider.host(instance)
 
-    def launch(
-        self, target: Target, lost: Callable[[], bool], *, take_over: bool = False, heard: Heard | None = None
-    ) -> Outcome:
-        """Until the Node is Ready. `take_over` raises the machine's fence against a run that another worker left there;
-        `heard` is called with the name of each step that has ended well."""
-        joined = partial(self._joined, take_over=take_over, heard=heard or _nothing)
-        bring = self._finished_here if self.self_registering else joined
-        deadline = time.monotonic() + self.join_timeout
-        while True:
-            try:
-                outcome = bring(target)
-            except InvalidInput as error:
-                return Outcome(False, error.problem, type(error).__name__)
-            if outcome.good:
-                return Outcome(True, "; ".join(self._forwarded(target)))
-            if lost():
-                reason = f"another worker has taken it over; here it had come to: {outcome.reason}"
-                return replace(outcome, reason=reason)
-            if time.monotonic() >= deadline or self.context.stop.wait(self.again):
-                return outcome
+    def answering(self, targets: Sequence[Target]) -> dict[str, str]:
+        """By instance: why a machine cannot be joined yet, empty where it answers. All are asked at the same time."""
+        if self.self_registering:
+            return {one.member.host.id: "" for one in targets}
+        with ThreadPoolExecutor(max_workers=min(_AT_ONCE, max(len(targets), 1))) as pool:
+            answers = list(pool.map(lambda one: not_answering(one.spec), targets))
+        return {one.member.host.id: answer for one, answer in zip(targets, answers, strict=True)}
 
-    def _joined(self, target: Target, *, take_over: bool, heard: Heard) -> Outcome:
-        """One join. A machine that still starts is no error."""
+    def launch(
+        self, target: Target, halt: Stop, *, take_over: bool = False, heard: Heard | None = None
+    ) -> Outcome:
+        """Try once to make the Node Ready. `halt` ends it at its next step; `take_over` raises the machine's fence against a
+        run that another worker left there; `heard` is called with the name of each step that has ended well."""
+        joined = partial(self._joined, halt=halt, take_over=take_over, heard=heard or _nothing)
+        bring = self._finished_here if self.self_registering else joined
+        try:
+            outcome = bring(target)
+        except InvalidInput as error:
+            return Outcome(False, error.problem, type(error).__name__, final=True)
+        return Outcome(True, "; ".join(self._forwarded(target))) if outcome.good else outcome
+
+    def prepare(
+        self, target: Target, halt: Stop, *, take_over: bool = False, heard: Heard | None = None
+    ) -> Outcome:
+        """Try once to do all on a machine of a warm pool that says nothing of which node it will be. The cluster is not
+        asked for anything."""
+        if self.self_registering:
+            return Outcome(True, "machines prepare themselves")
+        only = tuple(step.name for step in STEPS if not step.identity)
+        return self._joined(target, halt=halt, take_over=take_over, heard=heard or _nothing, only=only)
+
+    def _joined(
+        self, target: Target, *, halt: Stop, take_over: bool, heard: Heard, only: tuple[str, ...] = ()
+    ) -> Outcome:
+        """One join, or the part of it that `only` names. A machine that still starts is no error."""
         patience = replace(self.options.patience, poll=target.spec.machine.connection.poll_s)
-        options = replace(self.options, patience=patience, take_over=take_over)
-        context = replace(self.context, listener=_Steps(self.context.listener, heard))
+        options = replace(self.options, patience=patience, take_over=take_over, only=only)
+        context = replace(self.context, listener=_Steps(self.context.listener, heard), stop=halt)
+        if only:
+            context = replace(context, cluster=lambda spec: None)
         (report,) = join([target.spec], context, options, command="hook").nodes
         if report.exit_code == 0:
             return Outcome(True)
@@ -204,16 +319,15 @@ class NodeWork:
             self.pool.provider, target.member.host, target.spec, target.cluster, self.pool.file
         )
 
-    def terminate(self, target: Target) -> Outcome:
-        """Drain for a bounded time, then remove the Node: the machine goes in any case."""
-        node = self.node_of(target)
-        if node is None:
-            return Outcome(True, "there was no Node")
-        target.cluster.cordon(node.name)
-        drained = target.cluster.drain(node.name, timeout=self.drain_timeout, wait=self.context.stop.wait)
-        target.cluster.delete_node(node.name)
-        left = "; ".join(f"{pod}: {why}" for pod, why in drained.left)
-        return Outcome(True, f"pods were left: {left}" if left else "")
+    def drain(self, place: Place, seconds: float, over: Callable[[], bool]) -> str:
+        """Evict its pods for a bounded time, or until `over` says that there is nothing left to wait for; gives what was
+        left, by name."""
+
+        def wait(pause: float) -> bool:
+            return self.context.stop.wait(pause) or over()
+
+        drained = place.cluster.drain(place.node.name, timeout=max(seconds, 0.0), wait=wait)
+        return "; ".join(f"{pod}: {why}" for pod, why in drained.left)
 
     @staticmethod
     def node_of(target: Target) -> NodeFacts | None:
@@ -227,6 +341,17 @@ class NodeWork:
         )
 
 
+def _by_id(targets: Sequence[Target], instance: str) -> Target | None:
+    return next((one for one in targets if one.member.host.id.lower() == instance.lower()), None)
+
+
+def is_instance(provider_id: str, instance: str) -> bool:
+    """Whether a provider id is that of this instance: aws:///ZONE/ID whatever the zone, azure:// and the ARM id."""
+    if provider_id.startswith("azure://"):
+        return provider_id.removeprefix("azure://").lower() == instance.lower()
+    return provider_id.startswith("aws://") and provider_id.rpartition("/")[2] == instance
+
+
 def _has_serving(target: Target, roster: Roster) -> bool:
     """Whether its kubelet has a serving certificate, or is being given one."""
     (expected,) = roster.nodes
@@ -238,6 +363,11 @@ def _has_serving(target: Target, roster: Roster) -> bool:
 
 def _nothing(text: str) -> None:
     """Nobody listens."""
+
+
+def not_answering(spec: NodeSpec) -> str:
+    """Why a machine cannot be joined yet: nothing listens, or its cloud has no password for it; empty where it can."""
+    return not_reached(spec.machine.connection) or without_password(spec)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class AwsCloud:
         return AwsHooks(self.calls, url, self.regions[0])
 
     def lifecycle(self) -> Lifecycle:
-        """Replace and protect; EC2 has no reimage."""
+        """Replace alone; EC2 has no reimage."""
         return AwsLifecycle(self.calls)
 
 
@@ -170,11 +170,12 @@ class AwsLifecycle:
             )
 
     def protect(self, host: CloudHost, *, protected: bool) -> None:
-        """Scale-in protection: a group that shrinks takes another instance."""
-        with translated(f"protecting {host.id}"):
-            self._calls.client("autoscaling", host.region).set_instance_protection(
-                InstanceIds=[host.id], AutoScalingGroupName=self._group(host), ProtectedFromScaleIn=protected
-            )
+        """No command asks for it: an instance that waits for its hook is no candidate of a scale-in, and only a reimage,
+        which EC2 has not, would take one out of a running group. So the policy has no right for it."""
+        raise UsageError(
+            f"{host.id}: winboot does not protect EC2 instances",
+            hint="`aws autoscaling set-instance-protection` does.",
+        )
 
     @staticmethod
     def _group(host: CloudHost) -> str:

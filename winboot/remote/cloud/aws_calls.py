@@ -77,7 +77,7 @@ class Calls:
             raise InvalidInput(
                 f"AWS has no profile {profile!r}", hint="`aws configure list-profiles` shows those there are."
             ) from error
-        self._clients: dict[tuple[str, str], Any] = {}
+        self._clients: dict[tuple[str, str, str | None], Any] = {}
         self._lock = threading.Lock()
 
     @property
@@ -92,14 +92,17 @@ class Calls:
             key = credentials.access_key if credentials is not None else ""
         return f"{self._session.profile_name}:{key}"
 
-    def client(self, service: str, region: str) -> Any:
-        """The client of a service; making one is not safe from several threads, using it is (boto3's guide on threads)."""
+    def client(self, service: str, region: str, *, endpoint: str | None = None) -> Any:
+        """The client of a service; making one is not safe from several threads, using it is (boto3's guide on threads).
+
+        `endpoint` is its address where it is not the region's own.
+        """
+        key = (service, region, endpoint)
         with self._lock, translated(f"opening {service}"):
-            if (service, region) not in self._clients:
-                self._clients[service, region] = self._session.client(
-                    service, region_name=region, config=CONFIG
-                )
-            return self._clients[service, region]
+            if key not in self._clients:
+                given: dict[str, Any] = {} if endpoint is None else {"endpoint_url": endpoint}
+                self._clients[key] = self._session.client(service, region_name=region, config=CONFIG, **given)
+            return self._clients[key]
 
     def events(self) -> Any:
         """The session's hooks, for tests that record calls."""
@@ -125,6 +128,12 @@ def translated(doing: str) -> Iterator[None]:
         ) from error
     except BotoCoreError as error:
         raise CloudError(f"AWS: {doing}: {error}", hint="Check region, endpoint and credentials.") from error
+
+
+def error_code(error: CloudError) -> str:
+    """AWS' own code of an error that `translated` has raised; empty where AWS gave no answer."""
+    cause = error.__cause__
+    return str(cause.response.get("Error", {}).get("Code", "")) if isinstance(cause, ClientError) else ""
 
 
 def _said(doing: str, error: ClientError) -> CloudError:

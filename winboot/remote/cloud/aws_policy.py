@@ -15,16 +15,17 @@ PARTS: Final[tuple[Part, ...]] = ("inventory", "password", "hook", "routes", "re
 class Right:
     """One call: IAM's `service:Operation`, what it is for, and how far it can be narrowed.
 
-    `resource` is `*` for what IAM cannot narrow (Describe calls), `tagged` for what carries the cluster's tag, and
-    `queue` for the hook's queue (service authorization reference of EC2, EC2 Auto Scaling and SQS). Actions on queues
-    know no condition key aws:ResourceTag, so they are bound to the queue's ARN; tests/cloud/test_aws_policy.py has the
-    reference's rows.
+    `resource` is `*` for what IAM cannot narrow (Describe calls), `tagged` for what carries the cluster's tag, `queue` for
+    the hook's queue, and `key` for the KMS key of the customer's that encrypts it (SQS developer guide, "Key management":
+    who receives needs kms:Decrypt; AWS' own key needs no right). See the service authorization reference of EC2, EC2 Auto
+    Scaling and SQS. Actions on queues know no condition key aws:ResourceTag, so they are bound to the queue's ARN;
+    tests/cloud/test_aws_policy.py has the reference's rows.
     """
 
     action: str
     part: Part
     why: str
-    resource: Literal["*", "tagged", "queue"] = "*"
+    resource: Literal["*", "tagged", "queue", "key"] = "*"
 
 
 # Where each service says what its actions are, what they can be narrowed to, and by which condition keys.
@@ -32,6 +33,7 @@ _REFERENCE: Final = "https://docs.aws.amazon.com/service-authorization/latest/re
 SOURCES: Final = {
     "autoscaling": _REFERENCE + "list_amazonec2autoscaling.html",
     "ec2": _REFERENCE + "list_amazonec2.html",
+    "kms": _REFERENCE + "list_awskeymanagementservice.html",
     "sqs": _REFERENCE + "list_amazonsqs.html",
 }
 
@@ -41,7 +43,10 @@ RIGHTS: Final = (
     Right("sqs:ReceiveMessage", "hook", "messages of lifecycle hooks", "queue"),
     Right("sqs:ChangeMessageVisibility", "hook", "keep a message while its machine is worked on", "queue"),
     Right("sqs:DeleteMessage", "hook", "a message is done with", "queue"),
+    Right("kms:Decrypt", "hook", "messages of a queue that a key of yours encrypts", "key"),
     Right("autoscaling:DescribeAutoScalingInstances", "hook", "does a machine still wait?"),
+    Right("autoscaling:DescribeLifecycleHooks", "hook", "do the limits of its hooks leave time enough?"),
+    Right("autoscaling:DescribeAutoScalingGroups", "hook", "how many machines may start at once?"),
     Right("autoscaling:RecordLifecycleActionHeartbeat", "hook", "ask for more time", "tagged"),
     Right("autoscaling:CompleteLifecycleAction", "hook", "let a machine in, or go", "tagged"),
     Right("ec2:DescribeRouteTables", "routes", "routes to pods"),
@@ -49,7 +54,6 @@ RIGHTS: Final = (
     Right("ec2:CreateRoute", "routes", "a route to the pods of a node", "tagged"),
     Right("ec2:ReplaceRoute", "routes", "a route that points elsewhere, or nowhere", "tagged"),
     Right("autoscaling:TerminateInstanceInAutoScalingGroup", "replace", "repair --by replace", "tagged"),
-    Right("autoscaling:SetInstanceProtection", "replace", "keep a machine while it is worked on", "tagged"),
 )
 
 
@@ -59,17 +63,19 @@ def rights(parts: Iterable[Part]) -> tuple[Right, ...]:
     return tuple(one for one in RIGHTS if one.part in wanted)
 
 
-def policy(parts: Iterable[Part], *, cluster: str, queue: str = "*") -> dict[str, Any]:
-    """The IAM policy. `cluster` is the name in the tag kubernetes.io/cluster/NAME, `queue` the queue's ARN."""
-    return {"Version": "2012-10-17", "Statement": list(_statements(rights(parts), cluster, queue))}
+def policy(parts: Iterable[Part], *, cluster: str, queue: str = "*", key: str = "") -> dict[str, Any]:
+    """The IAM policy. `cluster` is the name in the tag kubernetes.io/cluster/NAME, `queue` the queue's ARN, `key` the ARN
+    of the KMS key that encrypts it, empty where AWS' own does."""
+    return {"Version": "2012-10-17", "Statement": list(_statements(rights(parts), cluster, queue, key))}
 
 
-def _statements(wanted: tuple[Right, ...], cluster: str, queue: str) -> Iterator[dict[str, Any]]:
+def _statements(wanted: tuple[Right, ...], cluster: str, queue: str, key: str) -> Iterator[dict[str, Any]]:
     tag = f"aws:ResourceTag/kubernetes.io/cluster/{cluster}"
     forms: dict[str, tuple[str, dict[str, Any]]] = {
         "*": ("WinbootReads", {"Resource": "*"}),
         "tagged": ("WinbootChangesItsCluster", {"Resource": "*", "Condition": {"StringLike": {tag: "*"}}}),
         "queue": ("WinbootWorksOnTheQueue", {"Resource": queue}),
+        **({"key": ("WinbootReadsTheQueue", {"Resource": key})} if key else {}),
     }
     for kind, (name, rest) in forms.items():
         actions = sorted(one.action for one in wanted if one.resource == kind)

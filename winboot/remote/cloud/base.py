@@ -158,32 +158,62 @@ class Provider(Protocol):
         ...
 
 
+# What is asked for. The first two wait for an answer: a machine is to be let in, or let go. `drain`: it is taken away at a
+# time; `cordon`: it may be, or has begun to go; `gone`: it has ended.
+ActionKind = Literal["launch", "terminate", "drain", "cordon", "gone"]
+
+
 @dataclass(frozen=True, slots=True)
 class HookAction:
-    """One machine of a group that waits: to be let in (`launch`) or to be let go (`terminate`)."""
+    """What happens to one machine, `instance`, and to those of `also`.
 
-    kind: Literal["launch", "terminate"]
+    `hook` is the hook that waits, or in words what the cloud has noticed; `until` the end of the notice, None where the
+    cloud says none. A `final` one takes the machine away for good.
+    """
+
+    kind: ActionKind
     instance: str
     group: str
     hook: str
     token: str = ""
+    until: datetime | None = None
+    also: tuple[str, ...] = ()
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
     """A message as a queue gave it. `handle` is what deletes it, `received` how often it was delivered.
 
-    `action` is what it asks for, where the cloud says so by its state and not by a text in `body`.
+    `action` is what it asks for, where the cloud says so by its state and not by a text in `body`. `id` is the same each
+    time that a message is delivered, with another handle.
     """
 
     handle: str
     body: str
     received: int = 1
     action: HookAction | None = None
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HookNeeds:
+    """What a worker needs of a group's hooks. Seconds, but for `workers`: the joins that go on at a time. `takeover` lies
+    between the last heartbeat of a worker that was killed and the first of the one that follows it."""
+
+    takeover: float
+    join: float
+    drain: float
+    workers: int
 
 
 class HookQueue(Protocol):
     """Where a cloud says that machines come and go, and where it waits for the answer."""
+
+    @property
+    def abandoned_ends(self) -> bool:
+        """Whether a machine that starts and is answered with ABANDON is ended by its group."""
+        ...
 
     def receive(self, most: int, visibility: int) -> list[Letter]:
         """Wait a while for messages. They are not delivered again for `visibility` seconds."""
@@ -205,8 +235,12 @@ class HookQueue(Protocol):
         """The machine is worked on from now on: keep the cloud's own repairs and scale-in away from it."""
         ...
 
-    def heartbeat(self, action: HookAction) -> None:
-        """Ask for more time."""
+    def heartbeat(self, action: HookAction) -> bool:
+        """Ask for more time; False where nobody waits for it any more."""
+        ...
+
+    def unfit(self, group: str, needs: HookNeeds) -> list[str]:
+        """What of the group's own limits cannot be met, a sentence with the numbers each."""
         ...
 
     def complete(self, action: HookAction, result: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from winboot.base.errors import CloudError
 from winboot.base.secret import Secret
 from winboot.config.inventory import Connection
 from winboot.config.node_spec import NodeSpec
@@ -30,8 +31,9 @@ class Passwords:
         self._opened: dict[tuple[Any, ...], Provider] = {}
         self._lock = threading.Lock()
 
-    def connection(self, spec: NodeSpec) -> Connection:
-        """The node's connection with the password in it. Raises CloudError, InvalidInput."""
+    def connection(self, spec: NodeSpec, *, timeout: float | None = None) -> Connection:
+        """The node's connection with the password in it; `timeout` in the place of the own. Raises CloudError,
+        InvalidInput."""
         connection, provider_id = spec.machine.connection, spec.machine.provider_id
         key = connection.password.instance_key if connection.password is not None else None
         if key is None or provider_id is None or not provider_id.startswith("aws:///"):
@@ -39,14 +41,22 @@ class Passwords:
         with self._lock:
             known = self._known.get((provider_id, key))
         if known is None:
-            known = self._fetched(provider_id, key)
+            known = self._fetched(provider_id, key, self._timeout if timeout is None else timeout)
             with self._lock:
                 self._known[provider_id, key] = known
         return connection.model_copy(update={"password": Held.of(known)})
 
-    def _fetched(self, provider_id: str, key: Path) -> Secret:
+    def missing(self, spec: NodeSpec) -> str:
+        """Why there is no password yet, asked once and without waiting; empty where there is one, or none is needed."""
+        try:
+            self.connection(spec, timeout=0.0)
+        except CloudError as error:
+            return error.problem
+        return ""
+
+    def _fetched(self, provider_id: str, key: Path, timeout: float) -> Secret:
         provider, host = machine_of(provider_id, self._connected)
-        secret = provider.password(host, key, timeout=self._timeout, wait=self._wait)
+        secret = provider.password(host, key, timeout=timeout, wait=self._wait)
         assert secret is not None  # EC2 has one, or CloudError says that it has none
         return secret
 
@@ -70,3 +80,8 @@ _SHARED: Final = Passwords()
 def with_password(spec: NodeSpec) -> Connection:
     """The connection of a node, with what only its cloud knows."""
     return _SHARED.connection(spec)
+
+
+def without_password(spec: NodeSpec) -> str:
+    """Why a node's first password cannot be read yet; empty where it can, or none is needed."""
+    return _SHARED.missing(spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,9 +32,12 @@ _CONNECTION_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "user": ("user", "ansible_user"),
 }
 _COMPUTER_NAME_LENGTH: Final = 15
+# The filters of both clouds that are about states.
+_STATE_WORDS: Final = ("instance-state-name", "powerstate")
 RUNNING: Final = ("running",)
 # A machine that a hook holds has not begun to run yet, or is about to end.
 ANY_LIVE: Final = ("pending", "running", "stopping", "stopped")
+EVERY: Final = (*ANY_LIVE, "terminated", "unknown")
 
 Warn = Callable[[str], None]
 
@@ -95,13 +98,15 @@ class Pool:
         *,
         ids: tuple[str, ...] = (),
         states: tuple[str, ...] = RUNNING,
+        any_state: bool = False,
         warn: Warn = lambda text: None,
     ) -> list[Found]:
-        """The machines of the file (only those of `ids`, where given), asked now."""
+        """The machines of the file (only those of `ids`, where given), asked now; with `any_state`, whatever its filters
+        say of states."""
         found: dict[str, CloudHost] = {}
         without = {host.id for query in self.file.excluded(ids) for host in self._answers(query, warn)}
         for query in self.file.queries(ids):
-            for host in self._answers(query, warn):
+            for host in self._answers(_stateless(query) if any_state else query, warn):
                 if host.id not in without and self._wanted(host, states):
                     found[host.id] = host
         return [(host, self.provider.identity(host)) for host in found.values()]
@@ -115,8 +120,11 @@ class Pool:
             warn(f"left out: {error.problem}")
 
     def _wanted(self, host: CloudHost, states: tuple[str, ...]) -> bool:
-        return (self.file.chooses_states or host.state in states) and (
-            self.file.platform == "any" or host.windows
+        """Whether it is ours and to be worked on. Whose it is says the answer: a filter may have replaced another one."""
+        return (
+            self.file.owns(host.tags)
+            and (self.file.chooses_states or host.state in states)
+            and (self.file.platform == "any" or host.windows)
         )
 
     def members(self, hosts: Sequence[Found], warn: Warn = lambda text: None) -> list[Member]:
@@ -242,6 +250,11 @@ def _plain(node: Node) -> Any:
             return [_plain(item) for item in node.items]
         case Scalar():
             return None if node.is_null else node.text
+
+
+def _stateless(query: Query) -> Query:
+    """The same without what it says of states."""
+    return replace(query, filters={key: one for key, one in query.filters.items() if key not in _STATE_WORDS})
 
 
 # Ansible's form

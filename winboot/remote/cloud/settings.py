@@ -7,7 +7,7 @@ The words are those of Ansible's plugins aws_ec2 and azure_rm, so that a file of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from winboot.base.errors import InvalidInput
 from winboot.config.model import Model, OneOrMany, build
-from winboot.config.source import Complaint, Table, Wrong, in_order, read
+from winboot.config.source import Complaint, Table, Wrong, in_order, locate, read
 from winboot.remote.cloud.base import ProviderName, Query
 
 # pool.aws.yaml; Ansible wants aws_ec2.yml and azure_rm.yml at the end of the name.
@@ -117,6 +117,14 @@ class CloudFile(Model):
         """What to leave out of the answers."""
         return ()
 
+    def owns(self, tags: Mapping[str, str]) -> bool:
+        """Whether a machine with these tags is the cluster's: decided by the answer, whatever was asked."""
+        return True
+
+    def contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Keys of the file that mean other machines than `cluster` does, and what each says."""
+        yield from ()
+
     @property
     def chooses_states(self) -> bool:
         """Whether its filters say in which state a machine must be."""
@@ -144,6 +152,9 @@ def _filters(value: Any) -> Any:
 
 
 _Filters = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_filters)]
+
+
+_CLUSTER_TAG: Final = "kubernetes.io/cluster/"
 
 
 class AwsFile(CloudFile):
@@ -180,9 +191,36 @@ class AwsFile(CloudFile):
 
     def queries(self, ids: tuple[str, ...] = ()) -> tuple[Query, ...]:
         """One for `filters`, and one for each of `include_filters`; the cluster's tag holds in all of them."""
-        own = {"tag-key": (f"kubernetes.io/cluster/{self.cluster}",)} if self.cluster else {}
         asked = (self.filters, *self.include_filters) if self.filters else self.include_filters or ({},)
-        return tuple(Query(ids=ids, filters={**own, **filters}) for filters in asked)
+        return tuple(Query(ids=ids, filters={**self._own(filters), **filters}) for filters in asked)
+
+    def _own(self, filters: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """The cluster's tag as a filter that the file's own filters leave room for: one name stands in a query once."""
+        if not self.cluster:
+            return {}
+        return {f"tag:{self.tag}": ("*",)} if "tag-key" in filters else {"tag-key": (self.tag,)}
+
+    @property
+    def tag(self) -> str:
+        """The key of the cluster's tag."""
+        return f"{_CLUSTER_TAG}{self.cluster}"
+
+    def owns(self, tags: Mapping[str, str]) -> bool:
+        """By the tag kubernetes.io/cluster/NAME."""
+        return not self.cluster or self.tag in tags
+
+    def contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Filters that ask for another cluster's tag."""
+        wheres: list[tuple[tuple[str | int, ...], Mapping[str, tuple[str, ...]]]] = [
+            (("filters",), self.filters),
+            *((("include_filters", at), one) for at, one in enumerate(self.include_filters)),
+        ]
+        for path, filters in wheres if self.cluster else ():
+            for name, values in filters.items():
+                keys = values if name == "tag-key" else (name.removeprefix("tag:"),)
+                others = [one for one in keys if one.startswith(_CLUSTER_TAG) and one != self.tag]
+                if others and self.tag not in keys:
+                    yield (*path, name), others[0]
 
     def excluded(self, ids: tuple[str, ...] = ()) -> tuple[Query, ...]:
         """The machines of `exclude_filters`."""
@@ -277,6 +315,7 @@ def read_cloud_file(path: Path) -> tuple[CloudFile, Table]:
             f"{path}: {count}", problems=tuple(in_order(complaints)), hint="Correct the places named."
         )
     _check_plugin(path, provider, file, top)
+    _check_cluster(path, file, top)
     return file, top
 
 
@@ -286,3 +325,19 @@ def _check_plugin(path: Path, provider: ProviderName, file: CloudFile, top: Tabl
         place = top.entries["plugin"].value.place
         wrong = Complaint(place, "plugin", repr(str(file.plugin)), " or ".join(known[provider]))
         raise InvalidInput(f"{path}: 1 error", problems=(wrong,), hint="Correct the place named.")
+
+
+def _check_cluster(path: Path, file: CloudFile, top: Table) -> None:
+    """Raises InvalidInput for filters that ask for the machines of another cluster."""
+    found = tuple(
+        Complaint(
+            locate(top, keys, key=True),
+            ".".join(str(key) for key in keys),
+            f"it asks for the tag {other}",
+            f"a filter that goes with `cluster: {file.cluster}`, or no filter of that name",
+        )
+        for keys, other in file.contradictions()
+    )
+    if found:
+        count = f"{len(found)} error{'s' if len(found) != 1 else ''}"
+        raise InvalidInput(f"{path}: {count}", problems=found, hint="Correct the places named.")

@@ -113,4 +113,5 @@ ARTIFACTS = Step(
     },
     needs=("directories", "trust-roots"),
     wanted=_wanted,
+    identity=False,
 )

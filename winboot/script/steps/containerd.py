@@ -19,4 +19,5 @@ CONTAINERD = Step(
     inputs=_inputs,
     leaves=lambda spec: {"services": ["containerd"]},
     needs=("containerd-config", "windows-features"),
+    identity=False,
 )

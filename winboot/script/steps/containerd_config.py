@@ -57,4 +57,5 @@ CONTAINERD_CONFIG = Step(
     needs=("artifacts", "directories"),
     secrets=_secrets,
     files=_files,
+    identity=False,
 )

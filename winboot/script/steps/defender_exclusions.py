@@ -40,4 +40,5 @@ DEFENDER_EXCLUSIONS = Step(
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),
     wanted=_wanted,
+    identity=False,
 )

@@ -72,4 +72,5 @@ DIRECTORIES = Step(
         ]
     },
     needs=("node-preflight", "download-sources"),
+    identity=False,
 )

@@ -52,4 +52,5 @@ DOWNLOAD_SOURCES = Step(
     inputs=_inputs,
     needs=("node-preflight",),
     wanted=lambda spec: bool(spec.artifacts),
+    identity=False,
 )

@@ -46,4 +46,5 @@ DYNAMIC_PORTS = Step(
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),
     wanted=_wanted,
+    identity=False,
 )

@@ -60,4 +60,5 @@ FIREWALL_RULES = Step(
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),
     wanted=_wanted,
+    identity=False,
 )

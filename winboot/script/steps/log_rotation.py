@@ -27,4 +27,5 @@ LOG_ROTATION = Step(
     inputs=_inputs,
     leaves=lambda spec: {"scheduled tasks": [r"\winboot\logs (every hour)"]},
     needs=("directories",),
+    identity=False,
 )

@@ -29,4 +29,5 @@ NODE_PREFLIGHT = Step(
     why="a wrong build, a missing right or no way to the API server is found out before the first write",
     inputs=_inputs,
     essential=True,
+    identity=False,
 )

@@ -12,7 +12,9 @@ _HEAD: Final = """\
 
 What winboot does to a node, in order. Written from `winboot/script/steps` by
 `python -m winboot.script.steps`; do not edit it here.
-`--only` and `--skip` take these names. How to add one: [how-to-add-a-step.md](how-to-add-a-step.md).
+`--only` and `--skip` take these names. A step marked ○ carries `identity: no`: nothing in it tells one node from another, so
+that it runs on machines of a [warm pool](clouds.md#warm-pools), too. How to add one:
+[how-to-add-a-step.md](how-to-add-a-step.md).
 
 | step | why | builds on |
 | --- | --- | --- |
@@ -49,4 +51,5 @@ def _support_table() -> str:
 def _row(step: Step) -> str:
     where = " (by the controller, through the Kubernetes API)" if step.side == "cluster" else ""
     needs = ", ".join(f"`{name}`" for name in step.needs) or "—"
-    return f"| `{step.name}` | {step.why}{where} | {needs} |"
+    free = "" if step.identity else " ○"
+    return f"| `{step.name}` |{free} {step.why}{where} | {needs} |"

@@ -18,4 +18,5 @@ PAUSE_IMAGE = Step(
     inputs=_inputs,
     leaves=lambda spec: {"images": [spec.runtime.pause_image]},
     needs=("containerd",),
+    identity=False,
 )

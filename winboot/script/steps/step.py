@@ -47,8 +47,10 @@ class Step:
     `inputs` gives the values that the template may name; each becomes a PowerShell literal. `secrets` gives the names
     (never values) of what a change reads from `$Secrets`. `files` gives path and text of what the step writes, for
     the preview; its template finds them by path in `files`. A cluster-side step has no template: the controller does
-    it. `leaves` names what is on the machine after the join, beside those files, by kind ("services": names): the script
-    opens with it. `essential` steps are part of every plan, also under --only. `source` is the text of a user's own step.
+    it. `identity` is False for a step that takes nothing that tells one node from another and mints nothing: it may run on a
+    machine of a warm pool, or while an image is made, before anybody knows which node it will be. `leaves` names what is
+    on the machine after the join, beside those files, by kind ("services": names): the script opens with it. `essential`
+    steps are part of every plan, also under --only. `source` is the text of a user's own step.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Step:
     leaves: Callable[[NodeSpec], Mapping[str, Sequence[str]]] = nothing_left
     side: Side = "node"
     essential: bool = False
+    identity: bool = True
     source: StepSource | None = None
 
     @property

@@ -108,4 +108,5 @@ SYSTEM_SETTINGS = Step(
     inputs=_inputs,
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),
+    identity=False,
 )

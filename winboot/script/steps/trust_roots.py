@@ -51,4 +51,5 @@ TRUST_ROOTS = Step(
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),
     wanted=_wanted,
+    identity=False,
 )

@@ -30,4 +30,5 @@ WINDOWS_FEATURES = Step(
     leaves=lambda spec: {"Windows features": spec.windows.features},
     needs=("node-preflight", "download-sources"),
     wanted=_wanted,
+    identity=False,
 )

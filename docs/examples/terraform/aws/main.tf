@@ -60,7 +60,7 @@ data "aws_iam_policy_document" "queue" {
     condition {
       test     = "ArnEquals"
       variable = "aws:SourceArn"
-      values   = [aws_cloudwatch_event_rule.hooks.arn]
+      values   = [aws_cloudwatch_event_rule.hooks.arn, aws_cloudwatch_event_rule.notices.arn]
     }
   }
 }
@@ -83,6 +83,27 @@ resource "aws_cloudwatch_event_rule" "hooks" {
 
 resource "aws_cloudwatch_event_target" "hooks" {
   rule = aws_cloudwatch_event_rule.hooks.name
+  arn  = aws_sqs_queue.hooks.arn
+}
+
+# These name no group: they are about all instances of the account. What is not the cluster's is left in the queue.
+resource "aws_cloudwatch_event_rule" "notices" {
+  name        = "${var.cluster}-winboot-notices"
+  description = "Instances that will be taken away, or have ended"
+
+  event_pattern = jsonencode({
+    source = ["aws.ec2", "aws.health"]
+    detail-type = [
+      "EC2 Spot Instance Interruption Warning",
+      "EC2 Instance Rebalance Recommendation",
+      "EC2 Instance State-change Notification",
+      "AWS Health Event",
+    ]
+  })
+}
+
+resource "aws_cloudwatch_event_target" "notices" {
+  rule = aws_cloudwatch_event_rule.notices.name
   arn  = aws_sqs_queue.hooks.arn
 }
 
