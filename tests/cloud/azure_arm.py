@@ -184,17 +184,20 @@ class Arm:
         """Ask for fewer instances of a set that gives notice: the newest wait for an approval of their events."""
         children = self.children(identifier)
         for one in children[capacity:]:
-            name = f"{self.resources[identifier.lower()]['name']}_{one['name']}"
-            self.events.append(
-                {
-                    "EventId": secrets.token_hex(8).upper(),
-                    "EventType": "Terminate",
-                    "ResourceType": "VirtualMachine",
-                    "Resources": [name],
-                    "EventStatus": "Scheduled",
-                    "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",
-                }
-            )
+            self.plan(f"{self.resources[identifier.lower()]['name']}_{one['name']}", "Terminate")
+
+    def plan(self, machine: str, kind: str, not_before: str = "Mon, 19 Sep 2016 18:29:47 GMT") -> None:
+        """Schedule an event about a machine, by its name in events."""
+        self.events.append(
+            {
+                "EventId": secrets.token_hex(8).upper(),
+                "EventType": kind,
+                "ResourceType": "VirtualMachine",
+                "Resources": [machine],
+                "EventStatus": "Scheduled",
+                "NotBefore": not_before,
+            }
+        )
 
     def metadata(self, method: str, content: str) -> tuple[int, str]:
         """What a machine's metadata service answers about scheduled events: status and body."""
@@ -206,7 +209,8 @@ class Arm:
                 return 400, "{}"
             self.approved.append(event["EventId"])
             self.events.remove(event)
-            for name in event["Resources"]:
+            # The others come back.
+            for name in event["Resources"] if event["EventType"] in ("Terminate", "Preempt") else ():
                 scale_set, _, number = name.rpartition("_")
                 self.delete_instance(self.path("virtualMachineScaleSets", scale_set), number)
         return 200, ""

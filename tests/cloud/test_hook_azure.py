@@ -7,7 +7,9 @@ same. `tests/cloud/test_hook_azure_lab.py` plays the same story with machines of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -245,6 +247,94 @@ def test_a_node_of_that_name_that_is_another_machine_is_not_finished(world: Worl
 
     assert world.bench.drive(worker) == ["abandon"]
     assert world.bench.open_nodes() == []
+
+
+def cordoned(world: World) -> list[bool]:
+    return [bool(one["spec"].get("unschedulable")) for one in world.bench.nodes()]
+
+
+def test_a_spot_machine_is_cordoned_drained_let_go_and_its_node_goes_with_it(world: World) -> None:
+    world.arm.scale(world.pool, 2)
+    worker, seen = world.worker(), []
+    world.bench.drive(worker)
+    in_time = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    world.arm.plan("pool_1", "Preempt", in_time)
+    plain = worker.work.drain
+
+    def drain(place: Any, seconds: float, over: Any) -> str:
+        seen.append((place.node.name, cordoned(world), world.arm.approved.copy(), 0 < seconds <= 30))
+        return plain(place, seconds, over)
+
+    worker.work.__class__ = type("Noted", (type(worker.work),), {"drain": staticmethod(drain)})
+
+    assert world.bench.drive(worker) == ["done"]
+
+    assert seen == [("pool000001", [False, True], [], True)]
+    assert len(world.arm.approved) == 1 and world.bench.open_nodes() == ["pool000000"]
+
+
+@pytest.mark.parametrize("kind", ["Reboot", "Redeploy"])
+def test_a_machine_that_comes_back_is_drained_before_and_takes_pods_after(world: World, kind: str) -> None:
+    world.arm.scale(world.pool, 1)
+    worker = world.worker()
+    world.bench.drive(worker)
+    world.arm.plan("pool_0", kind)
+
+    (letter,) = worker.queue.receive(10, 0)
+    assert worker.handle(letter) == "done"
+    assert cordoned(world) == [True] and len(world.arm.approved) == 1
+    assert world.bench.drive(worker) == []
+    assert cordoned(world) == [False] and "takes pods again" in world.log.getvalue()
+
+
+def test_a_freeze_is_noted_once_and_nothing_else(world: World) -> None:
+    world.arm.scale(world.pool, 1)
+    worker = world.worker()
+    world.bench.drive(worker)
+    world.arm.plan("pool_0", "Freeze")
+
+    assert world.bench.drive(worker) == [] and worker.queue.receive(10, 0) == []
+    assert cordoned(world) == [False] and world.arm.approved == []
+    assert world.log.getvalue().count("noted only") == 1
+
+
+def test_a_join_ends_when_its_machine_is_to_end(world: World) -> None:
+    """The set shrinks in the middle of a join: it stops at its next step, the end is approved."""
+    world.arm.scale(world.pool, 1)
+    world.bench.drive(world.worker())
+    world.arm.scale(world.pool, 2)
+    tap = Tap()
+    worker = world.worker(tap=tap)
+    (letter,) = worker.queue.receive(10, 0)
+    case: Any = worker._opened(letter)
+    case.joins = True
+    assert worker.cases.add(case)
+
+    def shrink() -> None:
+        world.arm.scale_in(world.pool, 1)
+        # The end comes while the join holds the claim.
+        (end,) = worker.queue.receive(10, 0)
+        assert worker.handle(end) == "held"
+
+    tap.before["machine.run"] = shrink
+
+    assert worker._act(case) == "waits" and worker._act(case) == "stale"
+    worker.cases.end(case)
+    assert world.bench.drive(worker) == ["continue"]
+    assert world.bench.open_nodes() == ["pool000000"] and len(world.arm.approved) == 1
+    assert "Change" not in [mode for one in list(world.bench.machines.values())[1:] for mode in one.modes]
+
+
+def test_a_machine_that_never_boots_holds_no_worker(world: World) -> None:
+    world.bench.dead = 1
+    world.arm.scale(world.pool, 2)
+    worker = world.worker(join_timeout=1.0)
+    worker.settings = replace(worker.settings, workers=1, idle=0.1, look=0.02, visibility=60)
+
+    worker.run()
+
+    done = [one["result"] for one in world.bench.said(worker) if one["message"] == "done"]
+    assert done == ["CONTINUE", "ABANDON"] and len(world.bench.open_nodes()) == 1
 
 
 def a_set(**changes: Any) -> ScaleSet:

@@ -102,8 +102,8 @@ def test_terminate_events_are_read_and_approved_for_the_machine_they_name(
     first, second = scheduled_events(run)
     assert first.not_before == datetime(2016, 9, 19, 18, 29, 47, tzinfo=UTC)
     assert (second.status, second.not_before) == ("Started", None)
-    assert [first.ends(name) for name in ("pool_0", "pool_1", "pool_2")] == [True, True, False]
-    assert not second.ends("pool_0"), "a restart is not the end of a machine"
+    assert [first.names(name) for name in ("pool_0", "pool_1", "pool_2")] == [True, True, False]
+    assert second.names("pool_0") and second.kind == "Reboot"
     approve(run, first)
     assert imds.approved == ["A-1"]
 

@@ -2,6 +2,7 @@
 
     a machine runs and has no Node, or one with its startup taint still on    launch
     a scheduled event Terminate names it                                      terminate
+    a scheduled event Preempt, Redeploy or Reboot names it                    drain
     a Node that is not Ready, of a machine that is gone                       deleted: nobody was told in time
 
 Scheduled events are read at the metadata service of the machines themselves, over their sessions: nothing else reaches it
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 _MINUTES: Final = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
 LAUNCH: Final = "launch"
+# What Azure does to machines (azure-compute-docs: windows/scheduled-events.md, EventType), the worst first. A Freeze pauses a
+# machine for some seconds: its pods stay.
+_EVENTS: Final = ("Terminate", "Preempt", "Redeploy", "Reboot")
+_FINAL: Final = frozenset({"Terminate", "Preempt"})
 # A look lasts for two rounds, so that one that comes late or fails does not make each machine's work ask by itself.
 _ROUNDS: Final = 2.0
 _LASTS_S: Final = 30.0
@@ -73,6 +78,10 @@ class AzureQueue:
     _resting: dict[str, float] = field(default_factory=dict)
     _clusters: dict[int, Cluster] = field(default_factory=dict)
     _sets: dict[str, ScaleSet] = field(default_factory=dict)
+    # Machines that an event ends, by the last look; and those that come back after one, by the event's id.
+    _going: set[str] = field(default_factory=set)
+    _returning: dict[str, str] = field(default_factory=dict)
+    _noted: set[str] = field(default_factory=set)
 
     def receive(self, most: int, visibility: int) -> list[Letter]:
         """Look, at most once in `every` seconds."""
@@ -104,6 +113,8 @@ class AzureQueue:
         """Where the machine is, in the words of AWS that the worker knows; empty where nothing is left to do."""
         target = self.work.target(action.instance)
         if action.kind == LAUNCH:
+            if action.instance in self._going:
+                return "Terminating:Wait"
             # Nobody's machine is the worker's to name.
             return "Pending:Wait" if target is None or self._is_new(target, self._node(target)) else ""
         return "Terminating:Wait" if target is not None and self._event(action, target) else ""
@@ -174,13 +185,16 @@ class AzureQueue:
         known = {
             one.provider_id.lower(): one for several in nodes.values() for one in several if one.provider_id
         }
-        ending = dict(self._ending(targets, known))
+        noticed = self._noticed(targets, known)
+        self._going = {instance for instance, event in noticed.items() if event.kind in _FINAL}
         for target in targets:
             instance, group = target.member.host.id, target.member.host.group
-            node, event = known.get(target.member.identity.provider_id.lower()), ending.get(instance)
+            node, event = known.get(target.member.identity.provider_id.lower()), noticed.get(instance)
+            if event is None:
+                self._give_back(target, node)
             if event is not None:
                 if event.status == "Scheduled":
-                    yield HookAction("terminate", instance, group, "scheduled event", event.id)
+                    yield self._asked_for(event, instance, group)
             elif self._is_new(target, node) and self._resting.get(instance, 0.0) <= time.monotonic():
                 yield HookAction("launch", instance, group, "")
         for key, cluster in self._clusters.items():
@@ -214,20 +228,49 @@ class AzureQueue:
                 cluster.delete_node(node.name)
                 self.log("its machine was gone without notice: the Node is deleted", node=node.name)
 
-    def _ending(
+    def _asked_for(self, event: ScheduledEvent, instance: str, group: str) -> HookAction:
+        """What an event that waits to be approved asks for."""
+        if event.kind == "Terminate":
+            return HookAction("terminate", instance, group, "scheduled event", event.id)
+        final = event.kind in _FINAL
+        if not final:
+            self._returning[instance] = event.id
+        return HookAction("drain", instance, group, event.kind, event.id, until=event.not_before, final=final)
+
+    def _give_back(self, target: Target, node: NodeFacts | None) -> None:
+        """Lift our cordon from a machine that an event is over for, once its Node is Ready again."""
+        instance = target.member.host.id
+        if instance not in self._returning or node is None or not node.ready:
+            return
+        if target.cluster.uncordon(node.name):
+            self.log("its event is over: the Node takes pods again", node=node.name)
+        del self._returning[instance]
+
+    def _noticed(
         self, targets: Sequence[Target], known: Mapping[str, NodeFacts]
-    ) -> Iterator[tuple[str, ScheduledEvent]]:
-        """Each machine that an event ends."""
+    ) -> dict[str, ScheduledEvent]:
+        """By machine: the worst that Azure has planned for it."""
         sets: dict[str, list[Target]] = {}
         for one in targets:
             if one.member.host.group:
                 sets.setdefault(_set_key(one.member.host), []).append(one)
+        found: dict[str, ScheduledEvent] = {}
         for members in sets.values():
             joined = [one for one in members if one.member.identity.provider_id.lower() in known]
-            for event in self._events(joined):
+            for event in sorted(self._events(joined), key=_gravity, reverse=True):
+                if event.kind not in _EVENTS:
+                    self._note(event)
+                    continue
                 for one in members:
-                    if event.ends(ResourceId.parse(one.member.host.id).machine_name):
-                        yield one.member.host.id, event
+                    if event.names(ResourceId.parse(one.member.host.id).machine_name):
+                        found[one.member.host.id] = event
+        return found
+
+    def _note(self, event: ScheduledEvent) -> None:
+        """Say once what takes no machine away."""
+        if event.id not in self._noted:
+            self._noted.add(event.id)
+            self.log("noted only", event=event.kind, machines=", ".join(event.machines))
 
     def _events(self, members: list[Target]) -> list[ScheduledEvent]:
         """What Azure has planned for the machines of one set, each event once."""
@@ -235,8 +278,6 @@ class AzureQueue:
             return []
         found: dict[str, ScheduledEvent] = {}
         notice = self._scale_set(members[0].member.host)
-        if not notice.notice:
-            return []
         for one in self._askers(members):
             try:
                 with self.connect(one.spec) as transport:
@@ -301,6 +342,11 @@ def seconds_of(duration: str) -> float:
     found = _MINUTES.fullmatch(duration)
     hours, minutes, seconds = (int(one or 0) for one in found.groups()) if found else (0, 0, 0)
     return hours * 3600.0 + minutes * 60 + seconds
+
+
+def _gravity(event: ScheduledEvent) -> int:
+    """The less the worse; what is only noted comes last."""
+    return _EVENTS.index(event.kind) if event.kind in _EVENTS else len(_EVENTS)
 
 
 def _set_key(host: CloudHost) -> str:

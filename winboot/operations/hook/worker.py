@@ -92,8 +92,8 @@ class Worker:
     _sweep_due: float = 0.0
     _said: set[tuple[str, str]] = field(default_factory=set)
     _groups: set[str] = field(default_factory=set)
-    # Machines that will not stay, and why: a launch message may come after the notice.
-    _doomed: dict[str, str] = field(default_factory=dict)
+    # Machines that will not stay, why, and until when that counts: a launch message may come after the notice.
+    _doomed: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     @property
     def healthy(self) -> bool:
@@ -183,7 +183,8 @@ class Worker:
             return outcome
         now = self.pace.now()
         case = Case(found, {letter.id or letter.handle: letter}, now, self.pace.stop(), now)
-        case.doomed = self._doomed.get(found.instance, "") if found.kind == "launch" else ""
+        why, until = self._doomed.get(found.instance, ("", 0.0))
+        case.doomed = why if found.kind == "launch" and now < until else ""
         return case
 
     def _nothing(self, letter: Letter, found: Nothing) -> str:
@@ -632,15 +633,15 @@ class Worker:
     def _notice(self, case: Case) -> str:
         ends = case.action.kind == "gone" or case.action.final
         if ends and not self.work.self_registering:
-            self._doomed[case.action.instance] = f"it is taken away: {case.action.hook}"
+            # One that is only stopped may be started again later.
+            why = f"it is taken away: {case.action.hook}"
+            self._doomed[case.action.instance] = (why, self.pace.now() + _LAST_S)
         outcomes = {self._noticed(case, one, ends=ends) for one in (case.action.instance, *case.action.also)}
         for outcome in ("unknown", "waits", "left"):
             if outcome in outcomes:
                 return outcome
         if outcomes == {"foreign"}:
             return "foreign"
-        if case.action.token:
-            self.queue.complete(case.action, "CONTINUE")
         self._delete(case)
         return "done"
 
@@ -663,6 +664,8 @@ class Worker:
                 outcome = self._drained_in_time(case, place)
                 if outcome != "done":
                     return outcome
+                if case.action.token:
+                    self.queue.complete(case.action, "CONTINUE")
         if ends:
             return self._outlived(case, instance, place)
         return "done"

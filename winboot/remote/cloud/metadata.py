@@ -91,9 +91,9 @@ class ScheduledEvent:
     machines: tuple[str, ...]
     not_before: datetime | None
 
-    def ends(self, machine: str) -> bool:
-        """Whether it is the end of this machine. Names in events have no case that one may rely on."""
-        return self.kind == "Terminate" and machine.lower() in {one.lower() for one in self.machines}
+    def names(self, machine: str) -> bool:
+        """Whether it is about this machine. Names in events have no case that one may rely on."""
+        return machine.lower() in {one.lower() for one in self.machines}
 
 
 def probe(run: Run) -> Answer:
