@@ -325,6 +325,25 @@ def test_daemon_sets_for_any_system_are_named(scene: Scene) -> None:
     assert scene.cluster.unselective_daemon_sets() == ("kube-system/logs",)
 
 
+def test_the_config_maps_that_kube_proxy_on_windows_mounts_are_named(scene: Scene) -> None:
+    pod = {
+        "containers": [{"name": "c", "image": "i"}],
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "volumes": [
+            {"name": "config", "configMap": {"name": "kube-proxy"}},
+            {"name": "scratch", "emptyDir": {}},
+        ],
+    }
+    for name in ("kube-proxy-windows", "logs-windows"):
+        spec = {"selector": {"matchLabels": {"app": name}}, "template": {"spec": pod}}
+        body = {"metadata": {"name": name}, "spec": spec}
+        scene.admin("POST", "/apis/apps/v1/namespaces/kube-system/daemonsets", body)
+
+    assert scene.cluster.windows_kube_proxy_configs() == (
+        ("kube-system/kube-proxy-windows", "kube-system/kube-proxy"),
+    )
+
+
 def test_a_silent_server_is_unreachable_and_worth_another_try(scene: Scene) -> None:
     scene.lab.faults.unreachable = True
 

@@ -467,6 +467,27 @@ _ARTIFACTS = _held_by(
     ("former-program-not-kept", "        Save-FormerFile -Path $Member.to\n", ""),
 )
 
+_FLAGS = _held_by(
+    "steps/test_program_flags.py node/test_knowledge.py",
+    (
+        "program-asked-after-it-is-placed",
+        "    Assert-UnpackedProgram -Artifact $Artifact -Folder $unpacked\n",
+        "",
+    ),
+    (
+        "program-that-is-there-unasked",
+        "if ($Member['takes']) { Assert-ProgramFlag -Path $Member.to -Takes $Member.takes }",
+        "",
+    ),
+    ("half-of-the-gates", "    Get-RefusedGate -Path $Path -Gates $Gates[0..($middle - 1)]\n", ""),
+    (
+        "gates-refused-by-a-broken-program",
+        "if (Test-Gate -Path $Path -Gates @()) { $Gates }",
+        "$Gates",
+    ),
+    ("removed-unasked", "    for name in sorted(refused.flags):", "    for name in ():"),
+)
+
 _DRIVE = _held_by(
     "steps/test_drive.py steps/test_selection.py steps/test_state.py",
     (
@@ -564,6 +585,7 @@ DECISIONS: Final = (
     *_CLAIMS,
     *_ACCESS,
     *_ARTIFACTS,
+    *_FLAGS,
     *_DRIVE,
     *_PROGRAMS,
     *_PRIVATE,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps.builders import a_spec
+from tests.steps.library import call
 from tests.steps.test_artifacts import Site
 from winboot.config.compat import Compat, load
 from winboot.script.steps.artifacts import _takes
@@ -109,3 +110,14 @@ def test_a_program_that_is_there_is_asked_in_a_look(site: Site, tmp_path: Path):
     assert told.problem(STEP).id == "GateRefused"
     assert "NodeLogQuery=true" in told.problem(STEP).message
     assert "WindowsGraceful" not in told.problem(STEP).message
+
+
+def test_a_program_that_ends_otherwise_without_gates_too_is_not_believed_about_them(site: Site) -> None:
+    """Whatever keeps it from writing its configuration has another name, and its own step tells it."""
+    site.run("directories", STEP)
+    site.outside.compat = Compat({"kube_proxy_flags": {"write-config-to": {"removed": "1.36"}}})
+
+    ask = "Get-RefusedGate -Path 'C:\\k\\{}.exe' -Gates @('NodeLogQuery=true', 'NoSuchGate=true')"
+
+    assert call(site, ask.format("kube-proxy")).objects == []
+    assert call(site, ask.format("kubelet")).objects == ["NoSuchGate=true"]

@@ -46,8 +46,8 @@ def learn(
     text = as_text(learned.sections, node, learned.programs, today())
     count = sum(len(entries) for entries in learned.sections.values())
     versions = ", ".join(f"{one.component} {one.version}" for one in learned.programs)
-    differ = f"{count} entries differ from the data" if count else "as the data says"
-    typer.echo(f"{node}: {versions}: {differ}", err=True)
+    differ = f"otherwise than the data in {count} {'entry' if count == 1 else 'entries'}"
+    typer.echo(f"{node}: {versions}: {differ if count else 'as the data says'}", err=True)
     if out is None:
         typer.echo(text, nl=False)
     else:

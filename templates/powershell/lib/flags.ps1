@@ -42,10 +42,13 @@ function Get-RefusedArgument {
 
 function Get-RefusedGate {
     # Those of Gates (Name=true) that a kubelet or kube-proxy does not know, or has locked to the other value; nothing where it
-    # takes them all. Halved as in Get-RefusedArgument.
+    # takes them all. Halved as in Get-RefusedArgument. Of one that ends otherwise without any gate, too, nothing is believed.
     param([string]$Path, [string[]]$Gates)
     if (-not $Gates -or (Test-Gate -Path $Path -Gates $Gates)) { return }
-    if ($Gates.Count -eq 1) { return $Gates }
+    if ($Gates.Count -eq 1) {
+        if (Test-Gate -Path $Path -Gates @()) { $Gates }
+        return
+    }
     $middle = [int][Math]::Floor($Gates.Count / 2)
     Get-RefusedGate -Path $Path -Gates $Gates[0..($middle - 1)]
     Get-RefusedGate -Path $Path -Gates $Gates[$middle..($Gates.Count - 1)]
@@ -56,7 +59,7 @@ function Test-Gate {
     # is nowhere (Options.Run); a kubelet ends at a configuration that is not there, which it reads after it has set its gates
     # and names in its error (loadConfigFile). A gate that it does not take ends it before that.
     param([string]$Path, [string[]]$Gates)
-    $arguments = @("--feature-gates=$($Gates -join ',')")
+    $arguments = @(if ($Gates) { "--feature-gates=$($Gates -join ',')" })
     if ([IO.Path]::GetFileName($Path) -eq 'kube-proxy.exe') {
         return (Invoke-Program -Path $Path -Arguments ($arguments + '--write-config-to=NUL')).ExitCode -eq 0
     }
