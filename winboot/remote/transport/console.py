@@ -19,6 +19,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -174,7 +175,7 @@ class Conversation:
             kind, text = _frame(line)
             match kind:
                 case "start":
-                    self.pid = int(text)
+                    self.pid = self._pid(text)
                 case "output":
                     yield text
                 case "end":
@@ -187,12 +188,21 @@ class Conversation:
                     yield f"noise: {line[:_NOISE]}"
         raise self._died()
 
+    def _pid(self, text: str) -> int:
+        """The id of the process on the machine, which may be told to end."""
+        if not re.fullmatch("[0-9]{1,10}", text):
+            raise ProtocolError(f"{self.name}: the script's first record is not readable", node=self.name)
+        return int(text)
+
     def _raw_lines(self) -> Iterator[str]:
-        rest = b""
+        # Not one growing `bytes`: a line of many pieces would be copied with each of them.
+        rest = bytearray()
         while piece := self.process.receive():
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                yield line.rstrip(b"\r").decode("utf-8", errors="replace")
+            first, *others = piece.split(b"\n")
+            rest += first
+            for line in others:
+                yield rest.rstrip(b"\r").decode("utf-8", errors="replace")
+                rest = bytearray(line)
             if len(rest) > LONGEST_LINE:
                 raise ProtocolError(
                     f"{self.name}: a line of output is longer than {LONGEST_LINE >> 20} MiB", node=self.name
@@ -201,7 +211,9 @@ class Conversation:
     def _judge(self, text: str) -> None:
         try:
             error: Any = json.loads(text).get("error")
-        except (ValueError, AttributeError) as problem:
+            if not isinstance(error, dict | None):
+                raise TypeError("an error in another form")
+        except (ValueError, TypeError, AttributeError, RecursionError) as problem:
             raise ProtocolError(
                 f"{self.name}: the script's last record is not readable", node=self.name
             ) from problem

@@ -57,6 +57,9 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 _KEYS: Final = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
 _PIECE: Final = 1 << 16
+_LAST_PIECES: Final = (
+    64  # that are read of what a machine still says after the end: it may say it without an end
+)
 _LAST_WORDS: Final = 4096  # bytes of standard error that are kept
 # Members of Administrators have their keys in one common file, and sshd refuses it when others may write to it
 # (Microsoft Learn, "Key-based authentication in OpenSSH for Windows").
@@ -266,8 +269,9 @@ class SshTransport(Transport):
             channel.settimeout(seconds)
             channel.exec_command(f"taskkill.exe /PID {pid} /T /F")
             channel.shutdown_write()
-            while channel.recv(_PIECE):
-                pass
+            for _ in range(_LAST_PIECES):
+                if not channel.recv(_PIECE):
+                    break
             channel.close()
 
 
@@ -296,7 +300,10 @@ class _ChannelProcess:
         said = b""
         with suppress(SSHException, EOFError, OSError):
             self.channel.settimeout(float(self._timeouts.close))
-            while piece := self.channel.recv_stderr(_PIECE):
+            for _ in range(_LAST_PIECES):
+                piece = self.channel.recv_stderr(_PIECE)
+                if not piece:
+                    break
                 said = (said + piece)[-_LAST_WORDS:]
         code = None
         if self.channel.status_event.wait(self._timeouts.close) and self.channel.exit_status >= 0:
