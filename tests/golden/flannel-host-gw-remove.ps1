@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  c88a03b0ac78704696daa9c12364ba032ef1b721378df8a676b459d5ff09bc9b
+# Settings  d929b7719012e9cb954e917d94cb2f27603cfc0aab362835fe6a5174e5715b23
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -121,7 +121,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'c88a03b0ac78704696daa9c12364ba032ef1b721378df8a676b459d5ff09bc9b'
+    Digest  = 'd929b7719012e9cb954e917d94cb2f27603cfc0aab362835fe6a5174e5715b23'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

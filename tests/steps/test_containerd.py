@@ -182,3 +182,22 @@ def test_an_account_of_windows_comes_back_with_the_service_of_before(node: Node)
     node.undo(STEP)
 
     assert node.registry(rf"{SERVICES}\containerd", "ObjectName") == r"NT AUTHORITY\LocalService"
+
+
+def test_a_pipe_that_somebody_else_serves_is_named_before_anything_talks_to_it(node: Node):
+    """Any user can be the first to make one of that name; kubelet and crictl would hand him the secrets of all pods."""
+    node.undo(STEP)
+    node.machine.accounts.add("alice", administrator=False)
+    hers = node.machine.processes.spawn(
+        r"C:\Windows\System32\cmd.exe", token=node.machine.accounts.token("alice")
+    )
+    node.machine.files.pipes["containerd-containerd"] = hers.pid
+
+    assert r"pipe \\.\pipe\containerd-containerd" in node.look(STEP).differences(STEP)
+    problem = node.change(STEP).problem(STEP)
+    assert problem.id == "PipeTaken"
+    assert node.machine.processes.named("containerd") == []
+
+    node.machine.processes.kill(hers.pid)
+    assert node.change(STEP, *ABOVE).states[STEP] == "changed"
+    assert r"containerd-containerd" in node.machine.files.pipes

@@ -50,6 +50,10 @@ HINTS: Final[Mapping[str, str]] = {
         "Take that right from them (icacls shows whose it is; Windows gives ordinary users none of it there), "
         "and run the same command again."
     ),
+    "PipeTaken": (
+        "End that program (handle.exe or Process Explorer of Sysinternals names it by the pipe), see whose account runs it, "
+        "and run the same command again."
+    ),
     "FolderTaken": (
         "Somebody made it while winboot was about to: run the same command again, which sets it aside, "
         "and see whose account it is."

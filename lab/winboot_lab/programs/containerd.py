@@ -151,14 +151,13 @@ class Containerd(Daemon):
             self.config = load_config(self.run, flags)
         except GoError as e:
             return self._dies(str(e))
-        if any(
-            other.config.pipe == self.config.pipe
-            for _, other in containerds(self.machine)
-            if other is not self
-        ):
+        pipe = self.config.pipe.rpartition("\\")[2]
+        # Another containerd's, or any program's: it asks for the first instance (Microsoft/go-winio pipe.go, makeServerPipeHandle).
+        if pipe in self.machine.files.pipes:
             return self._dies(
                 f"containerd: failed to get listener for main endpoint: open {self.config.pipe}: Access is denied."
             )
+        self.machine.files.pipes[pipe] = self.run.process.pid
         for section in self.config.ignored:
             self._say("warning", f"Ignoring unknown key in TOML for plugin: {section}")
         if self.config.broken is not None:

@@ -10,7 +10,11 @@ from winboot.script.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"service": service_table(spec, "containerd"), "root": spec.paths.containerd_root}
+    return {
+        "service": service_table(spec, "containerd"),
+        "root": spec.paths.containerd_root,
+        "pipe": spec.paths.containerd_pipe,
+    }
 
 
 CONTAINERD = Step(
