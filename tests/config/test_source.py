@@ -7,7 +7,20 @@ from pathlib import Path
 import pytest
 
 from winboot.base.errors import InvalidInput
-from winboot.config.source import Complaint, Place, compose, dotted, locate, merge, nearest, raw, read, typed
+from winboot.config.source import (
+    MOST_COMPLAINTS,
+    Complaint,
+    Place,
+    compose,
+    dotted,
+    locate,
+    masked,
+    merge,
+    nearest,
+    raw,
+    read,
+    typed,
+)
 
 
 def _problems(text: str) -> list[str]:
@@ -197,3 +210,33 @@ def test_a_file_that_is_no_text_is_refused_at_its_place(data: bytes, says: str, 
 def test_a_complaint_shows_no_credential_of_an_address(text: str, shown: str) -> None:
     """Whoever made the complaint; an image's digest is none."""
     assert str(Complaint(None, "", text)) == shown
+
+
+BOMBS = {
+    "aliases of tens": "a0: &a0 [x]\n"
+    + "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)),
+    "merges of tens": "a0: &a0 {x: 1}\n"
+    + "\n".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 9)),
+    "brackets": "a: " + "[" * 100_000,
+    "depth": "\n".join(" " * n + "a:" for n in range(1_000)),
+    "the same key": "a: 1\n" * 20_000,
+    "tags": "\n".join(f"a{n}: !!python/object/apply:os.system [x]" for n in range(5_000)),
+    "documents": "---\na: 1\n" * 5_000,
+    "controls": "\n".join(f'a{n}: "\\e"' for n in range(5_000)),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_strangers_file_fills_neither_memory_nor_terminal(bomb: str) -> None:
+    """A file of 200,000 errors was 28 MB of complaints."""
+    problems = _problems(BOMBS[bomb])
+
+    assert 1 <= len(problems) <= MOST_COMPLAINTS + 1
+    assert sum(map(len, problems)) < 100_000
+
+
+@pytest.mark.parametrize("word", ["a?", "?a:", "a:", "//", "@sha256:", ":@", "a:b@", "'?a=", "http://a?b=c"])
+def test_a_word_without_an_end_is_masked(word: str) -> None:
+    """Each letter of it was a beginning to try, of which each went to the end: hours."""
+    assert isinstance(masked(f"?@ {word * 100_000}"), str)
+    assert isinstance(masked(word * 100_000 + "@sha256:"), str)

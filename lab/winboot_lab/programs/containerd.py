@@ -152,7 +152,7 @@ class Containerd(Daemon):
         except GoError as e:
             return self._dies(str(e))
         pipe = self.config.pipe.rpartition("\\")[2]
-        # Another containerd's, or any program's: it asks for the first instance (Microsoft/go-winio pipe.go, makeServerPipeHandle).
+        # Another's, or any program's: it asks for the first instance (Microsoft/go-winio pipe.go, makeServerPipeHandle).
         if pipe in self.machine.files.pipes:
             return self._dies(
                 f"containerd: failed to get listener for main endpoint: open {self.config.pipe}: Access is denied."
