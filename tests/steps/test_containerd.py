@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -201,3 +202,54 @@ def test_a_pipe_that_somebody_else_serves_is_named_before_anything_talks_to_it(n
     node.machine.processes.kill(hers.pid)
     assert node.change(STEP, *ABOVE).states[STEP] == "changed"
     assert r"containerd-containerd" in node.machine.files.pipes
+
+
+def _sid(text: str) -> bytes:
+    """MS-DTYP 2.4.2.2."""
+    _, revision, authority, *parts = text.split("-")
+    numbers = struct.pack(f"<{len(parts)}I", *map(int, parts))
+    return bytes([int(revision), len(parts)]) + int(authority).to_bytes(6, "big") + numbers
+
+
+def _descriptor(*rules: tuple[int, str, int]) -> bytes:
+    """A self-relative one of SYSTEM with these entries: type, SID, rights (MS-DTYP 2.4.6)."""
+    owner = _sid("S-1-5-18")
+    aces = b"".join(
+        struct.pack("<BBHI", kind, 0, 8 + len(_sid(sid)), rights) + _sid(sid) for kind, sid, rights in rules
+    )
+    acl = struct.pack("<BBHHH", 2, 0, 8 + len(aces), len(rules), 0) + aces
+    head = struct.pack("<BBHIIII", 1, 0, 0x8004, 20, 20, 0, 20 + len(owner))
+    return head + owner + acl
+
+
+# What Windows gives all services: SYSTEM, administrators, who is logged in here, and services may read.
+USUAL = (
+    (0, "S-1-5-18", 0x2009D),
+    (0, "S-1-5-32-544", 0xF01FF),
+    (0, "S-1-5-4", 0x2008D),
+    (0, "S-1-5-6", 0x2008D),
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "who"),
+    [
+        (USUAL, None),
+        # SERVICE_START and SERVICE_STOP, as for agents of monitoring.
+        ((*USUAL, (0, "S-1-5-32-545", 0x30)), None),
+        ((*USUAL, (1, "S-1-1-0", 0xF01FF)), None),
+        ((*USUAL, (0, "S-1-5-32-545", 0x2)), "S-1-5-32-545"),
+        ((*USUAL, (0, "S-1-5-11", 0x40000), (0, "S-1-1-0", 0x10000000)), "S-1-1-0, S-1-5-11"),
+    ],
+)
+def test_whoever_else_may_change_a_service_of_ours_is_named(
+    node: Node, rules: tuple[tuple[int, str, int], ...], who: str | None
+):
+    """SYSTEM would run what he writes into its command line. It is told and left: who may stop and change is the owner's."""
+    security = rf"HKEY_LOCAL_MACHINE\{SERVICES}\containerd\Security"
+    node.machine.registry.set(security, "Security", "Binary", _descriptor(*rules))
+
+    told = node.look(STEP).differences(STEP)
+
+    assert told == ({"service containerd: others who may change it": (who, None)} if who else {})
+    assert node.look(STEP).states == {STEP: "ok"}

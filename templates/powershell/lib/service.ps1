@@ -38,8 +38,31 @@ function Get-ServiceDifference {
         New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags
     }
     Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState -Name $name) -Want 'Running'
+    $who = Get-ServiceWriter -Name $name
+    if ($who) { New-Difference -Key 'service:writers' -What "$what others who may change it" -Is $who -Want $null -Policy }
     $slow = Get-SlowStart -Name $name
     if ($slow) { New-Difference -Key 'service:slow-start' -What "$what time to start" -Is "$slow seconds" -Want 'at most 30 seconds' -Policy }
+}
+
+function Get-ServiceWriter {
+    # Who, besides administrators, may have SYSTEM run another program by this service: SIDs, or null. 2: change its settings,
+    # 10000: delete, 40000: rules, 80000: owner, 40000000 and 10000000: the generic ones
+    # (learn.microsoft.com/windows/win32/services/service-security-and-access-rights). Without a value of its own a service has
+    # the rules that Windows gives all of them.
+    param([string]$Name)
+    # Whoever tightened the key further has left nothing for others to change.
+    try { $bytes = Read-Registry -Path "$(Get-ServicePath -Name $Name)\Security" -Name 'Security' }
+    catch [Security.SecurityException], [UnauthorizedAccessException] { return $null }
+    if ($bytes -isnot [byte[]]) { return $null }
+    $security = [Security.AccessControl.RawSecurityDescriptor]::new($bytes, 0)
+    $found = @(
+        if ($null -ne $security.Owner) { $security.Owner.Value }
+        foreach ($rule in $security.DiscretionaryAcl) {
+            if ($rule.AceType -eq 'AccessAllowed' -and ($rule.AccessMask -band 0x500d0002)) { $rule.SecurityIdentifier.Value }
+        }
+    )
+    $strange = @($found | Where-Object { -not (Test-Trusted -Sid $_) } | Sort-Object -Unique)
+    if ($strange) { $strange -join ', ' } else { $null }
 }
 
 function Test-RestartDisruption {
@@ -130,7 +153,7 @@ function Set-ServiceDefinition {
     if ($Service.unknown) { Stop-Unknown }
     Save-FormerService -Name $name
     # These take effect without a restart of the service.
-    $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error')
+    $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error', 'service:writers', 'service:slow-start')
     if (Get-ServiceDifference -Service $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed -Name $name }
     # When NSSM takes over, or no longer runs it, the old process would keep running.
     if ((Test-NssmWanted -Service $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }

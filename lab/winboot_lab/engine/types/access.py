@@ -7,6 +7,7 @@ it through `security_of(kind, record)` (Get-Acl).
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -689,6 +690,33 @@ class Raw(Instance):
         self.descriptor.read(text, 15)
 
 
+def _binary(data: Any, offset: int) -> Raw:
+    """A self-relative descriptor: MS-DTYP 2.4.6 (SECURITY_DESCRIPTOR), 2.4.5 (ACL), 2.4.4 (ACE), 2.4.2.2 (SID)."""
+    raw = bytes(data)[offset:]
+    made = Raw.__new__(Raw)
+    made.descriptor = found = Descriptor()
+    owner, group, _, rules = struct.unpack_from("<4I", raw, 4)
+    found.owner = _sid_at(raw, owner) if owner else None
+    found.group = _sid_at(raw, group) if group else None
+    found.has_list = bool(rules)
+    at = rules + 8
+    for _ in range(struct.unpack_from("<H", raw, rules + 4)[0] if rules else 0):
+        kind, flags, size, mask = struct.unpack_from("<BBHi", raw, at)
+        if kind not in (0, 1):
+            raise _invalid_sddl()
+        found.aces.append(
+            Ace(kind == 0, _sid_at(raw, at + 8), mask, flags & 3, flags >> 2 & 3, bool(flags & 16))
+        )
+        at += size
+    return made
+
+
+def _sid_at(raw: bytes, at: int) -> str:
+    count = raw[at + 1]
+    parts = struct.unpack_from(f"<{count}I", raw, at + 8)
+    return "-".join(["S", str(raw[at]), str(int.from_bytes(raw[at + 2 : at + 8], "big")), *map(str, parts)])
+
+
 ENTRY = dotnet(_NS + "CommonAce", RawEntry)
 ENTRY.prop("AceType", "string", lambda self: "AccessAllowed" if self.ace.allow else "AccessDenied")
 ENTRY.prop("AccessMask", "int", lambda self: self.ace.mask)
@@ -699,6 +727,7 @@ ENTRY.refuses(
 )
 RAW = dotnet(_NS + "RawSecurityDescriptor", Raw)
 RAW.constructor("string sddlForm")(Raw)
+RAW.constructor("byte[] binaryForm, int offset")(_binary)
 RAW.prop("Owner", SID.name, lambda self: _maybe_sid(self.descriptor.owner))
 RAW.prop("Group", SID.name, lambda self: _maybe_sid(self.descriptor.group))
 RAW.prop(
