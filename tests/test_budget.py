@@ -77,6 +77,18 @@ def test_the_others_wait_for_the_canary_and_begin_when_it_is_ready() -> None:
     assert waits(pace, "win-2") is None
 
 
+def test_of_several_canaries_all_go_first() -> None:
+    pace = World().pace(Budget(canary=Share(2)))
+    for canary in ("win-1", "win-2"):
+        assert waits(pace, canary) is None
+
+    pace.ended(report("win-1"))
+    assert waits(pace, "win-3") == "the canary win-1, win-2 goes first"
+    pace.ended(report("win-2"))
+
+    assert waits(pace, "win-3") is None
+
+
 @pytest.mark.parametrize(
     ("ended", "reason"),
     [

@@ -65,9 +65,18 @@ def test_with_json_everything_of_the_question_goes_to_standard_error(
 
 
 def test_without_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer("y\n", monkeypatch)
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
 
+    answer("y\n", monkeypatch)
     assert not at_terminal()
+
+    # Its answer would come from a pipe.
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert not at_terminal()
+    monkeypatch.setattr("sys.stdin", Terminal())
+    assert at_terminal()
 
 
 def test_a_plan_says_itself_which_steps_it_is_about() -> None:
@@ -83,6 +92,9 @@ def test_a_plan_says_itself_which_steps_it_is_about() -> None:
     )
     with pytest.raises(UsageError, match="--skip and --plan"):
         with_plan(Options(skip=("kubelet",)), plan)
+    with pytest.raises(UsageError, match="--only and --plan"):
+        with_plan(Options(only=("kubelet",)), plan)
+    assert with_plan(Options(only=("directories",)), plan).approved is plan
 
 
 def test_a_node_that_the_inventory_has_no_more_is_named() -> None:
@@ -151,6 +163,20 @@ def test_a_plan_that_others_may_write_is_no_approval(
     assert run([*join, "--trust"]) == 64
     assert "there is no inventory" in capsys.readouterr().err
     assert run(["show", str(file)]) == 0
+
+
+def test_a_plan_whose_owner_cannot_be_asked_is_no_approval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(file: Path) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    file = tmp_path / "plan.json"
+    file.write_text(forged(), encoding="utf-8")
+    monkeypatch.setattr("winboot.base.private.others_say", refuse)
+
+    assert run(["join", "-i", str(tmp_path / "none.yaml"), "--plan", str(file)]) == 64
+    assert "cannot be asked (Permission denied)" in capsys.readouterr().err
 
 
 def test_a_plan_is_a_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,12 @@ def _pytest(copy: Path, tests: Sequence[str]) -> int:
         "no:cacheprovider",
         *(f"tests/{one}" for one in tests),
     ]
-    environment = {**os.environ, "PYTHONPATH": f"{copy}{os.pathsep}{copy / 'lab'}"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{copy}{os.pathsep}{copy / 'lab'}",
+        # Not in a program that a test starts, either: a mutation may be as long as what it replaces.
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     ended = subprocess.run(
         command, cwd=copy, env=environment, capture_output=True, timeout=LONGEST, check=False
     )

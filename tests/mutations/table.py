@@ -571,6 +571,189 @@ _PRIVATE = _held_by(
     ("report-written-in-place", "        part.replace(path)\n", "        path.write_text(text)\n"),
 )
 
+_BUDGET = _held_by(
+    "test_budget.py",
+    ("share-rounds-up", "self.number * count // 100 if", "-(-self.number * count // 100) if"),
+    ("share-of-none", "return max(least, self.number", "return max(0, self.number"),
+    (
+        "canary-may-fail",
+        'if report.outcome not in ("ok", "changed"):\n                self._close(',
+        'if report.outcome == "skipped":\n                self._close(',
+    ),
+    (
+        "canary-not-ready-is-fine",
+        "elif report.ready is False:\n                self._close",
+        "elif report.ready is None and False:\n                self._close",
+    ),
+    (
+        "canary-not-watched",
+        "self._soaked = self._clock() + self._budget.soak",
+        "self._soaked = self._clock()",
+    ),
+    ("canary-alone-decides", "if len(canaries) == len(self._canaries):", "if canaries:"),
+    (
+        "canary-falls-ill-unseen",
+        "for sick in sorted(down.keys() & set(self._canaries)):",
+        "for sick in sorted(down.keys() & self._running):",
+    ),
+    ("one-more-may-fail", "            if len(failed) > most:\n", "            if len(failed) > most + 1:\n"),
+    ("same-cause-with-a-success", 'len(causes) == 1 and "" not in causes:', "len(causes - {''}) == 1:"),
+    (
+        "same-cause-without-a-budget",
+        "if self._budget.given and len(last) == SAME_FAILURES",
+        "if len(last) == SAME_FAILURES",
+    ),
+    (
+        "deadline-ends-nothing",
+        "self._clock() - self._started >= deadline:",
+        "self._clock() - self._started < 0 * deadline:",
+    ),
+    (
+        "down-already-takes-no-place",
+        "away = members & (down.keys() | self._running",
+        "away = members & (self._running",
+    ),
+    ("just-ended-takes-no-place", "| self._running | self._availability.unsettled)", "| self._running)"),
+    (
+        "a-sick-node-waits",
+        "if self._budget.max_unavailable is None or node in down:",
+        "if self._budget.max_unavailable is None:",
+    ),
+    (
+        "group-of-this-run-only",
+        'self._groups = {**dict.fromkeys(nodes, ""), **groups}',
+        'self._groups = {**groups, **dict.fromkeys(nodes, "")}',
+    ),
+    (
+        "nobody-comes-back-and-all-wait",
+        "if not (self._running or self._availability.unsettled):",
+        'if self._phase == "soak":',
+    ),
+    (
+        "first-answer-not-needed",
+        "if self._asked is None:\n                    raise\n                return\n",
+        "return\n",
+    ),
+    ("cause-without-its-step", 'return f"{step.name}: {step.problem.id}"', "return step.problem.id"),
+)
+
+_APPROVAL = _held_by(
+    "cli/test_approval.py join/test_approved.py",
+    ("plan-of-others-approves", 'whose = "" if trust else others_say(file)', 'whose = ""'),
+    (
+        "plan-trusts-who-cannot-be-asked",
+        'whose = f"whose {file} is cannot be asked ({error.strerror})"\n    if whose:',
+        'whose = ""\n    if whose:',
+    ),
+    ("plan-and-other-steps", "if given and given != planned:", "if given and not planned:"),
+    (
+        "plan-without-its-steps",
+        "return replace(options, only=chosen.only, skip=chosen.skip, adopt=chosen.adopt, approved=plan)",
+        "return replace(options, adopt=chosen.adopt, approved=plan)",
+    ),
+    (
+        "plan-without-its-adopt",
+        "skip=chosen.skip, adopt=chosen.adopt, approved=plan)",
+        "skip=chosen.skip, approved=plan)",
+    ),
+    (
+        "plan-forgets-who-left",
+        "        for name in plan.nodes\n        if name not in here\n",
+        "        for name in plan.nodes\n        if name in here and False\n",
+    ),
+    (
+        "asked-where-nobody-sits",
+        "return sys.stdin.isatty() and sys.stderr.isatty()",
+        "return sys.stderr.isatty()",
+    ),
+)
+
+_TRUST = _held_by(
+    "cli/test_trust.py config/test_demands.py",
+    (
+        "strangers-file-runs",
+        "strange = {} if trust else _of_others(one.file for one in found)",
+        "strange: dict[Path, str] = {}",
+    ),
+    ("yes-for-a-stranger", "if not (may_ask and at_terminal()):", "if not at_terminal():"),
+    (
+        "agreed-to-for-each-program",
+        "return one.file.absolute(), one.kind, one.what",
+        'return one.file.absolute(), one.kind, ""',
+    ),
+    (
+        "other-kubeconfig-when-used",
+        "strange = _of_others([file]) if new else {}",
+        "strange: dict[Path, str] = {}",
+    ),
+    (
+        "setting-names-all",
+        "if any(file.resolve().is_relative_to(one.resolve()) for one in named):",
+        "if named:",
+    ),
+    (
+        "owner-who-cannot-be-asked",
+        '            reason = f"whose {file} is cannot be asked ({error.strerror})"',
+        '            reason = ""',
+    ),
+    (
+        "link-out-of-the-folder",
+        "outside = not file.resolve().is_relative_to(folder.resolve())",
+        "outside = not file.absolute().is_relative_to(folder.absolute())",
+    ),
+    (
+        "circle-of-links-is-inside",
+        "        # A circle of links, or no path at all.\n        outside = True",
+        "        outside = False",
+    ),
+    (
+        "profile-of-a-group-unread",
+        "    for inside, below in _inside(table, path) if deep else ():",
+        "    for inside, below in ():",
+    ),
+    ("command-unseen", 'if key == "command":\n            items', 'if key == "commands":\n            items'),
+    (
+        "variable-unseen",
+        'if key == "env":\n                yield',
+        'if key == "environment":\n                yield',
+    ),
+    ("local-is-no-program", 'entry.value.text == "local":', 'entry.value.text == "here":'),
+)
+
+_ORDER = _held_by(
+    "lab/test_upgrade.py",
+    (
+        "newer-than-the-api-server",
+        "if (wanted.major, wanted.minor_number) > (server.major, server.minor_number):",
+        "if wanted.major > server.major:",
+    ),
+    (
+        "upgrade-goes-back",
+        "if (wanted.major, wanted.minor_number) < (runs.major, runs.minor_number):",
+        "if wanted.major < runs.major:",
+    ),
+    (
+        "two-minors-at-once",
+        "elif wanted.minor_number > runs.minor_number + 1:",
+        "elif wanted.minor_number > runs.minor_number + 2:",
+    ),
+)
+
+_REMOVAL = _held_by(
+    "lab/test_remove.py",
+    (
+        "ready-node-leaves-alone",
+        "if removal.cluster_only and node is not None and node.ready:",
+        "if removal.cluster_only and node is None:",
+    ),
+    (
+        "node-goes-though-kept",
+        "if node is not None and not removal.keep_node and cluster.delete_node(run.name):",
+        "if node is not None and cluster.delete_node(run.name):",
+    ),
+    ("unnoted-unsaid", '"Unnoted": unnoted})', '"Unnoted": False})'),
+)
+
 DECISIONS: Final = (
     *_CERTIFICATES,
     *_CA,
@@ -589,4 +772,9 @@ DECISIONS: Final = (
     *_DRIVE,
     *_PROGRAMS,
     *_PRIVATE,
+    *_BUDGET,
+    *_APPROVAL,
+    *_TRUST,
+    *_ORDER,
+    *_REMOVAL,
 )
