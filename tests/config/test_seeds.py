@@ -13,6 +13,7 @@ from winboot.config.inventory import HostKeys
 from winboot.config.model import model_at
 from winboot.config.networks import NETWORKS
 from winboot.config.profile import Profile
+from winboot.operations.verify.flows import FLOWS, LIMITATIONS
 from winboot.remote.manifests import MANIFESTS
 from winboot.script.steps import STEPS
 
@@ -132,6 +133,7 @@ CATALOGUES = {
     "step": {step.name for step in STEPS},
     "network": {network.id for network in NETWORKS},
     "manifest": {one.name for one in MANIFESTS},
+    "flow": {one.id for one in FLOWS} | set(LIMITATIONS),
     "fix": set(FACTS.section("fixes")),
     "feature": set(FACTS.section("features")),
     "gate": set(FACTS.section("gates")),
@@ -174,3 +176,10 @@ def test_each_row_leads_somewhere(row: tuple[str, str]) -> None:
 def test_what_the_sources_name_has_its_row(name: str) -> None:
     """The list of systems, modes, flags, services, troubles and flows."""
     assert any(row[0].startswith(name) for row in _rows())
+
+
+def test_each_flow_that_verify_tries_or_names_has_its_row() -> None:
+    """And each limitation of Windows."""
+    text = PAGE.read_text(encoding="utf-8")
+
+    assert [id for id in sorted(CATALOGUES["flow"]) if f"`flow: {id}`" not in text] == []

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from winboot_lab.programs.flanneld import Flanneld
+from winboot_lab.up import NodePlan
 
-from tests.lab.site import NodePlan, Site, problems
-from winboot.operations.verify import Options, verify
+from tests.lab.site import Site, problems
+from winboot.operations.verify import Options, verify, verify_changed
 from winboot.report.flows import FlowReport
+from winboot.report.results import NodeReport, Report, StepReport
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +68,39 @@ def test_a_route_that_is_wrong_breaks_the_ways_that_need_it_and_names_the_node(
         "service-pod",
     }
     assert {row.cause.rpartition(".")[0] for row in failed} == {"win-1 has no route to 10.244.2"}
+
+
+def changed(*names: str) -> Report:
+    """The report of a join that has changed these nodes, and found win-1 and win-2 Ready."""
+    return Report(
+        "join",
+        "run",
+        "now",
+        tuple(
+            NodeReport(
+                name, "", "", (StepReport("cni-config", "changed" if name in names else "ok"),), ready=True
+            )
+            for name in ("win-1", "win-2")
+        ),
+    )
+
+
+def test_join_verify_tries_what_was_changed_with_another_node_as_the_other_end(pair: Site) -> None:
+    """A service that ended before the change had ended is none of the change's."""
+    events = pair.machines["win-1"].events
+    events.write("System", "Service Control Manager", 7034, "It ended", "Error", ("kubelet",))
+    pair.settle(5)
+
+    report = verify_changed(changed("win-1"), pair.specs(), pair.controller().context)
+
+    assert report is not None
+    assert {row.node for row in report.rows if row.state != "limitation"} == {"win-1"}
+    assert [row for row in report.rows if row.state not in ("passed", "limitation")] == []
+    assert "pod-pod-remote" in {row.flow for row in report.rows}
+    assert "win-2 was not changed, and takes part as the other end" in report.notes
+
+
+def test_join_verify_tries_nothing_where_nothing_was_changed(pair: Site) -> None:
+    context = pair.controller().context
+
+    assert verify_changed(changed(), pair.specs(), context) is None

@@ -30,6 +30,7 @@ from winboot.cli.options import (
     TakeOver,
     Trust,
     Verbose,
+    Verify,
     View,
     Workers,
     Yes,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from winboot.config.demands import Demand
     from winboot.config.node_spec import NodeSpec
     from winboot.operations.join import Options, RunContext
-    from winboot.report.results import NodeReport
+    from winboot.report.flows import FlowReport
+    from winboot.report.results import NodeReport, Report
 
 
 class Depth(StrEnum):
@@ -75,6 +77,7 @@ def join(
     deadline: Deadline = None,
     jitter: Jitter = None,
     trust: Trust = False,
+    verify: Verify = False,
     verbose: Verbose = False,
     log_file: LogFile = None,
 ) -> None:
@@ -100,7 +103,18 @@ def join(
             jitter=jitter,
         ),
     )
-    _run("join", inventory, words(limit), options, view, report, plan=plan, yes=yes, trust=trust)
+    _run(
+        "join",
+        inventory,
+        words(limit),
+        options,
+        view,
+        report,
+        plan=plan,
+        yes=yes,
+        trust=trust,
+        verify=verify,
+    )
 
 
 def repair(
@@ -131,6 +145,7 @@ def repair(
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
     jitter: Jitter = None,
+    verify: Verify = False,
     verbose: Verbose = False,
     log_file: LogFile = None,
 ) -> None:
@@ -158,7 +173,18 @@ def repair(
         ),
     )
     if by is Depth.in_place:
-        _run("repair", inventory, words(limit), options, view, report, plan=plan, yes=yes, trust=trust)
+        _run(
+            "repair",
+            inventory,
+            words(limit),
+            options,
+            view,
+            report,
+            plan=plan,
+            yes=yes,
+            trust=trust,
+            verify=verify,
+        )
         return
     if plan is not None:
         raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
@@ -170,7 +196,7 @@ def repair(
     _recover(inventory, words(limit), by, yes=yes, trust=trust, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
         # What its files name was agreed to a moment ago; what is in them since then is not.
-        _run("join", inventory, words(limit), options, view, report, yes=True)
+        _run("join", inventory, words(limit), options, view, report, yes=True, verify=verify)
 
 
 def _run(
@@ -184,6 +210,7 @@ def _run(
     plan: Path | None = None,
     yes: bool = False,
     trust: bool = False,
+    verify: bool = False,
 ) -> None:
     from winboot.cli.approval import approved_plan, at_terminal, gone, with_plan
     from winboot.cli.failure import explain_error
@@ -215,13 +242,31 @@ def _run(
         result = join_nodes(specs, context, tuned(options), command=command)
         result = replace(result, nodes=(*result.nodes, *unable, *left))
         unrouted = _forward(inventory, specs, context, {one.node for one in result.nodes if one.ready})
-    code = reporting.end(result, context.stop)
+        flows, untried = _verified(result, specs, context) if verify else (None, None)
+    code = reporting.end(result, context.stop, flows=flows)
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run} (`winboot log {context.run}`)", err=True)
-    if unrouted is not None:
-        explain_error(unrouted)
-        code = exits.foremost((code, unrouted.exit_code))
+    for error in (unrouted, untried):
+        if error is not None:
+            explain_error(error)
+            code = exits.foremost((code, error.exit_code))
     raise typer.Exit(code)
+
+
+def _verified(
+    result: Report, specs: Sequence[NodeSpec], context: RunContext
+) -> tuple[FlowReport | None, WinbootError | None]:
+    """The flows of the nodes that were changed. What kept them from being tried is returned, for after the report: the nodes
+    are done."""
+    from winboot.operations.verify import verify_changed
+
+    try:
+        flows = verify_changed(result, specs, context)
+    except WinbootError as error:
+        return None, error
+    if flows is None:
+        typer.echo("verify: no node was changed and is Ready, so no flow was tried", err=True)
+    return flows, None
 
 
 def asked(

@@ -117,6 +117,13 @@ SkipPreflight = Annotated[
         help="Go on in spite of this finding of preflight (repeat, or separate by commas); the report notes it.",
     ),
 ]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Then try whether traffic flows on the nodes that were changed, as `winboot verify` does.",
+    ),
+]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many nodes at a time.")]
 Verbose = Annotated[
     bool,

@@ -27,6 +27,7 @@ from winboot.node.run import Listener, Stop
 from winboot.report.archive import Archive
 from winboot.report.data import finding_line, junit, node_line, run_line
 from winboot.report.file import ReportFile
+from winboot.report.flows import FlowReport, flow_lines, flows_junit, one_document, print_flows
 from winboot.report.results import NodeReport, Report
 from winboot.report.table import print_report
 
@@ -122,6 +123,17 @@ def columns(rows: Sequence[Mapping[str, str]]) -> None:
         typer.echo("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
 
 
+def show_flows(report: FlowReport, form: Output) -> None:
+    """Print what became of the flows in the form asked for."""
+    if form is Output.json:
+        sys.stdout.writelines(flow_lines(report))
+    elif form is Output.junit:
+        sys.stdout.write(flows_junit(report))
+    else:
+        print_flows(report, console())
+    sys.stdout.flush()
+
+
 class _Streamed:
     """JSON lines on standard output: a node's when it has ended, the others when the run has.
 
@@ -195,8 +207,10 @@ class Reporting:
         if ended is not None and self._form is Output.json:
             self._streamed.node(ended)
 
-    def end(self, report: Report, stop: Stop, *, differences: bool = False) -> int:
-        """Write the file, print the report, and give the exit code of the command.
+    def end(
+        self, report: Report, stop: Stop, *, differences: bool = False, flows: FlowReport | None = None
+    ) -> int:
+        """Write the file, print the report and what became of `flows`, and give the exit code of the command.
 
         What cannot be written is named on standard error and hides no other code: the work is done. A reader of standard
         output that has gone has seen enough.
@@ -205,8 +219,9 @@ class Reporting:
         codes = (
             stop.exit_code if stop.requested else exits.DONE,
             report.exit_code,
+            flows.exit_code if flows is not None else exits.DONE,
             self._tried(lambda: self._save(report)),
-            self._tried(lambda: self._show(report, differences)),
+            self._tried(lambda: self._show(report, differences, flows)),
         )
         return exits.foremost(codes)
 
@@ -223,14 +238,18 @@ class Reporting:
         if self._file is not None:
             self._file.save(report)
 
-    def _show(self, report: Report, differences: bool) -> None:
+    def _show(self, report: Report, differences: bool, flows: FlowReport | None) -> None:
         """Print the report, or what was not printed of it while the run lasted."""
         try:
             if self._form is Output.json:
                 self._streamed.rest(report)
+            elif self._form is Output.junit and flows is not None:
+                sys.stdout.write(one_document(junit(report), flows_junit(flows)))
             else:
                 show(report, self._form, differences=differences)
-                sys.stdout.flush()
+            if flows is not None and self._form is not Output.junit:
+                show_flows(flows, self._form)
+            sys.stdout.flush()
         except OSError as error:
             # Python would flush it once more when it ends, and make that the exit code.
             sys.stdout = _nowhere()

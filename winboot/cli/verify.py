@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +15,6 @@ from winboot.cli.options import (
     OutputForm,
     words,
 )
-
-if TYPE_CHECKING:
-    from winboot.report.flows import FlowReport
 
 
 def verify(
@@ -57,7 +54,7 @@ def verify(
     """Make pods and services in a namespace of its own, try every flow once from each node, name the probable cause of what
     fails, ask each node whether it works, and delete the namespace. Exits 1 where a flow failed.
     """
-    from winboot.cli.output import progress
+    from winboot.cli.output import progress, show_flows
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.verify import Options
     from winboot.operations.verify import verify as verify_nodes
@@ -72,7 +69,7 @@ def verify(
         run_context(specs, listener) as (context, _),
     ):
         report = verify_nodes(specs, context, options)
-    show(report, output)
+    show_flows(report, output)
     raise typer.Exit(report.exit_code)
 
 
@@ -104,25 +101,13 @@ def place(given: str) -> tuple[str, int] | None:
     return host, int(port)
 
 
-def show(report: FlowReport, output: Output) -> None:
-    """Print the report in the form asked for."""
-    from winboot.cli.output import console
-    from winboot.report.flows import flow_lines, flows_junit, print_flows
-
-    if output is Output.json:
-        sys.stdout.writelines(flow_lines(report))
-    elif output is Output.junit:
-        sys.stdout.write(flows_junit(report))
-    else:
-        print_flows(report, console())
-    sys.stdout.flush()
-
-
 def _help() -> str:
     from winboot.operations.verify.flows import LIMITATIONS, listed
 
-    never = "\n".join(f"{id}  {why}" for id, why in LIMITATIONS.items())
-    return f"{verify.__doc__}\n\n\b\nFlows:\n{listed()}\n\n\b\nWhat Windows does not have:\n{never}"
+    width = max(map(len, LIMITATIONS))
+    never = "\n".join(f"{id.ljust(width)}  {why}" for id, why in LIMITATIONS.items())
+    about = " ".join((verify.__doc__ or "").split())
+    return f"{about}\n\n\b\nFlows:\n{listed()}\n\n\b\nWhat Windows does not have:\n{never}"
 
 
 if "--help" in sys.argv or "-h" in sys.argv:

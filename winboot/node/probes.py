@@ -327,7 +327,7 @@ def _endpoints(facts: Sequence[Facts]) -> Probe:
             if one["state"] not in _ATTACHED
         ),
         f"{len(facts)} attached",
-        "an endpoint is left over from a pod that is gone",
+        "an endpoint is left over from a pod that is gone, or the host's own was detached",
         "Restart the pods that answer nothing; `winboot repair --drain` clears the network.",
     )
 

@@ -110,6 +110,18 @@ def flows_junit(report: FlowReport) -> str:
                 failure.text = f"{row.cause} {row.next}".strip()
             elif row.state != "passed":
                 ET.SubElement(case, "skipped", message=row.seen)
+    return _text(root)
+
+
+def one_document(first: str, second: str) -> str:
+    """The test suites of two JUnit documents in one: a program reads one from standard output."""
+    root = ET.fromstring(first)
+    root.extend(ET.fromstring(second))
+    return _text(root)
+
+
+def _text(root: ET.Element) -> str:
+    """ASCII, with references for other characters."""
     ET.indent(root)
     text = ET.tostring(root, encoding="unicode", xml_declaration=True)
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n"

@@ -332,12 +332,14 @@ class Traffic:
         self._tunnel(machine, network, there)
         _fits(machine, size)
         if there.machine is None:
+            self._linux_vni(network)
             if not self._linux_leads(start) or not _same_router(network, self._node_of(machine)):
                 raise Lost("the Linux nodes send this node's pods elsewhere")
             _lets_vxlan(machine, self._node_address(there))
             return Arrival(there, port, start.address)
         other, its_endpoint = _both(there)
         its_network = other.hns.networks[its_endpoint["VirtualNetwork"]]
+        _provider(other, its_endpoint)  # its answers are wrapped as well
         self._tunnel(other, its_network, start)
         _fits(other, size)
         if _vni(network) != _vni(its_network):
@@ -374,6 +376,12 @@ class Traffic:
         if machine.processes.named("calico-node"):
             return True
         return any(cluster.plan.calico for cluster in self._clusters())
+
+    def _linux_vni(self, network: Json) -> None:
+        """flanneld of a Linux node takes the VNI from the cluster's net-conf.json."""
+        backends = [cluster.plan.flannel for cluster in self._clusters() if cluster.plan.flannel]
+        if any(int(one["VNI"]) != _vni(network) for one in backends if "VNI" in one):
+            raise Lost("the Linux nodes have another VNI")
 
     def _node_of(self, machine: Machine) -> dict[str, Any]:
         address = machine.network.lan.address
@@ -452,6 +460,8 @@ class Traffic:
         if network["Type"] == "Overlay":
             if not _same_router(network, self._node_of(machine)):
                 raise Lost("the Linux nodes send to another MAC address")
+            _provider(machine, endpoint)
+            self._linux_vni(network)
             self._tunnel(machine, network, start)
             _fits(machine, size)
             return _arrive(there, start.address, port, protocol)
@@ -590,7 +600,8 @@ def _host_on_bridge(machine: Machine, there: End) -> bool:
     network = machine.hns.networks[endpoint["VirtualNetwork"]]
     if network["Type"] == "Overlay" or _in_subnets(network, machine.network.lan.address):
         return True
-    return machine.network.holder(str(endpoint["GatewayAddress"])) is not None
+    own = machine.network.holder(str(endpoint["GatewayAddress"]))
+    return own is not None and own.up
 
 
 def _next_hop(machine: Machine, address: str) -> str:

@@ -9,6 +9,6 @@ diagnosis  the probable cause
 story      all of it in order
 """
 
-from winboot.operations.verify.story import Options, verify
+from winboot.operations.verify.story import Options, verify, verify_beside, verify_changed
 
-__all__ = ["Options", "verify"]
+__all__ = ["Options", "verify", "verify_beside", "verify_changed"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from winboot.node.facts import Facts
@@ -18,8 +18,23 @@ _LARGE: Final = 1500
 _UDP, _TCP = 17, 6
 
 
-def cause_of(trial: Trial, outcome: Outcome, scene: Scene) -> Cause:
-    """The first cause that the facts speak for, else the one that this flow usually has."""
+# A flow that goes by other flows' ways: where the facts say nothing, it has their cause.
+_BELOW: Final[Mapping[str, tuple[str, ...]]] = {
+    "pod-pod-large": ("pod-pod-remote",),
+    "port-forward": ("node-pod",),
+    "pod-service": ("pod-pod-local", "pod-pod-remote"),
+    "service-pod": ("pod-pod-local", "pod-pod-remote"),
+    "linux-service": ("linux-pod",),
+    "node-port": ("pod-pod-local", "node-pod-remote", "pod-pod-remote"),
+    "dns-full": ("pod-linux", "pod-service"),
+    "dns-short": ("dns-full",),
+    "egress": ("dns-full",),
+}
+
+
+def cause_of(trial: Trial, outcome: Outcome, scene: Scene, known: Mapping[str, Cause]) -> Cause:
+    """The first cause that the facts speak for, else that of a flow below this one which failed as well (`known`, by flow),
+    else the one that this flow usually has."""
     looked: Sequence[Callable[[], Iterator[Cause]]] = (
         lambda: _api(trial, outcome),
         lambda: _hidden(trial, outcome),
@@ -30,12 +45,14 @@ def cause_of(trial: Trial, outcome: Outcome, scene: Scene) -> Cause:
         lambda: _own_node(trial),
         lambda: _node_port(trial),
         lambda: _ways(trial, scene),
+        lambda: _listed(trial),
+        lambda: _below(trial, outcome, known),
     )
     for look in looked:
         found = next(look(), None)
         if found is not None:
             return found
-    return _usual(trial, outcome)
+    return _usual(trial, outcome, scene)
 
 
 def _facts(node: NodeScene | None, subject: str) -> Sequence[Facts]:
@@ -62,6 +79,14 @@ def _api(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
     if outcome.symptom != "api" or trial.to is None:
         return
     name = trial.to.name
+    if trial.flow == "port-forward" and trial.to.reached.get(f"{_server(trial.to)}:{PORT}", "open") != "open":
+        # https://github.com/containerd/containerd/blob/v2.1.0/internal/cri/server/sandbox_portforward_windows.go
+        yield from _host_side(trial.to)
+        yield from _blocked(trial.to, _server(trial.to), "In", PORT, trial.to.address)
+        yield (
+            f"{name} does not reach its own pods, and containerd connects to the pod's address",
+            "See node-pod.",
+        )
     service = next((one for one in _facts(trial.to, "services") if one["name"] == "kubelet"), None)
     if service is not None and service["state"] != "Running":
         yield f"the kubelet of {name} is {service['state']}", "`winboot repair` starts it; read its log."
@@ -112,10 +137,6 @@ def _names(trial: Trial, outcome: Outcome, scene: Scene) -> Iterator[Cause]:
     for address in spec.cluster.dns_service_ips[:1]:
         yield from _balanced(trial.at, address, 53, _UDP)
     yield from _ways_of(trial.at, scene, _dns_backend(trial.at), None)
-    yield (
-        f"the cluster's DNS does not answer pods on {trial.at.name}, or does not know the name",
-        "Look at the pods of CoreDNS and at the way to the Linux node that they are on.",
-    )
 
 
 def _dns_backend(node: NodeScene) -> str:
@@ -204,13 +225,24 @@ def _outside(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
             f"the proxy {proxy} does not let it pass",
             "Allow the place on the proxy, or name another: --egress.",
         )
-    yield (
-        "a firewall on the way out, a place that is down, or a proxy that pods have to use",
-        "Try it from the node; name another place with --egress HOST:PORT.",
-    )
+    if outcome.symptom != "name":
+        _, port = _port_of(trial)
+        yield from _blocked(trial.at, _client(trial.at), "Out", port, "")
+        yield (
+            "a firewall on the way out, a place that is down, or a proxy that pods have to use",
+            "Try it from the node; name another place with --egress HOST:PORT.",
+        )
+
+
+def _port_of(trial: Trial) -> tuple[str, int]:
+    """Host and port of where egress goes, through a proxy or not."""
+    host, _, port = trial.target.partition(" ")[0].rpartition(":")
+    return host, int(port) if port.isdigit() else 0
 
 
 def _own_node(trial: Trial) -> Iterator[Cause]:
+    if trial.flow == "node-pod" and trial.at is not None:
+        yield from _host_side(trial.at)
     if trial.flow != "pod-node" or trial.at is None:
         return
     endpoint, node = _endpoint(trial.at), trial.at
@@ -238,10 +270,55 @@ def _node_port(trial: Trial) -> Iterator[Cause]:
             f"the firewall of {node.name} keeps NodePorts",
             "windows.firewall.node_ports opens them: `winboot repair`.",
         )
-    yield (
-        f"a firewall between the machines keeps port {node.node_port}",
-        "Open 30000-32767 between the machines.",
-    )
+    yield from _blocked(node, _server(node), "In", PORT, "")
+
+
+def _server(node: NodeScene) -> str:
+    return node.server.address if node.server is not None else ""
+
+
+def _client(node: NodeScene) -> str:
+    return node.client.address if node.client is not None else ""
+
+
+def _listed(trial: Trial) -> Iterator[Cause]:
+    """Access lists of the two ends."""
+    if trial.flow in ("dns-full", "dns-short", "egress", "pod-node"):
+        return
+    at, to = trial.at, trial.to
+    if at is not None and trial.source.startswith("pod"):
+        yield from _blocked(at, _client(at), "Out", PORT, trial.address)
+    if to is not None and trial.flow != "pod-service":
+        asking = _client(at) if at is not None and trial.source.startswith("pod") else ""
+        yield from _blocked(to, _server(to), "In", PORT, asking or (at.address if at is not None else ""))
+
+
+def _blocked(node: NodeScene, pod: str, way: str, port: int, other: str) -> Iterator[Cause]:
+    """Whether the access list of a pod's endpoint drops a TCP connection: the rule of the lowest number that fits decides."""
+    endpoint = next((one for one in _facts(node, "endpoints") if one["address"] == pod), None)
+    rules = [one for one in (endpoint or {}).get("acls", ()) if one["Direction"] == way]
+    for rule in sorted(rules, key=lambda one: int(one["Priority"] or 65500)):
+        ports = str(rule["RemotePorts" if way == "Out" else "LocalPorts"]).split(",")
+        addresses = [one for one in str(rule["RemoteAddresses"]).split(",") if one]
+        fits = str(rule["Protocols"]) in ("", "256", str(_TCP)) and (ports == [""] or str(port) in ports)
+        if not fits or (addresses and not any(_within(other, one) for one in addresses)):
+            continue
+        if rule["Action"] == "Block":
+            direction = "comes in" if way == "In" else "goes out"
+            yield (
+                f"an access list of HNS drops what {direction} at {pod} on {node.name}",
+                "A NetworkPolicy (`kubectl get networkpolicy`), or an ACL policy of the CNI configuration, makes it.",
+            )
+        return
+
+
+def _below(trial: Trial, outcome: Outcome, known: Mapping[str, Cause]) -> Iterator[Cause]:
+    if trial.flow == "egress" and outcome.symptom != "name":
+        return
+    for flow in _BELOW.get(trial.flow, ()):
+        if flow in known:
+            cause, next_ = known[flow]
+            yield (cause if cause.startswith("as ") else f"as {flow}: {cause}"), next_
 
 
 def _network(node: NodeScene | None) -> Facts | None:
@@ -258,6 +335,8 @@ def _ways(trial: Trial, scene: Scene) -> Iterator[Cause]:
     linux = scene.linux.address if scene.linux is not None else ""
     to = trial.to if trial.flow != "pod-service" else _behind(trial, scene)
     other = to.server.address if to is not None and to.server is not None else linux
+    for node in (trial.at, to):
+        yield from _other_network(node)
     if trial.at is not None:
         yield from _ways_of(trial.at, scene, other, to)
     back = trial.at.client.address if trial.at is not None and trial.at.client is not None else linux
@@ -279,17 +358,25 @@ def _ways_of(node: NodeScene, scene: Scene, address: str, to: NodeScene | None) 
     network = _network(node)
     if node.look is None or to is node or not address:
         return
-    cidrs = node.facts.pod_cidrs if node.spec.network.solution.pod_cidr else ()
-    if network is not None and cidrs and not set(network["subnets"]) & set(cidrs):
-        yield (
-            f"the pod network of {node.name} is {', '.join(network['subnets'])}, its Node has {', '.join(cidrs)}",
-            "The network is of an earlier Node: `winboot repair --drain` makes it again.",
-        )
+    yield from _other_network(node)
     if node.overlay:
         yield from _tunnel(node, network, address, to)
         return
     yield from _host_side(node)
     yield from _route(node, address, to)
+
+
+def _other_network(node: NodeScene | None) -> Iterator[Cause]:
+    """A pod network that is not the Node's: routers and other nodes send its packets elsewhere."""
+    network = _network(node)
+    if node is None or network is None:
+        return
+    cidrs = node.facts.pod_cidrs if node.spec.network.solution.pod_cidr else ()
+    if cidrs and not set(network["subnets"]) & set(cidrs):
+        yield (
+            f"the pod network of {node.name} is {', '.join(network['subnets'])}, its Node has {', '.join(cidrs)}",
+            "The network is of an earlier Node: `winboot repair --drain` makes it again.",
+        )
 
 
 def _host_side(node: NodeScene) -> Iterator[Cause]:
@@ -354,10 +441,31 @@ def _tunnel(node: NodeScene, network: Facts | None, address: str, to: NodeScene 
         )
 
 
-def _usual(trial: Trial, outcome: Outcome) -> Cause:
+def _usual(trial: Trial, outcome: Outcome, scene: Scene) -> Cause:
     """What this flow usually fails for where the facts say nothing."""
+    if scene.policies and outcome.symptom == "silent":
+        return (
+            f"a NetworkPolicy of the namespace refuses it: {', '.join(scene.policies)}",
+            "Make an exception for namespaces with the label winboot.io/verify where the policy comes from.",
+        )
     at = trial.at or trial.to
+    if trial.flow in ("pod-node", "node-pod") and at is not None and at.overlay:
+        return (
+            f"the overlay of {at.name} does not lead to its own host: the network lacks the policy HostRoute",
+            "`winboot repair --drain` makes the network again (Windows Server 2019 needs its updates for it).",
+        )
     bridged = at is not None and at.spec.network.solution.pods_own_macs
+    if trial.flow == "node-port":
+        port = trial.to.node_port if trial.to is not None else 0
+        return (
+            f"a firewall between the machines keeps port {port}",
+            "Open 30000-32767 between the machines.",
+        )
+    if outcome.symptom == "name" and at is not None:
+        return (
+            f"the cluster's DNS does not answer pods on {at.name}, or does not know the name",
+            "Look at the pods of CoreDNS and at the way to the Linux node that they are on.",
+        )
     if outcome.symptom == "refused":
         return (
             "the server of the pod does not listen yet, or ended",

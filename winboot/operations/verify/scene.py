@@ -64,6 +64,7 @@ class Scene:
     linux_problem: str = ""
     service: str = ""  # of all servers
     domain: str = "cluster.local"
+    policies: Sequence[str] = ()  # NetworkPolicies that somebody has put into the namespace
 
     def partners(self, node: NodeScene) -> list[NodeScene]:
         """The other nodes that a node is tried with; those without pods are none."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from secrets import token_hex
 from typing import Any, Final
 
 from winboot.base.clean import clean
@@ -39,11 +40,12 @@ class Stage:
     keep: bool = False
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     pid: int = field(default_factory=os.getpid)
+    # The namespace. A run may verify more than once, and the one before may still be ending.
+    space: str = ""
 
-    @property
-    def space(self) -> str:
-        """The name of the namespace."""
-        return f"winboot-verify-{self.run}"
+    def __post_init__(self) -> None:
+        """Choose the name of the namespace."""
+        self.space = self.space or f"winboot-verify-{self.run}-{token_hex(2)}"
 
     # ---- before and after ------------------------------------------------------------------------------
 
@@ -89,7 +91,7 @@ class Stage:
         if missing:
             return ClusterRefused(
                 f"{error.problem} (missing: {'; '.join(map(str, missing))})",
-                hint="`winboot manifests operator` prints the rights that verify needs.",
+                hint="`winboot manifests verifier` prints the rights that verify needs.",
             )
         return Refused(
             error.problem,
@@ -137,6 +139,14 @@ class Stage:
                 self.bench.make(objects.linux_pod(linux, self.space, linux_image, pull=pull))
             except ClusterRefused as error:
                 scene.linux_problem = self._explained(error).problem
+
+    def network_policies(self) -> tuple[str, ...]:
+        """What somebody's controller has put into the namespace to refuse connections; nothing where it may not be read."""
+        try:
+            found = self.bench.listed("NetworkPolicy", self.space)
+        except ClusterError:
+            return ()
+        return tuple(str(one["metadata"]["name"]) for one in found)
 
     def _pod(self, node: NodeScene, pod: objects.Object) -> None:
         try:

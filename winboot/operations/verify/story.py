@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -38,7 +38,7 @@ from winboot.operations.verify.trials import (
 from winboot.remote.cluster.base import Cluster, NodeFacts
 from winboot.remote.cluster.workbench import Workbench
 from winboot.report.flows import FlowReport, FlowRow, State
-from winboot.report.results import Failure
+from winboot.report.results import Failure, Report
 from winboot.script.rendering import reach as reach_script
 
 TRIES: Final = 3
@@ -49,7 +49,8 @@ _HTTPS: Final = 443
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the command line asked for. `images` by Windows release, or `linux`; `egress` a place outside (host, port), None for
-    the registry of the pause image; `timeout` in seconds, for pods to run; `changed_s`: seconds since each node was changed."""
+    the registry of the pause image; `timeout` in seconds, for pods to run; `changed_s`: how many seconds before now a node was
+    changed, for those that were; `others`: nodes that take part only as the other end."""
 
     flows: frozenset[str] = frozenset(IDS)
     images: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +58,8 @@ class Options:
     timeout: float = 300.0
     keep: bool = False
     workers: int = 8
-    changed_s: Mapping[str, float] | None = None
+    changed_s: Mapping[str, float] = field(default_factory=dict)
+    others: Sequence[NodeSpec] = ()
 
 
 def verify(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> FlowReport:
@@ -68,7 +70,7 @@ def verify(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> 
     rows: list[FlowRow] = []
     notes: list[str] = []
     codes: list[int] = []
-    for cluster, several in _by_cluster(specs, context):
+    for cluster, several in _by_cluster((*specs, *options.others), context):
         run = _Run(cluster, cluster.workbench(), several, context, options)
         code = run.go()
         rows += run.rows
@@ -86,10 +88,67 @@ def verify(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> 
     )
 
 
+def verify_changed(
+    result: Report, specs: Sequence[NodeSpec], context: RunContext, options: Options | None = None
+) -> FlowReport | None:
+    """Verify the nodes that a run has changed and that are Ready; None where there are none, or the run was told to stop. Where
+    it is one node, another that is Ready takes part as the other end. To be called when the run has just ended: ends of
+    services count from now on."""
+    changed = {one.node for one in result.nodes if one.ready and one.outcome == "changed"}
+    chosen = [spec for spec in specs if spec.node.name in changed]
+    if not chosen or context.stop.requested:
+        return None
+    others = [spec for spec in specs if spec.node.name not in changed]
+    return _verify_beside(chosen, others, context, dict.fromkeys(changed, 0.0), options or Options())
+
+
+def verify_beside(
+    spec: NodeSpec,
+    others: Sequence[NodeSpec],
+    context: RunContext,
+    changed_s: float,
+    options: Options | None = None,
+) -> FlowReport:
+    """Verify one node that was changed so many seconds ago; the first of the others that is Ready takes part as the other
+    end. Raises what `verify` does."""
+    return _verify_beside([spec], others, context, {spec.node.name: changed_s}, options or Options())
+
+
+def _verify_beside(
+    specs: Sequence[NodeSpec],
+    others: Sequence[NodeSpec],
+    context: RunContext,
+    changed_s: Mapping[str, float],
+    options: Options,
+) -> FlowReport:
+    beside = (
+        next((one for one in others if _is_ready(one, specs, context)), None) if len(specs) == 1 else None
+    )
+    return verify(
+        specs, context, replace(options, changed_s=changed_s, others=() if beside is None else (beside,))
+    )
+
+
+def _is_ready(spec: NodeSpec, specs: Sequence[NodeSpec], context: RunContext) -> bool:
+    """Whether a node of the same cluster can be the other end."""
+    if _where(spec) != _where(specs[0]):
+        return False
+    try:
+        cluster = context.cluster(spec)
+        node = cluster.node(spec.node.name) if cluster is not None else None
+    except ClusterError:
+        return False
+    return node is not None and node.ready
+
+
+def _where(spec: NodeSpec) -> tuple[str, str | None]:
+    return str(spec.cluster.kubeconfig), spec.cluster.context
+
+
 def _by_cluster(specs: Sequence[NodeSpec], context: RunContext) -> list[tuple[Cluster, list[NodeSpec]]]:
     groups: dict[tuple[str, str | None], list[NodeSpec]] = {}
     for spec in specs:
-        groups.setdefault((str(spec.cluster.kubeconfig), spec.cluster.context), []).append(spec)
+        groups.setdefault(_where(spec), []).append(spec)
     found = []
     for several in groups.values():
         cluster = context.cluster(several[0])
@@ -115,8 +174,11 @@ class _Run:
     ) -> None:
         self._cluster = cluster
         self._specs = specs
+        self._others = frozenset(one.node.name for one in options.others)
         self._context = context
         self._options = options
+        # When it began, by the cluster's clock.
+        self._began: datetime | None = None
         self.rows: list[FlowRow] = []
         self.notes: list[str] = []
         self._bench = bench
@@ -140,6 +202,8 @@ class _Run:
             return error.exit_code
 
     def _go(self) -> int:
+        if self._options.changed_s:
+            self._began = self._cluster.server_time()
         nodes = {one.name: one for one in self._cluster.nodes()}
         scene = Scene(
             self._stage.space,
@@ -153,7 +217,8 @@ class _Run:
             self._flows(scene, nodes)
         else:
             self._look(scene)
-        self._probes(scene)
+        self.rows = [row for row in self.rows if row.node not in self._others]
+        self.notes += [f"{name} was not changed, and takes part as the other end" for name in self._others]
         self.rows.sort(key=lambda row: (_ORDER.get(row.flow, len(_ORDER)), row.node))
         return 0
 
@@ -172,6 +237,7 @@ class _Run:
             )
             if self._stage.wait_running(scene):
                 return
+            self._name_policies(scene)
             # Until kube-proxy has written the new services everywhere.
             if self._context.stop.wait(PAUSE_S):
                 return
@@ -183,6 +249,14 @@ class _Run:
             if left:
                 self.notes.append(left)
         self._left_out(scene, linux)
+
+    def _name_policies(self, scene: Scene) -> None:
+        scene.policies = self._stage.network_policies()
+        if scene.policies:
+            self.notes.append(
+                f"the cluster has put NetworkPolicies into the namespace: {', '.join(scene.policies)}; where the network "
+                "enforces them, they refuse flows"
+            )
 
     # ---- trying ----------------------------------------------------------------------------------------
 
@@ -217,6 +291,7 @@ class _Run:
             )
         ]
         blocked = ""
+        known: dict[str, tuple[str, str]] = {}
         for trial in self._trials(hands, scene, node):
             if trial.flow not in self._options.flows or self._context.stop.requested:
                 continue
@@ -229,7 +304,10 @@ class _Run:
                 continue
             if trial.flow == "exec" and not outcome.passed:
                 blocked = f"no command runs in a pod on {node.name}"
-            rows.append(self._judged(trial, outcome, scene))
+            row = self._judged(trial, outcome, scene, known)
+            if row.state == "failed":
+                known.setdefault(trial.flow, (row.cause, row.next))
+            rows.append(row)
         return rows
 
     def _trials(self, hands: Hands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
@@ -266,8 +344,10 @@ class _Run:
             outcome = _once(trial)
         return outcome
 
-    def _judged(self, trial: Trial, outcome: Outcome, scene: Scene) -> FlowRow:
-        cause, next_ = ("", "") if outcome.passed else cause_of(trial, outcome, scene)
+    def _judged(
+        self, trial: Trial, outcome: Outcome, scene: Scene, known: Mapping[str, tuple[str, str]]
+    ) -> FlowRow:
+        cause, next_ = ("", "") if outcome.passed else cause_of(trial, outcome, scene, known)
         return self._made(
             trial.flow,
             trial.node.name if trial.node is not None else "",
@@ -308,13 +388,12 @@ class _Run:
     def _look_at(self, scene: Scene, node: NodeScene) -> list[FlowRow]:
         try:
             with self._context.connect(node.spec) as transport:
-                changed = (self._options.changed_s or {}).get(node.name)
                 probes, node.look = probe_and_look(
                     node.spec,
                     transport,
                     self._cluster.node(node.name),
                     services=self._service_ports(),
-                    changed_s=changed,
+                    changed_s=self._since_change(node.name),
                     wait=self._context.stop.wait,
                     now=self._cluster.server_time,
                 )
@@ -331,6 +410,13 @@ class _Run:
                 if id in self._options.flows
             ]
         return [self._probe_row(node, one) for one in probes if one.id in self._options.flows]
+
+    def _since_change(self, name: str) -> float | None:
+        """How many seconds ago a node was changed; None where it was not."""
+        before = self._options.changed_s.get(name)
+        if before is None or self._began is None:
+            return None
+        return before + (self._cluster.server_time() - self._began).total_seconds()
 
     def _reach(self, node: NodeScene, target: str) -> Mapping[str, str]:
         if not target:
@@ -382,9 +468,6 @@ class _Run:
             and (one["metadata"]["namespace"], one["metadata"]["name"]) in ready
             for port in one["spec"].get("ports") or []
         ]
-
-    def _probes(self, scene: Scene) -> None:
-        """Nothing more: the probes are among what `_look` has found."""
 
     # ---- rows ------------------------------------------------------------------------------------------
 

@@ -204,8 +204,8 @@ def node_trials(hands: Hands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
         to=node,
         address=node.address,
     )
-    yield Trial("pod-service", node, here, "service", web(scene.service), at=node, address=scene.service)
     yield from _linux(hands, scene, node)
+    yield Trial("pod-service", node, here, "service", web(scene.service), at=node, address=scene.service)
     yield _service_pod(hands, scene, node)
     yield Trial("dns-full", node, here, f"web.{domain}", name(f"web.{domain}"), at=node)
     yield Trial("dns-short", node, here, "web", name("web"), at=node)

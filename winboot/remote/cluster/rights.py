@@ -76,6 +76,9 @@ VERIFY: Final = (
     *(Need(verb, "pods", why="two pods a node, and where they are") for verb in ("create", "get", "list")),
     *(Need(verb, "services", why="services before the pods") for verb in ("create", "get", "list")),
     Need("list", "endpointslices", "discovery.k8s.io", why="which services have backends"),
+    Need(
+        "list", "networkpolicies", "networking.k8s.io", why="policies that somebody puts into new namespaces"
+    ),
     Need("create", "secrets", why="logins of the profile's registries, in that namespace"),
     Need("get", "secrets", why="the same"),
     Need("list", "events", why="why a pod does not run"),
