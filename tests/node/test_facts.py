@@ -41,7 +41,9 @@ def whole() -> dict[str, Any]:
     facts: dict[str, Any] = copy.deepcopy(a_look())
     facts["networks"][0]["remotes"] = [{"prefix": "10.244.2.0/24", "hop": "10.0.1.12"}]
     facts["endpoints"][0] |= {"dns": "", "suffix": "", "gateway": "", "nat": True, "provider": ""}
-    facts["endpoints"][0] |= {"exceptions": ["10.96.0.0/12"], "routes": []}
+    acl = dict.fromkeys(("Protocols", "LocalPorts", "RemotePorts", "RemoteAddresses"), "")
+    acl |= {"Action": "Allow", "Direction": "In", "Priority": "100"}
+    facts["endpoints"][0] |= {"exceptions": ["10.96.0.0/12"], "routes": [], "acls": [acl]}
     facts["balancers"][0]["to"] = ["10.244.1.4"]
     facts["routes"] = [{"prefix": "10.244.2.0/24", "hop": "10.0.1.12"}]
     facts["interfaces"] = [{"address": "10.0.1.11", "alias": "Ethernet", "mtu": 1500, "forwarding": True}]

@@ -37,6 +37,13 @@ def _bytes(value: Any) -> bool:
     return isinstance(value, int) and 0 <= value < 1 << 63
 
 
+def _digits(value: Any) -> bool:
+    """A number as a text; nothing where HNS has none."""
+    return isinstance(value, str) and (
+        value == "" or (value.isascii() and value.isdigit() and len(value) < 10)
+    )
+
+
 def _flag(value: Any) -> bool:
     return isinstance(value, bool)
 
@@ -67,6 +74,15 @@ def _table(**forms: Form) -> Form:
 
 
 _HOP: Final = _table(prefix=_text, hop=_text)
+_ACL: Final = _table(
+    Action=_word,
+    Direction=_word,
+    Protocols=_word,
+    LocalPorts=_word,
+    RemotePorts=_word,
+    RemoteAddresses=_word,
+    Priority=_digits,
+)
 # By subject, as templates/powershell/_probes.ps1.j2 says them.
 FORMS: Final[Mapping[str, Form]] = {
     "services": _table(name=_text, state=_text, ends=_number, seconds=_number),
@@ -87,6 +103,7 @@ FORMS: Final[Mapping[str, Form]] = {
         nat=_flag,
         exceptions=_several(_word),
         routes=_several(_word),
+        acls=_several(_ACL),
         provider=_text,
         name=_text,
         address=_text,

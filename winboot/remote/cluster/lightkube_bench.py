@@ -38,6 +38,8 @@ _PLURALS: Final[Mapping[str, str]] = {
 _EXEC: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _FORWARD: Final = ("v4.channel.k8s.io",)
 _STDOUT, _STDERR, _OUTCOME = 1, 2, 3
+# A log or a kubelet's error may be larger than the 64 KiB at which the library gives a message up.
+_LARGEST_MESSAGE: Final = 4 << 20
 _MISSING, _CONFLICT = 404, 409
 
 
@@ -165,7 +167,12 @@ class LightkubeWorkbench:
                     f"{url} was answered with {answer.status_code} in the place of a WebSocket"
                 )
             stream = answer.extensions["network_stream"]
-            with WebSocketSession(stream, response=answer, keepalive_ping_interval_seconds=None) as session:
+            with WebSocketSession(
+                stream,
+                response=answer,
+                keepalive_ping_interval_seconds=None,
+                max_message_size_bytes=_LARGEST_MESSAGE,
+            ) as session:
                 yield session
 
 
