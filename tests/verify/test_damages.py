@@ -7,46 +7,16 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from winboot_lab.up import NodePlan
 
-from tests.lab.scenes import PROFILES, SCENES
-from tests.lab.site import Site, problems
+from tests.lab.site import Site
 from tests.verify.damages import DAMAGES, Damage
 from winboot.node.probes import PROBES
 from winboot.operations.verify import Options, verify
 from winboot.report.flows import FlowRow
-
-PAIR = (NodePlan("win-1", "2022", "10.0.1.11"), NodePlan("win-2", "2025", "10.0.1.12"))
-SITES: dict[str, Callable[[Path], Site]] = {
-    "bridge": lambda folder: Site(folder, *PAIR),
-    "overlay": lambda folder: Site(
-        folder, *PAIR, profile=PROFILES / "flannel-vxlan.yaml", cluster=SCENES["vxlan"].cluster()
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Site]]:
-    """A joined pair of a kind. The threads that keep its machines going are not in copies."""
-    made: dict[str, Site] = {}
-
-    def pair(kind: str) -> Site:
-        if kind not in made:
-            site = SITES[kind](tmp_path_factory.mktemp(kind))
-            report = site.join()
-            assert not problems(report), problems(report)
-            site.settle(60)
-            for machine in site.machines.values():
-                machine.tasks.end_residents()
-            made[kind] = site
-        return made[kind]
-
-    yield pair
 
 
 def in_copy(work: Callable[[], Any]) -> Any:

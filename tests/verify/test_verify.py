@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from winboot_lab.programs.flanneld import Flanneld
-from winboot_lab.up import NodePlan
 
-from tests.lab.site import Site, problems
+from tests.lab.site import Site
 from winboot.operations.verify import Options, verify, verify_changed
 from winboot.report.flows import FlowReport
 from winboot.report.results import NodeReport, Report, StepReport
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    folder: Path = tmp_path_factory.mktemp("verify")
-    site = Site(folder, NodePlan("win-1", "2022", "10.0.1.11"), NodePlan("win-2", "2025", "10.0.1.12"))
-    report = site.join()
-    assert not problems(report), problems(report)
-    site.settle(60)
-    yield site
 
 
 def verified(site: Site) -> FlowReport:
