@@ -426,18 +426,21 @@ def _tunnel(node: NodeScene, network: Facts | None, address: str, to: NodeScene 
             "`winboot repair` writes the rule winboot-vxlan; a Group Policy may hold it.",
         )
     remotes: Sequence[Any] = network["remotes"] if network is not None else ()
-    if node.spec.network.solution.cni != "flannel":
-        return
+    cni = node.spec.network.solution.cni
+    if cni == "calico":
+        return  # it writes each pod, not subnets
     fitting = [one for one in remotes if _within(address, str(one["prefix"]))]
     if not fitting:
         yield (
             f"the overlay of {node.name} has no remote subnet for {address}",
-            "flanneld writes them: look whether it runs, and at its log.",
+            "flanneld writes them: look whether it runs, and at its log."
+            if cni == "flannel"
+            else "This network has no agent of winboot's: look at whatever is to write them (docs/networks.md).",
         )
     elif to is not None and all(one["hop"] != to.address for one in fitting):
         yield (
             f"the overlay of {node.name} sends {address} to {fitting[0]['hop']}, {to.name} is {to.address}",
-            "Restart flanneld: it writes the remote subnets again.",
+            "Restart flanneld, or whatever writes remote subnets here: it writes them again.",
         )
 
 
