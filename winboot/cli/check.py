@@ -289,8 +289,11 @@ def _script_complaints(specs: Sequence[NodeSpec]) -> list[Complaint]:
 
 
 def _show(file: Path, complaints: list[Complaint], output: Lines) -> None:
+    from winboot.config.keys import housed
+
+    complaints = [housed(one) for one in complaints]
     errors = sum(one.level == "error" for one in complaints)
-    warnings = len(complaints) - errors
+    warnings = sum(one.level == "warning" for one in complaints)
     if output is Lines.json:
         _show_lines(file, complaints, errors, warnings)
         return

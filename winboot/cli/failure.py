@@ -19,8 +19,12 @@ def explain_error(error: WinbootError) -> None:
     """An expected error, on standard error: its sentence, one line for each complaint, and the next step."""
     say(f"winboot: {error.problem}", "red", err=True)
     if isinstance(error, InvalidInput):
+        from winboot.config.keys import housed
+        from winboot.config.source import Complaint
+
         for problem in error.problems:
-            typer.echo(f"  {problem}", err=True)
+            shown = housed(problem) if isinstance(problem, Complaint) else problem
+            typer.echo(f"  {shown}", err=True)
     if error.hint:
         typer.echo(f"next: {error.hint}", err=True)
 

@@ -87,7 +87,13 @@ def load_fleet(
             hint="Name one with --inventory, or make one with `winboot init`.",
         )
     loaded = load_inventory(inventory) if provider_of(inventory) is None else _from_cloud(inventory)
-    for warning in loaded.warnings:
+    if len(loaded.warnings) > 1:
+        # `check` has read them out; each other command would say them again, of hosts that it leaves alone, too.
+        typer.echo(
+            f"{len(loaded.warnings)} warnings about the files: `winboot check {inventory}` names them",
+            err=True,
+        )
+    for warning in loaded.warnings if len(loaded.warnings) == 1 else ():
         typer.echo(str(warning), err=True)
     # Before `resolve`: it reads certificates, and runs the commands that give some.
     wanted = demands(loaded.tables)
