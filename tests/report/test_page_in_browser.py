@@ -21,6 +21,8 @@ from winboot.report.results import Digests, Failure, NodeReport, Report, StepRep
 pytestmark = pytest.mark.check
 
 Chromium = Callable[..., str]
+# A node's card: its name is within it, so that a link to it opens it.
+CARD = r'<details( open="")?>\s*<summary>.*?</summary>\s*<div id="([^"]+)"'
 QUIET = [
     "--headless",
     "--no-sandbox",
@@ -72,7 +74,7 @@ def test_every_node_and_step_is_in_the_document(chromium: Chromium, page: Path) 
     """What the browser has made of the page, as it would show it."""
     document = chromium("--dump-dom", page.as_uri())
 
-    assert re.findall(r'<details id="([^"]+)"', document) == ["win-1", "win-2", "win-3"]
+    assert [name for _, name in re.findall(CARD, document)] == ["win-1", "win-2", "win-3"]
     for said in ("kubelet", "cni-config", "step-0", "step-1", "a note", "Unreachable", "NotReady"):
         assert said in document
     assert "no &lt;network&gt;" in document
@@ -83,8 +85,7 @@ def test_nodes_that_need_attention_stand_open(chromium: Chromium, page: Path) ->
     """A failed node shows its steps at once, one that went well is folded."""
     document = chromium("--dump-dom", page.as_uri())
 
-    opened = dict(re.findall(r'<details id="([^"]+)"( open="")?', document))
-    assert {node: bool(mark) for node, mark in opened.items()} == {
+    assert {node: bool(mark) for mark, node in re.findall(CARD, document)} == {
         "win-1": True,
         "win-2": False,
         "win-3": True,

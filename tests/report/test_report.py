@@ -330,3 +330,28 @@ def test_in_a_pipe_every_column_is_there() -> None:
         *("node", "os", "outcome", "ready", "failed", "changed", "blocked", "ok"),
         *("reboots", "detached", "reconnects", "seconds"),
     ]
+
+
+def test_a_page_begins_with_the_causes_each_once_with_the_nodes_that_share_it() -> None:
+    """Twelve open cards hid the one cause of all."""
+    problem = Problem("DownloadFailed", "The proxy name could not be resolved", "name another proxy")
+    steps = (
+        StepReport("directories", "changed", 1),
+        StepReport("artifacts", "failed", 1, (), problem),
+        StepReport("kubelet", "blocked", 0, (), Problem("NeedsStep", "artifacts is not done")),
+    )
+    nodes = [replace(a_node(node=f"win-{n}"), steps=steps) for n in range(1, 13)]
+
+    page = html(a_report(*nodes))
+
+    head = page.partition("<table>")[0]
+    assert head.count("The proxy name could not be resolved") == 1
+    assert all(node.node in head for node in nodes)
+    assert "1 step waits and will follow: kubelet" in head
+    assert "<details open" not in page
+    card = page.partition('<div id="win-1">')[2]
+    assert card.index("artifacts") < card.index("kubelet") < card.index("directories")
+
+
+def test_few_nodes_that_need_attention_are_open() -> None:
+    assert "<details open" in html(_full())

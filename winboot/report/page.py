@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
+from winboot.report.causes import causes, followers
 from winboot.report.differences import difference_text
-from winboot.report.results import Report
+from winboot.report.results import Report, StepReport
 from winboot.report.table import summary
 from winboot.report.totals import in_all, totals_of
+
+_OPEN: Final = 4
 
 
 def html(report: Report) -> str:
@@ -18,6 +23,22 @@ def html(report: Report) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8"))
+    attention = [node for node in report.nodes if node.outcome not in ("ok", "changed")]
     return template.render(
-        report=report, summary=summary(report), line=difference_text, totals_of=totals_of, in_all=in_all
+        report=report,
+        summary=summary(report),
+        causes=causes(report.nodes),
+        followers=tuple(followers(report.nodes)),
+        # Of many nodes none is open: the causes above say what they share.
+        few=len(attention) <= _OPEN,
+        worst_first=_worst_first,
+        line=difference_text,
+        totals_of=totals_of,
+        in_all=in_all,
     )
+
+
+def _worst_first(steps: Sequence[StepReport]) -> list[StepReport]:
+    """What failed, what waits for it, what differed, then the others; each in running order."""
+    order = {"failed": 0, "blocked": 1, "would-change": 2, "changed": 3}
+    return sorted(steps, key=lambda step: order.get(step.state, 4))
