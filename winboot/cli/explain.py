@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from winboot.cli import completion
 from winboot.cli.options import Lines, LinesForm
 
 _OF_DATA: Final = ("flag", "field", "gate", "build", "version")
@@ -30,8 +31,9 @@ def explain(
     kind: Annotated[
         str,
         typer.Argument(
+            autocompletion=completion.explained,
             help="A name of any kind, or one of flag, field, gate, build, version, network, problem, step, key, "
-            "exit-code, word before it."
+            "exit-code, word before it.",
         ),
     ],
     name: Annotated[str, typer.Argument(help="What to explain; `explain network` alone compares them.")] = "",
@@ -177,35 +179,12 @@ def _missing(kind: str, name: str, names: object, otherwise: str) -> Exception:
 def _unknown(word: str) -> Exception:
     """Nothing is called so; what is called alike."""
     from winboot.base.errors import UsageError
+    from winboot.cli.vocabulary import names
     from winboot.config.source import nearest
 
-    meant = nearest(word, _names())
+    meant = nearest(word, [*names(), *_EXAMPLES, "network"])
     hint = f"Did you mean {meant!r}? {_kinds()}" if meant else _kinds()
     return UsageError(f"nothing is known of {word!r}", hint=hint)
-
-
-def _names() -> list[str]:
-    """All that a bare word may be."""
-    from winboot.config.compat.facts import load
-    from winboot.config.keys import keys
-    from winboot.config.networks import NETWORKS
-    from winboot.script.glossary import WORDS
-    from winboot.script.problems import failures, problems
-    from winboot.script.steps import STEPS
-
-    facts = load()
-    sections = ("kubelet_flags", "kube_proxy_flags", "kubelet_fields", "kube_proxy_fields", "gates")
-    return [
-        *(one.id for one in problems()),
-        *(one.__name__ for one in failures()),
-        *WORDS,
-        *(one.id for one in NETWORKS),
-        *(step.name for step in STEPS),
-        *keys(),
-        *(name for section in sections for name in facts.section(section)),
-        *_EXAMPLES,
-        "network",
-    ]
 
 
 def _kinds() -> str:

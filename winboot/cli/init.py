@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from winboot.cli import judges
+from winboot.cli import completion, judges
 from winboot.cli.schema import Which, remark, write_beside
 from winboot.config import networks
 
@@ -46,7 +46,9 @@ def init(
     kubernetes: Annotated[
         str | None, typer.Option("--kubernetes", help="The version of the nodes; default: the cluster's.")
     ] = None,
-    network: Annotated[str | None, typer.Option("--network", help=f"{NETWORKS}.")] = None,
+    network: Annotated[
+        str | None, typer.Option("--network", autocompletion=completion.networks, help=f"{NETWORKS}.")
+    ] = None,
     pod_cidr: Annotated[str | None, typer.Option("--pod-cidr", help="All pods of the cluster.")] = None,
     service_cidr: Annotated[
         str | None,

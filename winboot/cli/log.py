@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from winboot.base.errors import UsageError
+from winboot.cli import completion
 from winboot.cli.options import Lines, LinesForm
 
 if TYPE_CHECKING:
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 
 
 def log(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, its beginning, or `last`.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            autocompletion=completion.runs,
+            help="The id of a run, its beginning, or `last`.",
+        ),
+    ],
     node: Annotated[str, typer.Argument(metavar="[NODE]", help="Only this node.")] = "",
     output: LinesForm = Lines.table,
 ) -> None:

@@ -7,11 +7,17 @@ from typing import Annotated
 import typer
 
 from winboot.base.errors import UsageError
+from winboot.cli import completion
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, words
 
 
 def manifests(
-    name: Annotated[str, typer.Argument(help="Which one; without a name they are listed.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completion.manifests, help="Which one; without a name they are listed."
+        ),
+    ] = "",
     inventory: InventoryFile = DEFAULT_INVENTORY,
     limit: Limit = None,
     image: Annotated[

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from winboot.cli import completion
+
 
 class Output(StrEnum):
     """How a command answers."""
@@ -48,16 +50,25 @@ Limit = Annotated[
         "--limit",
         "-l",
         metavar="PATTERN",
+        autocompletion=completion.hosts,
         help="Only these hosts or groups: names, win-*, a:!b, a:&b, ~regex, @file (repeat, or separate by commas).",
     ),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", help="Only these steps and what they need (repeat, or separate by commas)."),
+    typer.Option(
+        "--only",
+        autocompletion=completion.steps,
+        help="Only these steps and what they need (repeat, or separate by commas).",
+    ),
 ]
 Skip = Annotated[
     list[str] | None,
-    typer.Option("--skip", help="Not these steps, taken to be in order (repeat, or separate by commas)."),
+    typer.Option(
+        "--skip",
+        autocompletion=completion.steps,
+        help="Not these steps, taken to be in order (repeat, or separate by commas).",
+    ),
 ]
 OutputForm = Annotated[
     Output, typer.Option("--output", "-o", help="table for people, json lines or junit for programs.")

@@ -8,11 +8,19 @@ from typing import Annotated
 
 import typer
 
+from winboot.cli import completion
 from winboot.cli.options import Output, OutputForm
 
 
 def report(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, its beginning, or `last`.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            autocompletion=completion.runs,
+            help="The id of a run, its beginning, or `last`.",
+        ),
+    ],
     output: OutputForm = Output.table,
     file: Annotated[
         Path | None,
