@@ -218,6 +218,7 @@ def _run(
     from winboot.cli.outset import able
     from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import join as join_nodes
+    from winboot.operations.join.story import refuse_without_ca
 
     left: tuple[NodeReport, ...] = ()
     approved = None if plan is None else approved_plan(plan, trust=trust)
@@ -238,6 +239,7 @@ def _run(
         reporting.kept() as keep,
         run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
     ):
+        refuse_without_ca(specs)
         specs, unable = able(specs, context)
         result = join_nodes(specs, context, tuned(options), command=command)
         result = replace(result, nodes=(*result.nodes, *unable, *left))
@@ -287,12 +289,14 @@ def asked(
     from winboot.cli.outset import able
     from winboot.cli.targets import run_context
     from winboot.operations.join import survey
+    from winboot.operations.join.story import refuse_without_ca
     from winboot.report.plan_file import plan_of
 
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, tuned),
     ):
+        refuse_without_ca(specs)
         able_specs, unable = able(specs, context)
         found = survey(able_specs, context, tuned(options), command=command)
         found = replace(found, nodes=(*found.nodes, *unable))

@@ -56,6 +56,7 @@ def plan(
     from winboot.cli.outset import able
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.join import Options, survey
+    from winboot.operations.join.story import refuse_without_ca
     from winboot.report.plan_file import plan_of
 
     reporting = Reporting(report, output)
@@ -73,6 +74,7 @@ def plan(
         reporting.kept() as keep,
         run_context(specs, listener, keep) as (context, tuned),
     ):
+        refuse_without_ca(specs)
         specs, unable = able(specs, context)
         result = survey(specs, context, tuned(options))
         result = replace(result, nodes=(*result.nodes, *unable))

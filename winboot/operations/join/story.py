@@ -38,7 +38,7 @@ def survey(
 
     Raises InvalidInput while the cluster's CA is missing: each node would be compared with a text that cannot run.
     """
-    _refuse(without_ca(specs))
+    refuse_without_ca(specs)
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
     work = survey_known_node if command in ("repair", "upgrade") else survey_node
     return run_nodes(command, partial(work, preflight=preflight), specs, context, options, preflight.so_far)
@@ -80,6 +80,11 @@ def _look(run: NodeRun) -> None:
 def refuse_unresolved(specs: Sequence[NodeSpec]) -> None:
     """Raises InvalidInput that names every CA and hash that is missing."""
     _refuse({what: None for spec in specs for what in unresolved(spec)})
+
+
+def refuse_without_ca(specs: Sequence[NodeSpec]) -> None:
+    """Raises InvalidInput where a CA is missing."""
+    _refuse(without_ca(specs))
 
 
 def without_ca(specs: Sequence[NodeSpec]) -> dict[str, None]:
