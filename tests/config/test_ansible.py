@@ -161,7 +161,7 @@ def test_a_certificate_that_ansible_ignores_is_warned_of(tmp_path: Path) -> None
     [
         ("hosts", INI, True),
         ("hosts", "win-1 a=b\n", True),
-        ("hosts", YAML, False),
+        ("hosts", YAML, True),
         ("hosts.ini", "", True),
         ("site.yml", YAML, True),
         ("site.yml", "windows: {hosts: {a: {}}}\n", True),

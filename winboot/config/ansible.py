@@ -86,21 +86,31 @@ class _Group:
 
 def is_ansible(path: Path) -> bool:
     """By its name where that ends in .ini or .cfg, or in nothing and the file begins as INI; else by its keys."""
-    if path.suffix in (".ini", ".cfg"):
+    if is_ini(path):
         return True
-    if not path.is_file():
-        return False
     try:
-        if path.suffix == "":
-            return _looks_like_ini(read_text(path))
-        top = read(path)
+        return path.is_file() and has_ansibles_keys(read(path))
     except InvalidInput:
         return False
+
+
+def is_ini(path: Path) -> bool:
+    """Whether the file is of Ansible's older form."""
+    if path.suffix in (".ini", ".cfg"):
+        return True
+    try:
+        return path.suffix == "" and path.is_file() and _looks_like_ini(read_text(path))
+    except InvalidInput:
+        return False
+
+
+def has_ansibles_keys(top: Table) -> bool:
+    """Whether each key at the top is a group of Ansible's."""
     tables = [entry.value for entry in top.entries.values()]
     if not tables or {"groups", "defaults"} & set(top.entries):
         return False
     return all(
-        (isinstance(table, Table) and table.entries and set(table.entries) <= set(_GROUP_KEYS))
+        isinstance(table, Table) and table.entries and set(table.entries) <= set(_GROUP_KEYS)
         for table in tables
     )
 
@@ -111,21 +121,22 @@ def _looks_like_ini(text: str) -> bool:
     return bool(_SECTION.fullmatch(first)) or ("=" in first and ": " not in first)
 
 
-def read_ansible(path: Path) -> tuple[Table, tuple[Complaint, ...]]:
-    """The same inventory as winboot has it, and what is worth knowing. Raises InvalidInput with every complaint."""
+def read_ansible(path: Path, top: Table | None = None) -> tuple[Table, tuple[Complaint, ...]]:
+    """The same inventory as winboot has it, and what is worth knowing; `top` is what a YAML file holds. Raises InvalidInput
+    with every complaint."""
     file = _File(path)
-    if path.suffix in ("", ".ini", ".cfg"):
+    if top is None:
         file.read_ini(read_text(path))
     else:
-        file.read_yaml(read(path))
-    top = file.made()
+        file.read_yaml(top)
+    made = file.made()
     errors = [one for one in file.complaints if one.level == "error"]
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
         raise InvalidInput(
             f"{path}: {count}", problems=tuple(file.complaints), hint="Correct the places named."
         )
-    return top, tuple(file.complaints)
+    return made, tuple(file.complaints)
 
 
 class _File:

@@ -20,7 +20,7 @@ from pydantic import Field
 from winboot.base.errors import InvalidInput
 from winboot.base.extras import ExtraName, how_to_install, lacking
 from winboot.config import compat
-from winboot.config.ansible import is_ansible, read_ansible
+from winboot.config.ansible import has_ansibles_keys, is_ini, read_ansible
 from winboot.config.belonging import foreign_name, server_host, wrong_names
 from winboot.config.compat.platform import BUILDS
 from winboot.config.model import LocalPath, Model, OneOrMany, build, expanded, is_file
@@ -249,7 +249,10 @@ def load_inventory(path: Path) -> Inventory:
 
 def read_inventory(path: Path) -> tuple[Table, tuple[Complaint, ...]]:
     """The nodes of an inventory, of Ansible's as winboot has them, and what is worth knowing. Raises InvalidInput."""
-    return read_ansible(path) if is_ansible(path) else (read(path), ())
+    if is_ini(path):
+        return read_ansible(path)
+    top = read(path)
+    return read_ansible(path, top) if has_ansibles_keys(top) else (top, ())
 
 
 def inventory_of(path: Path, top: Table, known: tuple[Complaint, ...] = ()) -> Inventory:
