@@ -48,6 +48,7 @@ class Instance:
     since: float = 0.0
     terminated: float | None = None
     prepared: bool = False
+    never_joins: bool = False
     joining: int = 0
 
     @property
@@ -93,7 +94,9 @@ class World:
         self.launched = self.expired = 0
         self.alive: dict[str, float] = {}
         self.deaf_until = self.away_until = -1.0
-        self.never_boots = self.boot_s = 0.0
+        self.never_boots = self.never_joins = self.boot_s = 0.0
+        # Whether EventBridge tells of states, beside hooks and spot.
+        self.bridge = True
         self._arrived: list[VirtualStop] = []
         # By the id of a message: what it warns of, and when a worker first had it.
         self.warnings: dict[str, str] = {}
@@ -202,6 +205,7 @@ class World:
         one = Instance(
             f"i-{number:04}", ours, "", None if never else boots, JOIN_S * (0.5 + self.random.random() / 2)
         )
+        one.never_joins = self.random.random() < self.never_joins
         self.instances[one.id] = one
         self.wait_for(one, "Warmed:Pending:Wait" if warm else "Pending:Wait", "launch")
         return one
@@ -287,6 +291,8 @@ class World:
 
     def tell(self, one: Instance, kind: str, *, warns: str = "", **detail: str) -> None:
         """What EventBridge says."""
+        if "State-change" in kind and not self.bridge:
+            return
         moment = VirtualPace(self.kernel, "").today().isoformat()
         self.send(
             {
@@ -547,6 +553,8 @@ class ModelWork:
                 if part == 5 and self.world.node_of(one.id) is None:
                     node = Node(target.spec.node.name, one.provider_id)
                     self.world.nodes[node.name] = node
+            if one.never_joins:
+                return Outcome(False, "the Node is not Ready", "NotReady")
             node = self.world.nodes[target.spec.node.name]
             node.owned = node.ready = True
             node.pods = self._pods(node.name)

@@ -94,6 +94,24 @@ def test_a_good_machine_behind_two_that_never_answer_is_joined_when_it_answers(k
     assert begun["instance"] == "i-0002" and world.expired == 0
 
 
+def test_a_machine_that_answers_and_never_becomes_a_node_is_abandoned_in_time(kernel: Kernel) -> None:
+    """Its tries take turns with those of others; the time that it may take is over in between, and its reason is told."""
+    world = World(kernel, 3)
+    worker = a_process(world, "one", workers=1)
+    kernel.at(0.0, lambda: world.scale(1))
+    kernel.at(0.5, lambda: setattr(world.instances["i-0000"], "never_joins", True))
+
+    kernel.run(2 * HOUR)
+
+    done, *_ = [line for line in said(worker) if line["message"] == "done"]
+    assert (done["instance"], done["result"], done["reason"]) == (
+        "i-0000",
+        "ABANDON",
+        "the Node is not Ready",
+    )
+    assert settled(world) == [] and world.launched == 2 and world.expired == 0
+
+
 def test_four_kills_lose_nobody(kernel: Kernel) -> None:
     """The review's four kills of two workers, every message up to twice."""
     world, dice = World(kernel, 7), random.Random(7)
@@ -120,6 +138,8 @@ def a_story(kernel: Kernel, seed: int) -> tuple[World, list[Worker]]:
     world = World(kernel, seed)
     world.boot_s = dice.choice((30.0, 300.0, 900.0))
     world.never_boots = dice.choice((0.0, 0.0, 0.1))
+    world.never_joins = dice.choice((0.0, 0.0, 0.1))
+    world.bridge = dice.random() < 0.5
     workers = [a_process(world, f"p{at}", dice.choice((2, 8))) for at in range(dice.choice((1, 2)))]
 
     def some(count: int, do: str) -> None:
@@ -129,6 +149,8 @@ def a_story(kernel: Kernel, seed: int) -> tuple[World, list[Worker]]:
 
     def kill() -> None:
         alive = [one for one in world.alive if one not in kernel.dead]
+        if not alive:
+            return
         kernel.kill(dice.choice(alive))
         name = f"p{len(world.alive)}"
         kernel.at(
@@ -173,7 +195,7 @@ def played(seed: int) -> list[str]:
     try:
         world, workers = a_story(kernel, seed)
         kernel.run(2 * HOUR)
-        world.never_boots = 0.0
+        world.never_boots = world.never_joins = 0.0
         kernel.run(9 * HOUR)
         return settled(world) + untold(workers)
     finally:

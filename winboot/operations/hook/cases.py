@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from winboot.node.run import Stop
-from winboot.operations.hook.work import Target
+from winboot.operations.hook.work import Outcome, Target
 from winboot.remote.cloud.base import HookAction, Letter
 
 
@@ -36,6 +36,8 @@ class Case:
     target: Target | None = None
     answering: bool = False
     why: str = ""
+    # How the last try to join it ended.
+    last: Outcome | None = None
     doomed: str = ""
     begun: float | None = None
     looks: int = 0

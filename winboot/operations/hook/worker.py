@@ -405,12 +405,9 @@ class Worker:
             case.why = self.work.answering([target]).get(target.member.host.id, "")
             case.answering = not case.why
         failed = Outcome(False, case.doomed, "Ended") if case.doomed else None
-        if failed is None and not case.answering:
-            if not self._is_over(case):
-                self._guard(case)
-                return "waits"
-            failed = Outcome(False, case.why, "Unreachable")
-        if failed is None and not case.joins:
+        if failed is None and self._is_over(case):
+            failed = case.last or Outcome(False, case.why, "Unreachable")
+        if failed is None and not (case.answering and case.joins):
             self._guard(case)
             return "waits"
         return self._claimed(case, target, partial(self._join, case, target, warm=warm, failed=failed))
@@ -469,7 +466,7 @@ class Worker:
         over = outcome.good or outcome.final or bool(case.doomed) or self._is_over(case)
         if not keeper.lost and not interrupted and not over:
             keeper.release()
-            case.answering = False
+            case.answering, case.last = False, outcome
             return "waits"
         if case.doomed:
             outcome = Outcome(False, case.doomed, "Ended")
