@@ -97,7 +97,10 @@ def powershell(session: Session, arguments: list[str]) -> int:
 
 
 def silent_powershell(session: Session, arguments: list[str]) -> int:
-    """powershell.exe as scheduled tasks call it, whose output nobody sees; gives its exit code."""
+    """powershell.exe as scheduled tasks call it, whose output nobody sees; gives its exit code. Whoever gives it something to
+    read sees its output, too."""
+    if session.standard.input:
+        return powershell(session, arguments)
     text = script_of(arguments, session.machine)
     ended = run_script(session, text, {}, emit=lambda stream, value: None)
     if ended.exit_code is not None:

@@ -51,6 +51,8 @@ COMMANDS: Final = (
     Command("log", "log", "Show what the machines said in an earlier run."),
     Command("report", "report", "Show the report of an earlier run, in every form."),
     Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
+    Command("userdata", "first_boot", "Print what makes a machine become a node by itself."),
+    Command("why", "first_boot", "Say how far a machine's first boot has come."),
     Command("csr", "csr", "List, approve or watch the requests for serving certificates."),
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
     Command("explain", "explain", "Explain a flag, field, build, network, problem, step, key, code or word."),

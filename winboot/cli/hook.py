@@ -6,6 +6,7 @@ import contextlib
 import socket
 import time
 import uuid
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,6 +14,7 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.base.extras import require
+from winboot.cli.first_boot import Key, approve, endpoint, serve_alone, voucher
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Workers
 
 if TYPE_CHECKING:
@@ -69,11 +71,42 @@ def serve(
         float | None, typer.Option("--idle-exit", help="End after so many quiet seconds; default: never.")
     ] = None,
     workers: Workers = 8,
+    bootstrap: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap",
+            metavar="ADDRESS[:PORT]",
+            help="Also let machines in that call by themselves at their first boot (docs/first-boot.md); port 9443.",
+        ),
+    ] = "",
+    bootstrap_key: Key = None,
+    proxy_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy-from",
+            metavar="CIDR",
+            help="Load balancers that name each caller by the PROXY protocol (repeat).",
+        ),
+    ] = None,
 ) -> None:
     """Join machines that a group starts and drain those that it ends: AWS by --queue, Azure by its scheduled events.
 
     Each is answered with CONTINUE, or with ABANDON and a reason in the log. SIGTERM finishes what is held.
     """
+    from winboot.remote.cloud.settings import provider_of
+
+    if bootstrap and provider_of(inventory) is None:
+        serve_alone(
+            inventory,
+            bootstrap,
+            bootstrap_key,
+            proxy_from or (),
+            workers=workers,
+            join_timeout=join_timeout,
+            idle_exit=idle_exit,
+        )
+        return
+    self_registering = self_registering or bool(bootstrap)
     file = _cloud_file(inventory, queue)
     from winboot.cli.trust import settle
     from winboot.config.demands import demands, files_of
@@ -112,13 +145,25 @@ def serve(
             ),
             log=log,
         )
+        called: AbstractContextManager[object] = contextlib.nullcontext()
+        if bootstrap:
+            called = endpoint(
+                bootstrap,
+                bootstrap_key,
+                proxy_from or (),
+                lambda: [(one.spec, one.member.groups) for one in work.targets()],
+                context,
+                log,
+                workers=workers,
+                join_timeout=join_timeout,
+            )
         work.unresolved = lambda instance, problem: log(
             "a machine does not resolve", instance=instance, problem=problem
         )
         served = MetricsServer(
             worker.metrics, lambda: worker.healthy, lambda: worker.ready, address=listen, port=port
         )
-        with served as server:
+        with served as server, called:
             worker.log("listening", address=listen, port=server.port)
             _run(worker)
 
@@ -155,3 +200,7 @@ def _cloud_file(inventory: Path, queue: str) -> Path:
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
     require(hooked_cloud(inventory, queue), "`winboot hook serve`")
     return inventory
+
+
+hook.command()(voucher)
+hook.command()(approve)

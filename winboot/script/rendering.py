@@ -141,6 +141,11 @@ def reach() -> str:
     return _helper("_reach.ps1.j2")
 
 
+def small_script(name: str, **values: object) -> str:
+    """A template that stands for itself, without the library."""
+    return _environment().get_template(name).render(values)
+
+
 def _helper(name: str, **values: object) -> str:
     code = _Code(functions_for(_plain_text(_template_source(name))))
     return _environment().get_template(name).render(library=code, **values)

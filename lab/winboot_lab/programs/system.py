@@ -11,6 +11,7 @@ from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.install import POWER_SCHEMES, SCHEMES
 from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.registry import SERVICES
+from winboot_lab.windows.session import StandardStreams
 
 if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
@@ -323,9 +324,11 @@ class PowerShell:
     def run(
         self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
-        """Run what the arguments say; what it writes is not given back."""
+        """Run what the arguments say. What it writes is given back where it was given something to read."""
+        said: list[bytes] = []
         with machine.session(token=process.token, logon="console") as session:
-            return Exit(machine.run_powershell(session, argv[1:]))
+            session.standard = StandardStreams(stdin, said.append)
+            return Exit(machine.run_powershell(session, argv[1:]), b"".join(said))
 
 
 class Refused:

@@ -174,6 +174,12 @@ network:
       -> Record {handle, local_address, remote_address}; SocketException 10061 refused, 10060 timed out,
          10051 unreachable, 11001 unknown host; exception 'TimeoutException' when `milliseconds` passed
          first. spent: milliseconds that this very attempt has been waited for before
+  socket.secure  handle, host
+      -> bytes: the certificate (DER) that the server shows; IOException when it speaks no TLS
+  socket.send  handle, data: bytes
+      -> nothing; IOException when the connection is gone. After socket.secure alone
+  socket.receive  handle, count, milliseconds=0
+      -> bytes, none at the end; IOException when nothing came for so long (0: 100 s) or it is gone
   socket.close  handle
       -> nothing
   http.get  url, headers={}, proxy=None, milliseconds=100000, method='GET', body=b''
@@ -187,6 +193,11 @@ certificates (store: 'LocalMachine\\Root', 'LocalMachine\\My' ...):
   certificate.add  store, raw
       -> nothing
   certificate.remove  store, thumbprint
+      -> nothing
+serial ports:
+  serial.ports
+      -> str names
+  serial.write  line
       -> nothing
 event log:
   eventlog.source  source

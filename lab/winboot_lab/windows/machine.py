@@ -97,6 +97,8 @@ class Machine:
         self.refusals: list[Refusal] = []
         # Ports that remote management listens on; an endpoint of the lab on loopback has ports of its own.
         self.management_ports = [5985]
+        # What was written to the serial port COM1, line by line; None where the machine has no such port.
+        self.serial: list[str] | None = []
         self._living = threading.Event()
         self._commands: tuple[int, dict[str, CommandSignature]] = (-1, {})
 
@@ -283,11 +285,16 @@ class Machine:
 
     def outside(self, work: Callable[[], T]) -> T:
         """Do real input and output without holding the lock: others act on the machine meanwhile."""
-        with ThreadPoolExecutor(1) as helper, self.lock:
-            future = helper.submit(work)
-            future.add_done_callback(lambda _: self.wake())
-            self.lock.wait_for(future.done, timeout=120)
-            return future.result()
+        helper = ThreadPoolExecutor(1)
+        try:
+            with self.lock:
+                future = helper.submit(work)
+                future.add_done_callback(lambda _: self.wake())
+                self.lock.wait_for(future.done, timeout=120)
+                return future.result()
+        finally:
+            # Not waited for: it may be about to wake the others, for which it needs the lock that our caller holds.
+            helper.shutdown(wait=False)
 
     def wake(self) -> None:
         """Something changed: whoever waits looks again."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from winboot_lab.windows.failure import Failure, failure
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 SILENCE = 21.0
 # It reports a refusal only after further attempts, about this long, on loopback too (github.com/libuv/libuv/pull/2896).
 REFUSAL = 2.0
+# Seconds of this host's time that a real server may take.
+_REAL_S = 100.0
 
 _CODES = {
     10051: "A socket operation was attempted to an unreachable network",
@@ -58,6 +61,7 @@ class Response:
 
 
 Handler = Callable[[Request], Response]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Server:
     real: tuple[str, int] | None = None
     issuer: str = ""
     proxy: bool = False
+    names_sources: bool = False
 
 
 class World:
@@ -94,9 +99,13 @@ class World:
         """A web server that is a function; `host` a name of the world or an address."""
         self.servers[self._address(host), port] = Server(handler, issuer=issuer)
 
-    def forward(self, host: str, port: int, real: tuple[str, int], *, issuer: str = "") -> None:
-        """A port that is a real server on loopback."""
-        self.servers[self._address(host), port] = Server(real=real, issuer=issuer)
+    def forward(
+        self, host: str, port: int, real: tuple[str, int], *, issuer: str = "", names_sources: bool = False
+    ) -> None:
+        """A port that is a real server on loopback. With `names_sources` it is told whose each connection is."""
+        self.servers[self._address(host), port] = Server(
+            real=real, issuer=issuer, names_sources=names_sources
+        )
 
     def proxy(self, host: str, port: int) -> None:
         """A web proxy that reaches everything in the world."""
@@ -234,6 +243,8 @@ class Sockets:
         self._machine = machine
         self.listeners: list[Listener] = []
         self._open: dict[str, int] = {}
+        self._remote: dict[str, tuple[str, int]] = {}
+        self._secured: dict[str, ssl.SSLSocket] = {}
         self._numbers = 0
         # Store (`LocalMachine\\Root`) to thumbprint to DER bytes.
         self.certificates: dict[str, dict[str, bytes]] = {}
@@ -263,12 +274,13 @@ class Sockets:
         """A process ended: its ports are free."""
         self.listeners = [n for n in self.listeners if n.pid != pid]
         for handle in [h for h, owner in self._open.items() if owner == pid]:
-            del self._open[handle]
+            self.close(handle)
 
     def forget_all(self) -> None:
         """A reboot."""
         self.listeners.clear()
-        self._open.clear()
+        for handle in list(self._open):
+            self.close(handle)
 
     # ---- going out -------------------------------------------------------------------------------------
 
@@ -310,6 +322,7 @@ class Sockets:
         self._numbers += 1
         handle = f"socket-{self._numbers}"
         self._open[handle] = pid
+        self._remote[handle] = address, port
         return handle, address
 
     def _reach(self, address: str, port: int, timeout: float, spent: float = 0.0) -> None:
@@ -344,9 +357,63 @@ class Sockets:
     def _is_own(self, address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback or self._machine.network.holder(address) is not None
 
+    def secure(self, handle: str, host: str) -> bytes:
+        """TLS on a connection to a real server: the certificate it shows, unjudged.
+
+        Whose connection it is, the server is told in a line of the PROXY protocol, as by a load balancer: all machines of
+        the lab have one real address.
+        """
+        address, port = self._remote[handle]
+        server = self._machine.world.servers.get((address, port))
+        if handle not in self._open or server is None or server.real is None:
+            raise _broken("Authentication failed because the remote party has closed the transport stream.")
+        here, real = self._machine.network.source(address), server.real
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+        def begin() -> ssl.SSLSocket:
+            plain = socket.create_connection(real, timeout=_REAL_S)
+            if server.names_sources:
+                plain.sendall(f"PROXY TCP4 {here} {address} 49152 {port}\r\n".encode("ascii"))
+            return context.wrap_socket(plain, server_hostname=host)
+
+        secured = self._really(begin)
+        self._secured[handle] = secured
+        return secured.getpeercert(binary_form=True) or b""
+
+    def send(self, handle: str, data: bytes) -> None:
+        """Bytes under TLS."""
+        secured = self._under_tls(handle)
+        self._really(lambda: secured.sendall(data))
+
+    def receive(self, handle: str, count: int, seconds: float) -> bytes:
+        """At most so many bytes; none at the end."""
+        secured = self._under_tls(handle)
+        secured.settimeout(seconds or _REAL_S)
+        return self._really(lambda: secured.recv(count))
+
+    def _under_tls(self, handle: str) -> ssl.SSLSocket:
+        if handle not in self._open or handle not in self._secured:
+            raise _broken("Unable to write data to the transport connection.")
+        return self._secured[handle]
+
+    def _really(self, work: Callable[[], T]) -> T:
+        """Something of this host's network; what goes wrong there, as .NET says it."""
+        try:
+            return self._machine.outside(work)
+        except OSError as error:
+            raise _broken(f"Unable to read data from the transport connection: {error}.") from None
+
     def close(self, handle: str) -> None:
         """Close a connection; closing twice is fine."""
         self._open.pop(handle, None)
+        self._hang_up(handle)
+
+    def _hang_up(self, handle: str) -> None:
+        secured = self._secured.pop(handle, None)
+        if secured is not None:
+            secured.close()
 
     def fetch(
         self,
@@ -443,6 +510,10 @@ class Sockets:
 def _socket_failure(code: int, message: str = "", *, port: str = "") -> Failure:
     text = (message or _CODES[code]) + (f" {port}" if port else "")
     return failure("System.Net.Sockets.SocketException", text, hresult=0x80004005, target=code)
+
+
+def _broken(message: str) -> Failure:
+    return failure("System.IO.IOException", message, hresult=0x80131620)
 
 
 def _web_failure(status: str, message: str) -> Failure:

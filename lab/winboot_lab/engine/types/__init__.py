@@ -21,6 +21,7 @@ from winboot_lab.engine.types import (
     numbers,
     overloads_left_out,
     paths,
+    ports,
     principals,
     process,
     psobject,
@@ -32,6 +33,7 @@ from winboot_lab.engine.types import (
     text,
     threads,
     time,
+    tls,
     web,
     xml,
 )
@@ -55,6 +57,7 @@ __all__ = [
     "numbers",
     "overloads_left_out",
     "paths",
+    "ports",
     "principals",
     "process",
     "psobject",
@@ -66,6 +69,7 @@ __all__ = [
     "text",
     "threads",
     "time",
+    "tls",
     "web",
     "xml",
 ]

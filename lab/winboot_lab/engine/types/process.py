@@ -20,7 +20,15 @@ from winboot_lab.engine.exceptions import (
 )
 from winboot_lab.engine.moments import LOCAL, DateTime
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.types.streams import STREAM_READER, STREAM_WRITER, StreamReader, Writer
+from winboot_lab.engine.types.streams import (
+    STREAM,
+    STREAM_READER,
+    STREAM_WRITER,
+    MemoryStream,
+    StreamReader,
+    Writer,
+    split_line,
+)
 from winboot_lab.engine.types.text import OEM, Encoding
 from winboot_lab.engine.values import IDISPOSABLE, Array, Hashtable, Instance, Value, enum_value
 
@@ -143,11 +151,10 @@ class StartedProcess(Instance):
         """
         self.check()
         if self.outcome is None:
-            stdin = "" if self.input is None else "".join(self.input.pieces)
             self.outcome = _one(
                 runtime,
                 "program.run",
-                stdin=stdin.encode("utf-8"),
+                stdin=b"" if self.input is None else self.input.content(),
                 **self.parameters(runtime),
             )
             self.ended_at = _now(runtime)
@@ -362,29 +369,49 @@ class ProcessInput(Writer):
     def __init__(self, process: StartedProcess) -> None:
         super().__init__(None, OEM)
         self.process = process
+        self.bytes = InputStream()
+
+    def content(self) -> bytes:
+        """Text and bytes, each in its order: nobody mixes them."""
+        return "".join(self.pieces).encode("utf-8") + bytes(self.bytes.data)
 
     def close(self, runtime: Runtime) -> None:
         self.closed = True
 
 
+class InputStream(MemoryStream):
+    """The bytes below a program's input."""
+
+    can_read = False
+    can_seek = False
+
+
 class TextTask(Instance):
     """A Task[string] whose result is read from the program when it is asked for."""
 
-    def __init__(self, reader: ProcessReader) -> None:
+    def __init__(self, reader: ProcessReader, *, line: bool = False) -> None:
         self.reader = reader
+        self.line = line
         self.text: str | None = None
 
     def wait(self, runtime: Runtime, milliseconds: int) -> bool:
         """Wait until the stream ends: a program that the process started may keep it open."""
         process = self.reader.process
         process.run(runtime)
+        if self.line and self.reader.position < len(self.reader.content(runtime)):
+            return True
         left = float(process.outcome["open_until"]) - float(_one(runtime, "clock.ticks"))
         if left > 0:
             ask(runtime, "clock.sleep", milliseconds=min(milliseconds, int(left * 1000) + 1))
         return left * 1000 <= milliseconds
 
-    def result(self, runtime: Runtime) -> str:
-        """What the reader still has, read once."""
+    def result(self, runtime: Runtime) -> str | None:
+        """What the reader still has, or its next line (nothing at the end), read once."""
+        if self.line and self.text is None:
+            found = split_line(self.reader.content(runtime), self.reader.position)
+            if found is None:
+                return None
+            self.text, self.reader.position = found
         if self.text is None:
             content = self.reader.content(runtime)
             self.text = content[self.reader.position :]
@@ -398,7 +425,12 @@ for _suffix, _class, _base in (
 ):
     _made = dotnet(f"System.IO.Stream{_suffix}+OfProcess", _class, base=_base)
     _made.name = _base.name
+    if _suffix == "Writer":
+        _made.prop("BaseStream", "System.IO.Stream", lambda self: self.bytes)
     _made.complete()
+_made = dotnet("System.IO.FileStream+OfProcess", InputStream, base=STREAM)
+_made.name = "System.IO.FileStream"
+_made.complete()
 TASK = dotnet("System.Threading.Tasks.Task`1[System.String]", TextTask)
 
 
@@ -434,6 +466,15 @@ def _task(reader: Value) -> TextTask:
             "member", "System.IO.StreamReader.ReadToEndAsync()", "of a reader that is not a program's"
         )
     return TextTask(reader)
+
+
+@STREAM_READER.method("ReadLineAsync()")
+def _line_task(reader: Value) -> TextTask:
+    if not isinstance(reader, ProcessReader):
+        raise Refusal(
+            "member", "System.IO.StreamReader.ReadLineAsync()", "of a reader that is not a program's"
+        )
+    return TextTask(reader, line=True)
 
 
 TASK.prop("Result", "string", lambda runtime, self: self.result(runtime), effect=True)

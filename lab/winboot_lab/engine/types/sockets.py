@@ -7,8 +7,14 @@ from typing import Any
 
 from winboot_lab.engine.door import ask, failure_of
 from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet
-from winboot_lab.engine.exceptions import AggregateException, DotNetException, ObjectDisposedException
+from winboot_lab.engine.exceptions import (
+    AggregateException,
+    DotNetException,
+    InvalidOperationException,
+    ObjectDisposedException,
+)
 from winboot_lab.engine.types.net import EndPoint
+from winboot_lab.engine.types.streams import STREAM, Stream
 from winboot_lab.engine.values import Instance, IPAddress
 
 Value = Any
@@ -20,6 +26,8 @@ class TcpClient(Instance):
     def __init__(self) -> None:
         self.record: Any = None
         self.disposed = False
+        # Milliseconds; 0 waits for ever.
+        self.timeouts = {"ReceiveTimeout": 0, "SendTimeout": 0}
 
 
 class Socket(Instance):
@@ -80,10 +88,37 @@ def _close(runtime: Runtime, self: TcpClient) -> None:
     self.disposed = True
 
 
-CLIENT.refuses(
-    "GetStream BeginConnect EndConnect SendTimeout ReceiveTimeout NoDelay LingerState "
-    "Available Active ExclusiveAddressUse"
-)
+class NetworkStream(Stream):
+    """The bytes of a connection as they are on the wire."""
+
+    can_seek = False
+
+    def __init__(self, client: TcpClient) -> None:
+        super().__init__()
+        self.client = client
+
+
+def _timeout(name: str) -> None:
+    def put(self: TcpClient, value: int) -> None:
+        self.timeouts[name] = value
+
+    CLIENT.prop(name, "int", lambda self: self.timeouts[name], put)
+
+
+for _name in ("ReceiveTimeout", "SendTimeout"):
+    _timeout(_name)
+NETWORK = dotnet("System.Net.Sockets.NetworkStream", NetworkStream, base=STREAM)
+NETWORK.refuses("Read Write DataAvailable Readable Writeable Socket CopyTo")
+
+
+@CLIENT.method("GetStream()")
+def _stream(self: TcpClient) -> NetworkStream:
+    if self.record is None:
+        raise InvalidOperationException("The operation is not allowed on non-connected sockets.")
+    return NetworkStream(self)
+
+
+CLIENT.refuses("BeginConnect EndConnect NoDelay LingerState Available Active ExclusiveAddressUse")
 
 
 @TASK.method("Wait(int millisecondsTimeout)", effect=True)

@@ -76,6 +76,25 @@ def connect(session: Session, host: str, port: int, milliseconds: int = -1, spen
     return (Record("socket", {"handle": handle, "local_address": own, "remote_address": address}),)
 
 
+@primitive("socket.secure")
+def secure(session: Session, handle: str, host: str) -> Objects:
+    """Begin TLS on a connection; gives the server's certificate, trusted or not."""
+    return (session.machine.sockets.secure(handle, host),)
+
+
+@primitive("socket.send")
+def send(session: Session, handle: str, data: bytes) -> Objects:
+    """Send bytes under TLS."""
+    session.machine.sockets.send(handle, data)
+    return ()
+
+
+@primitive("socket.receive")
+def receive(session: Session, handle: str, count: int, milliseconds: int = 0) -> Objects:
+    """Bytes that came under TLS, at most so many; none at the end."""
+    return (session.machine.sockets.receive(handle, count, milliseconds / 1000),)
+
+
 @primitive("socket.close")
 def close(session: Session, handle: str) -> Objects:
     """Close it."""

@@ -288,6 +288,20 @@ def show_event(session: Session, event: Event) -> Record:
     )
 
 
+@primitive("serial.ports")
+def serial_ports(session: Session) -> Objects:
+    """The serial ports."""
+    return ("COM1",) if session.machine.serial is not None else ()
+
+
+@primitive("serial.write")
+def serial_write(session: Session, line: str) -> Objects:
+    """A line to COM1."""
+    if session.machine.serial is not None:
+        session.machine.serial.append(line)
+    return ()
+
+
 @primitive("eventlog.source")
 def eventlog_source(session: Session, source: str) -> Objects:
     """The log of a source."""

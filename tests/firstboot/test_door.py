@@ -1,0 +1,155 @@
+"""Who is let in at first boot: each forged or stale proof is refused by its own name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.join.fakes import FakeCluster, a_node
+from tests.steps.builders import a_spec_of
+from winboot.base.errors import InvalidInput, UsageError
+from winboot.operations.firstboot.door import Door, Hello
+from winboot.operations.firstboot.store import HOST_VOUCHER_S, PER_MINUTE, Store
+
+SPEC = a_spec_of("flannel-host-gw")
+NAME, HERE, OURS, ANOTHER = SPEC.node.name, "10.224.0.11", "11111111-0000-0000-0000-000000000001", "another"
+
+
+class Clock:
+    """The seconds of the epoch, as the test says."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Scene:
+    """One host of the group `windows`, a cluster, and what is remembered."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = Clock()
+        self.store = Store(folder / "first-boot.json", self.clock)
+        self.cluster = FakeCluster()
+        self.door = Door(self.store, lambda: [(SPEC, ("windows",))], lambda spec: self.cluster)
+
+    def ask(self, voucher: str = "", **changed: Any) -> str:
+        """The refusal's name, or the node's."""
+        hello = Hello(OURS, "WIN-X", (HERE,), "", voucher, HERE)
+        answer = self.door.ask(replace(hello, **changed))
+        return answer.spec.node.name if answer.spec is not None else answer.id
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_a_voucher_of_the_host_or_of_its_group_lets_the_machine_in_again_and_again(scene: Scene) -> None:
+    for voucher in (scene.store.voucher("host", NAME), scene.store.voucher("group", "windows")):
+        assert [scene.ask(voucher.reveal()) for _ in range(2)] == [NAME, NAME]
+
+
+def test_what_is_kept_of_a_voucher_is_its_hash(scene: Scene) -> None:
+    voucher = scene.store.voucher("host", NAME).reveal()
+
+    assert voucher.partition(".")[2] not in scene.store.path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("changed", "refusal"),
+    [
+        ({"voucher": "0000.made-up"}, "UnknownVoucher"),
+        ({"voucher": "no voucher at all"}, "UnknownVoucher"),
+        ({"peer": "10.224.0.12"}, "AnotherAddress"),
+        ({"host": "win-b7"}, "NotMeant"),
+    ],
+)
+def test_a_proof_that_is_not_its_own_is_refused(scene: Scene, changed: dict[str, str], refusal: str) -> None:
+    voucher = scene.store.voucher("group", "windows").reveal()
+
+    assert scene.ask(**{"voucher": voucher, **changed}) == refusal
+
+
+def test_a_voucher_of_another_group_is_for_no_machine_here(scene: Scene) -> None:
+    assert scene.ask(scene.store.voucher("group", "others").reveal()) == "NotMeant"
+
+
+def test_a_revoked_voucher_is_unknown(scene: Scene) -> None:
+    voucher = scene.store.voucher("group", "windows").reveal()
+    scene.store.revoke(voucher.partition(".")[0])
+
+    assert scene.ask(voucher) == "UnknownVoucher"
+    with pytest.raises(UsageError, match="there is no voucher"):
+        scene.store.revoke("0000")
+
+
+def test_a_voucher_of_a_host_is_good_for_one_machine_and_an_hour(scene: Scene) -> None:
+    used, late = (scene.store.voucher("host", NAME).reveal() for _ in range(2))
+    scene.ask(used)
+    scene.clock.now += HOST_VOUCHER_S + 1
+
+    assert scene.ask(used, uuid=ANOTHER) == "VoucherRefused"
+    assert scene.ask(late) == "VoucherRefused"
+    assert scene.ask(used) == NAME, "the same machine continues"
+
+
+def test_a_voucher_of_a_group_lets_so_many_in_within_a_minute(scene: Scene) -> None:
+    voucher = scene.store.voucher("group", "windows").reveal()
+    for number in range(PER_MINUTE):
+        assert scene.ask(voucher, uuid=f"machine-{number}") == NAME
+
+    assert scene.ask(voucher, uuid="one more") == "VoucherRefused"
+    scene.clock.now += 60.0
+    assert scene.ask(voucher, uuid="one more") == NAME
+
+
+def test_a_machine_without_a_voucher_waits_until_somebody_lets_it_in(scene: Scene) -> None:
+    assert scene.ask() == "NotApproved"
+    scene.store.approve(NAME)
+
+    assert scene.ask() == NAME
+    assert scene.ask(uuid=ANOTHER) == "NotApproved", "a yes is for one machine"
+
+
+def test_only_a_machine_that_waits_is_let_in_by_hand(scene: Scene) -> None:
+    with pytest.raises(UsageError, match="no machine waits to be win-a1"):
+        scene.store.approve(NAME)
+
+
+def test_a_cloned_machine_is_refused_while_the_first_one_joins_and_afterwards(scene: Scene) -> None:
+    voucher = scene.store.voucher("group", "windows").reveal()
+    scene.store.note(NAME, "joining", "", uuid=OURS, address=HERE)
+
+    assert scene.ask(voucher, uuid=ANOTHER) == "AnotherMachine"
+    scene.store.note(NAME, "Ready", "", uuid=OURS, address=HERE)
+    scene.cluster.node_facts = a_node(name=NAME, system_uuid=OURS)
+    assert scene.ask(voucher, uuid=ANOTHER) == "AnotherMachine"
+    assert scene.ask(voucher) == "AlreadyReady"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [],
+        {},
+        {"uuid": 5},
+        {"uuid": "x" * 300},
+        {"uuid": "a", "addresses": ["a"] * 65},
+        {"uuid": "a", "addresses": [1]},
+    ],
+)
+def test_what_is_no_hello_is_refused(said: Any) -> None:
+    with pytest.raises(InvalidInput):
+        Hello.read(said, HERE)
+
+
+def test_what_is_remembered_and_cannot_be_read_is_named(scene: Scene) -> None:
+    scene.store.path.write_text('{"vouchers": 3}', encoding="utf-8")
+
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        scene.store.read()

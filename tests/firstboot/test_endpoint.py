@@ -1,0 +1,208 @@
+"""The endpoint over real TLS: its key, its four calls, and callers that are no machines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.firstboot.frames import frames
+from tests.steps.builders import a_spec_of
+from winboot.base.errors import InvalidInput
+from winboot.config.node_spec import NodeSpec
+from winboot.operations.firstboot.door import Door
+from winboot.operations.firstboot.endpoint import Calls, Endpoint, endpoint_key, pin_of
+from winboot.operations.firstboot.machines import Machine, Result
+from winboot.operations.firstboot.store import Store
+
+SPEC = a_spec_of("flannel-host-gw", address="127.0.0.1")
+
+
+class OneMachine:
+    """In the place of `Machines`: nothing is joined, and the test gives out the scripts."""
+
+    def __init__(self) -> None:
+        self.machine: Machine | None = None
+
+    def admit(self, spec: NodeSpec, uuid: str, address: str) -> Machine:
+        self.machine = self.machine or Machine(spec, uuid, address)
+        return self.machine
+
+    def of_session(self, session: str) -> Machine | None:
+        return self.machine if self.machine is not None and self.machine.session == session else None
+
+
+@dataclass(frozen=True)
+class Heard:
+    status: int
+    headers: Any
+    body: bytes
+
+
+class Site:
+    """The endpoint, and a caller that speaks to it as a machine does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.key = endpoint_key(folder / "keys" / "first-boot.key")
+        self.store = Store(folder / "first-boot.json")
+        self.machines = OneMachine()
+        self.log: list[str] = []
+        door = Door(self.store, lambda: [(SPEC, ("windows",))], lambda spec: None)
+        calls: Any = Calls(door, self.machines, lambda message, **about: self.log.append(message))  # type: ignore[arg-type]
+        self.endpoint = Endpoint(calls, self.key, address="127.0.0.1", port=0, proxies=["127.7.0.0/16"])
+
+    def secure(self, *, source: str = "127.0.0.1", first: bytes = b"") -> ssl.SSLSocket:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        plain = socket.create_connection(("127.0.0.1", self.endpoint.port), 10, (source, 0))
+        plain.sendall(first)
+        return context.wrap_socket(plain)
+
+    def call(
+        self, path: str, body: bytes = b"", *, first: bytes = b"", source: str = "127.0.0.1", **headers: str
+    ) -> Heard:
+        with self.secure(source=source, first=first) as wire:
+            lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}"]
+            lines += [f"Winboot-{name}: {value}" for name, value in headers.items()]
+            wire.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+            response = HTTPResponse(wire)
+            response.begin()
+            return Heard(response.status, response.headers, response.read())
+
+    def hello(self, **changed: Any) -> Heard:
+        how = {name: changed.pop(name) for name in ("first", "source") if name in changed}
+        nonce = self.call("/v1/nonce").body.decode()
+        said = {
+            "nonce": nonce,
+            "uuid": "ours",
+            "computer_name": "WIN-X",
+            "addresses": [],
+            "host": "",
+            **changed,
+        }
+        return self.call("/v1/hello", json.dumps(said).encode(), **how)
+
+    def voucher(self) -> str:
+        return self.store.voucher("group", "windows").reveal()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    with made.endpoint:
+        yield made
+
+
+def test_the_pin_is_the_hash_of_the_key_that_the_certificate_shows(site: Site, tmp_path: Path) -> None:
+    with site.secure() as wire:
+        certificate = x509.load_der_x509_certificate(wire.getpeercert(binary_form=True) or b"")
+    point = certificate.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+
+    assert pin_of(site.key) == hashlib.sha256(point).hexdigest()
+    assert pin_of(endpoint_key(tmp_path / "keys" / "first-boot.key")) == pin_of(site.key), "it stays the same"
+
+
+def test_a_key_that_others_may_read_is_refused(site: Site, tmp_path: Path) -> None:
+    path = tmp_path / "keys" / "first-boot.key"
+    path.chmod(0o644)
+
+    with pytest.raises(InvalidInput, match="may be read by others"):
+        endpoint_key(path)
+
+
+def test_a_machine_says_hello_and_works(site: Site) -> None:
+    told = json.loads(site.hello(voucher=site.voucher()).body)
+    machine = site.machines.machine
+    assert machine is not None
+    job = machine.line.offer(b"the script")
+
+    given = site.call("/v1/work", Session=told["session"], Runner="one")
+    begun = site.call("/v1/said", Session=told["session"], Runner="one", Job=job.id, Start="0")
+    ended = site.call(
+        "/v1/said", frames("hello"), Session=told["session"], Runner="one", Job=job.id, Start="0", Exit="0"
+    )
+    machine.result = Result("Ready")
+    machine.line.hang_up()
+    result = site.call("/v1/work", Session=told["session"], Runner="one")
+
+    assert (told["node"], given.body, given.headers["Winboot-Job"]) == ("win-a1", b"the script", job.id)
+    assert (begun.body, ended.body, job.code) == (b"0", str(len(frames("hello"))).encode(), 0)
+    assert result.headers["Winboot-Result"] == "Ready"
+    assert "Invoke-FirstBoot" in told["client"]
+
+
+def test_the_same_machine_gets_the_same_session_and_a_nonce_is_good_once(site: Site) -> None:
+    voucher = site.voucher()
+    first, second = site.hello(voucher=voucher), site.hello(voucher=voucher)
+    nonce = site.call("/v1/nonce").body.decode()
+    said = json.dumps({"nonce": nonce, "uuid": "ours", "voucher": voucher}).encode()
+    statuses = [site.call("/v1/hello", said).status for _ in range(2)]
+
+    assert first.body == second.body
+    assert statuses == [200, 409]
+
+
+def test_a_refusal_says_its_name_and_is_in_the_log(site: Site) -> None:
+    unknown, waiting = site.hello(voucher="0.0"), site.hello()
+
+    assert (unknown.status, json.loads(unknown.body)["id"]) == (403, "UnknownVoucher")
+    assert (waiting.status, json.loads(waiting.body)["id"]) == (202, "NotApproved")
+    assert site.log == ["first boot: refused"] * 2
+
+
+def test_only_a_load_balancer_that_was_named_says_whose_a_connection_is(site: Site) -> None:
+    line, voucher = b"PROXY TCP4 10.9.9.9 127.0.0.1 1 2\r\n", site.voucher()
+
+    told = site.hello(voucher=voucher, first=line, source="127.7.0.1")
+    assert json.loads(told.body)["id"] == "AnotherAddress"
+    assert "10.9.9.9" in json.loads(told.body)["why"]
+    with pytest.raises((ssl.SSLError, OSError)):
+        site.call("/v1/nonce", first=line)
+    with pytest.raises((ssl.SSLError, OSError)):
+        site.call("/v1/nonce", source="127.7.0.1")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        ("/v1/other", b"", {}, 404),
+        ("/v1/hello", b"no json", {}, 400),
+        ("/v1/hello", b"[" * 60_000, {}, 400),
+        ("/v1/hello", b"{}", {}, 400),
+        ("/v1/hello", b"x" * 70_000, {}, 413),
+        ("/v1/work", b"", {"Session": "made up"}, 401),
+        ("/v1/said", b"", {"Session": ""}, 401),
+    ],
+)
+def test_what_is_no_call_of_a_machine_is_refused(
+    site: Site, path: str, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    assert site.call(path, body, **headers).status == status
+
+
+@pytest.mark.parametrize(("start", "code"), [("", ""), ("-1", ""), ("x", ""), ("0", "x")])
+def test_numbers_of_output_are_numbers(site: Site, start: str, code: str) -> None:
+    session = json.loads(site.hello(voucher=site.voucher()).body)["session"]
+
+    assert site.call("/v1/said", Session=session, Start=start, Exit=code).status == 400
+
+
+def test_a_caller_that_says_nothing_holds_up_nobody(site: Site) -> None:
+    with socket.create_connection(("127.0.0.1", site.endpoint.port)):
+        threads = [threading.Thread(target=site.call, args=("/v1/nonce",)) for _ in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert site.call("/v1/nonce").status == 200

@@ -1,0 +1,133 @@
+"""Machines that nobody connects to: given user data alone, they become Ready nodes by their own calls, over real TLS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from winboot_lab.cli.staging import Staged, stage
+from winboot_lab.console import run_command
+from winboot_lab.up import Lab
+from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.session import StandardStreams
+
+from winboot.cli import first_boot
+from winboot.cli.targets import load_targets, run_context
+from winboot.config.inventory import load_inventory
+from winboot.node.run import Quiet
+from winboot.operations.firstboot.carrier import Carrier
+from winboot.operations.firstboot.endpoint import endpoint_key, pin_of
+from winboot.operations.firstboot.userdata import user_data
+from winboot.operations.hook.metrics import Log
+from winboot.operations.join import Options, survey
+
+ADDRESS, PORT = "boot.lab", 9443
+# Seconds of this computer's time; only a test that would fail waits for so long.
+PATIENCE = 240.0
+
+
+@contextmanager
+def served(lab: Lab, staged: Staged, log: Path) -> Iterator[None]:
+    """The endpoint, as `winboot hook serve --bootstrap` opens it; machines reach it through a load balancer."""
+    specs = load_targets(staged.inventory, ())
+    with (
+        log.open("w", encoding="utf-8") as stream,
+        run_context(specs, Quiet()) as (context, _),
+        first_boot.endpoint(
+            "127.0.0.1:0",
+            None,
+            ["127.0.0.0/8"],
+            first_boot.hosts_of(staged.inventory),
+            context,
+            Log(stream),
+            workers=4,
+            join_timeout=PATIENCE,
+        ) as endpoint,
+    ):
+        lab.world.forward(ADDRESS, PORT, ("127.0.0.1", endpoint.port), names_sources=True)
+        try:
+            yield
+        finally:
+            context.stop.request()
+
+
+def boots_with(machine: Machine, text: str) -> None:
+    """What an image's agent does with user data at the first boot."""
+    said: list[bytes] = []
+    with machine.lock:
+        machine.files.write(r"C:\user-data.ps1", text.encode("ascii"))
+    code = run_command(
+        machine, r"powershell.exe -File C:\user-data.ps1", StandardStreams(b"", said.append, said.append)
+    )
+    assert (code, b"".join(said)) == (0, b"")
+
+
+def words_of(machine: Machine) -> list[str]:
+    """What its serial console shows, without the times."""
+    return [line.split("Z ", 1)[1] for line in machine.serial or []]
+
+
+@pytest.mark.parametrize(
+    "count",
+    [pytest.param(1, marks=pytest.mark.check), *(pytest.param(n, marks=pytest.mark.matrix) for n in (3, 10))],
+)
+def test_machines_become_nodes_with_nothing_but_their_user_data(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    with Lab(nodes=count) as lab:
+        staged = stage(lab, tmp_path, None, node_ip=True)
+        specs = load_targets(staged.inventory, ())
+        # One group for each release of Windows.
+        hosts = load_inventory(staged.inventory)
+        vouchers = {one.name: first_boot.store().voucher("group", one.group) for one in hosts}
+        pin = pin_of(endpoint_key(first_boot.key_file(None)))
+        with served(lab, staged, tmp_path / "log"):
+            for name, voucher in vouchers.items():
+                text = user_data(Carrier.FILE, address=ADDRESS, port=PORT, pin=pin, voucher=voucher).text
+                boots_with(lab.nodes[name].machine, text)
+            machines = [lab.nodes[spec.node.name].machine for spec in specs]
+            deadline = time.monotonic() + PATIENCE
+            while time.monotonic() < deadline and not all(_is_done(one) for one in machines):
+                machines[0].settle(5.0)
+        with run_context(specs, Quiet()) as (context, tuned):
+            after = survey(specs, context, tuned(Options()))
+
+        assert [one.refusals for one in machines] == [[]] * count
+        assert {name: seen.state for name, seen in first_boot.store().read().machines.items()} == {
+            spec.node.name: "Ready" for spec in specs
+        }
+        assert [words_of(one)[-1] for one in machines] == [
+            f"is the Ready node {spec.node.name}" for spec in specs
+        ]
+        assert (after.changed, after.exit_code) == (0, 0)
+        for machine in machines:
+            assert not machine.files.exists(r"C:\ProgramData\winboot-first-boot\first-boot.ps1")
+            assert machine.tasks.find("first-boot", "\\winboot\\") is None
+            assert [one for one in vouchers.values() if one.reveal() in "".join(machine.serial or [])] == []
+
+
+def _is_done(machine: Machine) -> bool:
+    return bool(machine.refusals) or any("is the Ready node" in line for line in machine.serial or [])
+
+
+def test_a_machine_whose_endpoint_is_another_says_so_on_its_console(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    with Lab(nodes=1) as lab:
+        staged = stage(lab, tmp_path, None, node_ip=True)
+        machine = next(iter(lab.nodes.values())).machine
+        text = user_data(Carrier.FILE, address=ADDRESS, port=PORT, pin="0" * 64).text
+        with served(lab, staged, tmp_path / "log"):
+            boots_with(machine, text)
+            deadline = time.monotonic() + PATIENCE
+            while time.monotonic() < deadline and not machine.serial and not machine.refusals:
+                machine.settle(5.0)
+
+        assert machine.refusals == []
+        assert "another server answers: its key is" in words_of(machine)[0]
+        assert first_boot.store().read().machines == {}

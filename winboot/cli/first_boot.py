@@ -1,0 +1,302 @@
+"""First boot from the command line: `winboot userdata`, `winboot why`, `winboot hook voucher|approve`, and the endpoint of
+`winboot hook serve --bootstrap`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from winboot.base.errors import UsageError
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
+from winboot.operations.firstboot.carrier import Carrier
+
+if TYPE_CHECKING:
+    from winboot.config.inventory import Inventory
+    from winboot.config.node_spec import NodeSpec
+    from winboot.node.fleet import RunContext
+    from winboot.operations.firstboot.endpoint import Endpoint
+    from winboot.operations.firstboot.store import Store
+    from winboot.operations.hook.metrics import Log
+
+PORT: Final = 9443
+Hosts = Callable[[], Sequence[tuple["NodeSpec", tuple[str, ...]]]]
+Group = Annotated[str, typer.Option("--group", help="For each machine of this group.")]
+Host = Annotated[str, typer.Option("--host", help="For this host alone.")]
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        "--bootstrap-key", help="The endpoint's key; made where there is none. Default: in winboot's state."
+    ),
+]
+
+
+def store() -> Store:
+    """What first boot remembers on this computer."""
+    from winboot.operations.firstboot.store import Store
+    from winboot.report.journal import default_folder
+
+    return Store(default_folder() / "first-boot.json")
+
+
+def key_file(given: Path | None) -> Path:
+    """Where the endpoint's key is."""
+    from winboot.report.journal import default_folder
+
+    return given or default_folder() / "first-boot.key"
+
+
+def voucher(
+    group: Group = "",
+    host: Host = "",
+    revoke: Annotated[str, typer.Option("--revoke", metavar="ID", help="Forget this voucher.")] = "",
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+) -> None:
+    """Print a new voucher for machines that become nodes by themselves: who holds it may be one of them.
+
+    For a host it is good for an hour and one machine, for a group until --revoke. Without options: the list of them.
+    """
+    if revoke:
+        store().revoke(revoke)
+        typer.echo(f"{revoke}: no machine is let in with it any more", err=True)
+        return
+    if not group and not host:
+        _list()
+        return
+    kind, scope = _scope(_inventory(inventory), group, host)
+    made = store().voucher(kind, scope)
+    typer.echo(f"good for {_good_for(kind, scope)}; it is shown only now", err=True)
+    typer.echo(made.reveal())
+
+
+def approve(
+    node: Annotated[str, typer.Argument(help="The node that a waiting machine wants to be.")],
+) -> None:
+    """Let a machine in that came without a voucher: `winboot why NODE` shows its SMBIOS UUID and address."""
+    seen = store().approve(node)
+    typer.echo(f"{node}: the machine {seen.uuid} at {seen.address} is let in when it asks again")
+
+
+def why(
+    machine: Annotated[str, typer.Argument(help="The node that a machine becomes by itself.")],
+) -> None:
+    """Say in one sentence how far a machine's first boot has come."""
+    known = store().read().machines
+    seen = known.get(machine)
+    if seen is None:
+        listed = ", ".join(sorted(known)) or "none"
+        raise UsageError(
+            f"no machine has called to be {machine}",
+            hint=f"These have: {listed}. Its own words are on its serial console and in its event log.",
+        )
+    said = f": {seen.why}" if seen.why else ""
+    typer.echo(f"{machine}: {seen.state}{said} (machine {seen.uuid} at {seen.address})")
+
+
+def userdata(
+    carrier: Annotated[
+        Carrier, typer.Option("--for", help="Who carries it: ec2 (Karpenter, too), cloudbase, or a file.")
+    ],
+    endpoint: Annotated[
+        str,
+        typer.Option(
+            "--endpoint", metavar="HOST[:PORT]", help="Where machines reach `winboot hook serve --bootstrap`."
+        ),
+    ],
+    group: Group = "",
+    host: Host = "",
+    voucher_file: Annotated[
+        Path | None, typer.Option("--voucher-file", help="The voucher, as `winboot hook voucher` printed it.")
+    ] = None,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="No voucher: each machine waits for `winboot hook approve`.")
+    ] = False,
+    pin: Annotated[
+        str, typer.Option("--pin", help="SHA-256 of the endpoint's key, where it is not on this computer.")
+    ] = "",
+    bootstrap_key: Key = None,
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+) -> None:
+    """Print what a machine is given so that it becomes a node by itself; nothing connects to it.
+
+    It names the endpoint and its key, and nothing of the profile: it stays the same whatever the profile becomes.
+    """
+    from winboot.base.secret import Secret
+    from winboot.operations.firstboot.endpoint import endpoint_key, pin_of
+    from winboot.operations.firstboot.userdata import user_data
+
+    kind, scope = _scope(_inventory(inventory), group, host)
+    if (voucher_file is None) == (not by_hand):
+        raise UsageError(
+            "who lets the machine in is not said, or twice",
+            hint="--voucher-file FILE with what `winboot hook voucher` printed, or --by-hand.",
+        )
+    address, port = _address(endpoint)
+    made = user_data(
+        carrier,
+        address=address,
+        port=port,
+        pin=pin or pin_of(endpoint_key(key_file(bootstrap_key))),
+        host=scope if kind == "host" else "",
+        voucher=Secret(_voucher_text(voucher_file)) if voucher_file is not None else None,
+    )
+    typer.echo(made.text, nl=False)
+    typer.echo(f"{made.budget}; for {_good_for(kind, scope)}", err=True)
+    if voucher_file is not None:
+        typer.echo("its voucher is a secret: whoever reads it may be one of these machines", err=True)
+
+
+@contextmanager
+def endpoint(
+    address: str,
+    key: Path | None,
+    proxies: Sequence[str],
+    hosts: Hosts,
+    context: RunContext,
+    log: Log,
+    *,
+    workers: int,
+    join_timeout: float,
+) -> Iterator[Endpoint]:
+    """The endpoint while the context lasts; at its end what is under way is waited for, unless the context's stop is asked."""
+    from winboot.operations.firstboot.door import Door
+    from winboot.operations.firstboot.endpoint import Calls, Endpoint, endpoint_key, pin_of
+    from winboot.operations.firstboot.machines import Machines
+    from winboot.operations.join import Options
+
+    host, port = _address(address)
+    secret = endpoint_key(key_file(key))
+    machines = Machines(store(), context, Options(), log, workers=workers, join_timeout=join_timeout)
+    calls = Calls(Door(machines.store, hosts, context.cluster), machines, log)
+    with Endpoint(calls, secret, address=host, port=port, proxies=proxies) as served:
+        log("first boot: listening", address=host, port=served.port, pin=pin_of(secret))
+        try:
+            yield served
+        finally:
+            machines.finish()
+
+
+def serve_alone(
+    inventory: Path,
+    address: str,
+    key: Path | None,
+    proxies: Sequence[str],
+    *,
+    workers: int,
+    join_timeout: float,
+    idle_exit: float | None,
+) -> None:
+    """The endpoint for machines of an inventory that is no cloud's: there is no queue to watch."""
+    from winboot.cli.targets import run_context
+    from winboot.node.run import Quiet
+    from winboot.operations.hook.metrics import Log
+
+    hosts_of(inventory)()
+    with (
+        run_context([], Quiet(), in_cluster=True) as (context, _),
+        endpoint(
+            address,
+            key,
+            proxies,
+            hosts_of(inventory),
+            context,
+            Log(),
+            workers=workers,
+            join_timeout=join_timeout,
+        ),
+    ):
+        context.stop.wait(idle_exit if idle_exit is not None else float(1 << 31))
+
+
+def hosts_of(inventory: Path) -> Hosts:
+    """What a file of hosts means each time it is asked: a changed profile holds for the next machine."""
+
+    def hosts() -> list[tuple[NodeSpec, tuple[str, ...]]]:
+        from winboot.cli.trust import settle
+        from winboot.config.demands import demands
+        from winboot.config.inventory import load_inventory
+        from winboot.config.node_spec import resolve
+
+        loaded = load_inventory(inventory)
+        # Nobody is there to be asked: what a stranger's file would have us run is refused.
+        settle(demands(loaded.tables), trust=False, may_ask=False)
+        return [(resolve(machine.profile, machine), machine.groups) for machine in loaded]
+
+    return hosts
+
+
+def _inventory(path: Path) -> Inventory:
+    from winboot.config.inventory import load_inventory
+
+    if not path.exists():
+        raise UsageError(f"there is no inventory {path}", hint="Name one with --inventory.")
+    return load_inventory(path)
+
+
+def _scope(inventory: Inventory, group: str, host: str) -> tuple[Literal["host", "group"], str]:
+    """What is asked for, held against the inventory. Raises UsageError."""
+    if bool(group) == bool(host):
+        raise UsageError("for whom is not said, or twice", hint="--group NAME or --host NAME.")
+    names = {machine.name for machine in inventory}
+    groups = {name for machine in inventory for name in machine.groups}
+    if host:
+        if host not in names:
+            raise UsageError(f"--host {host}: no such host", hint=f"There are: {', '.join(sorted(names))}.")
+        return "host", host
+    if group not in groups:
+        raise UsageError(f"--group {group}: no such group", hint=f"There are: {', '.join(sorted(groups))}.")
+    return "group", group
+
+
+def _good_for(kind: str, scope: str) -> str:
+    return f"the host {scope}, for an hour" if kind == "host" else f"each machine of the group {scope}"
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Host and port; an IPv6 address stands in brackets."""
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, str(PORT)
+    if not host or not port.isdecimal() or int(port) > 65535 or not _is_host(host):
+        raise UsageError(f"{text!r} is no host and port", hint=f"For example boot.example.com:{PORT}.")
+    return host.strip("[]"), int(port)
+
+
+def _is_host(text: str) -> bool:
+    return all(letter.isalnum() or letter in "-._[]:" for letter in text) and text.isascii()
+
+
+def _voucher_text(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path} cannot be read: {error}", hint="Write it with `winboot hook voucher`."
+        ) from error
+    id_, dot, secret = text.partition(".")
+    if not dot or not id_.isalnum() or not secret or len(text) > 128 or any(one.isspace() for one in text):
+        raise UsageError(
+            f"{path} holds no voucher",
+            hint="It is one line, as `winboot hook voucher` prints it: nothing else is carried.",
+        )
+    return text
+
+
+def _list() -> None:
+    from winboot.cli.output import columns
+
+    found = store().read()
+    rows = [
+        {"id": one.id, one.kind: one.scope, "machines": str(len(one.used))} for one in found.vouchers.values()
+    ]
+    columns(
+        [
+            {"id": row["id"], "for": row.get("group") or row["host"], "machines": row["machines"]}
+            for row in rows
+        ]
+    )
+    if not rows:
+        typer.echo("there is no voucher", err=True)

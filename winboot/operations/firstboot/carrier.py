@@ -1,0 +1,13 @@
+"""Who brings the text of first boot to a machine."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Carrier(StrEnum):
+    """EC2's user data, which Karpenter takes, too; cloudbase-init's; or a file for Packer, vSphere, an ISO, a person."""
+
+    EC2 = "ec2"
+    CLOUDBASE = "cloudbase"
+    FILE = "file"

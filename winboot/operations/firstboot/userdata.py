@@ -1,0 +1,69 @@
+"""What a machine is given to begin with, in the form of whoever carries it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from winboot.base.errors import InvalidInput
+from winboot.base.secret import Secret
+from winboot.operations.firstboot.carrier import Carrier
+from winboot.script.first_boot import stub
+
+# Bytes that a carrier takes. EC2: "16 KB, in raw form, before it is base64-encoded" (EC2 user guide, "Run commands when you
+# launch an EC2 instance"); cloudbase-init: the smallest of its sources, OpenStack nova's 65,535 bytes of base64.
+LIMITS: Final = {Carrier.EC2: 16384, Carrier.CLOUDBASE: 49151, Carrier.FILE: None}
+# The stub's own bound: it is the same for a whole group, and leaves room for what else a group wants to say.
+LARGEST: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class UserData:
+    """The text with its voucher in it: it is written where it is asked for and nowhere else."""
+
+    text: str
+    carrier: Carrier
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self.text.encode())
+
+    @property
+    def budget(self) -> str:
+        """The size beside the carrier's limit, in one sentence."""
+        limit = LIMITS[self.carrier]
+        of = f" of {limit:,} that {self.carrier} takes" if limit is not None else ""
+        return f"{self.size:,} bytes{of}"
+
+
+def user_data(
+    carrier: Carrier, *, address: str, port: int, pin: str, host: str = "", voucher: Secret | None = None
+) -> UserData:
+    """Raises InvalidInput where it grows beyond its bound."""
+    text = stub(
+        address=address,
+        port=port,
+        pin=pin,
+        host=host,
+        voucher=voucher.reveal() if voucher is not None else "",
+    )
+    made = UserData(_wrapped(carrier, text), carrier)
+    if made.size > LARGEST:
+        raise InvalidInput(
+            f"the user data has {made.size:,} bytes, more than {LARGEST:,}",
+            hint="Give the endpoint a shorter name.",
+        )
+    return made
+
+
+def _wrapped(carrier: Carrier, text: str) -> str:
+    """EC2Launch v1, v2 and Karpenter take the tag `<powershell>` (EC2 user guide, "Format the user data scripts"); the first
+    line tells cloudbase-init which program runs the rest (cloudbaseinit/plugins/common/userdataplugins/shellscript.py)."""
+    match carrier:
+        case Carrier.EC2:
+            return f"<powershell>\n{text}</powershell>\n"
+        case Carrier.CLOUDBASE:
+            return f"#ps1_sysnative\n{text}"
+        case Carrier.FILE:
+            return text

@@ -1,0 +1,39 @@
+"""The texts of first boot: what a machine is given before anybody knows it, and what the endpoint sends it then.
+
+User data holds the first alone. It names an endpoint and the hash of its key, and nothing of a profile, so that it stays the
+same for a whole group and whatever changes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from winboot.base.errors import ScriptError
+from winboot.script.library import templates_root
+from winboot.script.rendering import small_script
+
+FOLDER: Final = r"C:\ProgramData\winboot-first-boot"
+
+
+def stub(*, address: str, port: int, pin: str, host: str = "", voucher: str = "") -> str:
+    """The script that puts first boot on a machine and starts it. `pin`: see `winboot.operations.firstboot.endpoint.pin_of`;
+    `host` is the one host that it may be, empty for any of its group; `voucher` its text, empty for none."""
+    for value in (address, pin, host, voucher):
+        # A line break could end the text that the setup holds.
+        if not value.isprintable():
+            raise ScriptError(f"{value!r} cannot stand in user data", hint="Give it without line breaks.")
+    text = small_script(
+        "_first_boot.ps1.j2",
+        address=address,
+        port=port,
+        pin=pin,
+        host=host,
+        voucher=voucher,
+        folder=FOLDER,
+    )
+    return small_script("_first_boot_setup.ps1.j2", folder=FOLDER, text=text)
+
+
+def client() -> str:
+    """The rest of it, which the endpoint of this release sends."""
+    return (templates_root() / "_first_boot_client.ps1").read_text(encoding="utf-8")
