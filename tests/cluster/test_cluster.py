@@ -280,6 +280,39 @@ def test_nothing_is_evicted_where_the_rules_keep_one_pod(
     assert len(drained.evicted) == (0 if left else 3)
 
 
+@pytest.mark.parametrize(
+    ("status", "runs"),
+    [
+        ({"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}, True),
+        ({"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "Crash"}}}]}, False),
+        ({"phase": "Pending", "initContainerStatuses": [{"state": {"running": {}}}]}, True),
+        ({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 1}}}]}, False),
+        ({"phase": "Pending"}, False),
+        ({"phase": "Running"}, True),
+    ],
+    ids=["runs", "crashes", "an init container", "has ended", "has not begun", "nobody says"],
+)
+def test_whether_a_container_runs_is_what_its_kubelet_said_of_every_pod(
+    scene: Scene, status: dict[str, Any], runs: bool
+) -> None:
+    """A pod of a DaemonSet too, which a drain leaves."""
+    owner = {"kind": "DaemonSet", "name": "a", "apiVersion": "apps/v1", "uid": "1"}
+    told = [
+        {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, **one}
+        for one in status.get("containerStatuses", status.get("initContainerStatuses", []))
+    ]
+    key = next((one for one in status if one.endswith("Statuses")), "containerStatuses")
+    body = {
+        "metadata": {"name": "web", "ownerReferences": [owner]},
+        "spec": {"nodeName": "win-1", "containers": []},
+        "status": {**status, key: told},
+    }
+    scene.admin("POST", "/api/v1/namespaces/default/pods", body)
+
+    assert scene.cluster.runs_containers("win-1") is runs
+    assert not scene.cluster.runs_containers("win-2")
+
+
 def test_a_missing_right_names_the_binding_that_would_give_it(tmp_path: Path) -> None:
     bare = LabCluster(ClusterPlan(grant_nodes=False))
     needs = {

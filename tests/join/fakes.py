@@ -103,6 +103,7 @@ class FakeCluster:
     own_lacks: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     pods: tuple[PodFacts, ...] = ()
+    running_containers: bool = True
     kept_things: tuple[Belonging, ...] = ()
     rules: list[DrainRules] = field(default_factory=list)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -184,6 +185,10 @@ class FakeCluster:
         self._call("pods")
         return self.pods
 
+    def runs_containers(self, name: str) -> bool:
+        self._call("containers")
+        return self.running_containers
+
     def belongings(self, name: str) -> tuple[Belonging, ...]:
         self._call("belongings")
         return self.kept_things
@@ -244,11 +249,13 @@ class Found:
     is_: str | None = None
     want: str | None = "there"
     flags: tuple[str, ...] = ()
+    key: str = ""
 
     @property
     def data(self) -> dict[str, Any]:
         """As it stands in an event."""
-        return {"what": self.what, "is": self.is_, "want": self.want, **dict.fromkeys(self.flags, True)}
+        said = {"what": self.what, "is": self.is_, "want": self.want, **dict.fromkeys(self.flags, True)}
+        return {**said, "key": self.key} if self.key else said
 
 
 class FakeMachine:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.join.fakes import STARTING, FakeCluster, Found, Scene, a_node, states
+from winboot.base.errors import ClusterRefused
 from winboot.node.drain import disturbs_pods
 from winboot.report.events import KNOWN_LATER, Difference
 from winboot.script.plan import make_plan
@@ -51,6 +54,56 @@ def test_the_script_is_told_whether_the_node_is_live(tmp_path: Path) -> None:
         scene.plan()
 
     assert [scene.machine.facts[0]["NodeIsLive"] for scene in (live, starting)] == [True, False]
+
+
+GONE = Found("pod-network", "HNS network cbr0", flags=("disrupts",), key="network:present")
+
+
+@pytest.mark.parametrize(
+    ("why", "ready", "found", "runs", "fails", "live"),
+    [
+        ("its network is gone, and nothing runs", False, GONE, False, {}, False),
+        ("a container runs", False, GONE, True, {}, True),
+        ("the Node is Ready", True, GONE, False, {}, True),
+        ("its network is otherwise, and there", False, replace(GONE, is_="2 of that name"), False, {}, True),
+        ("its network is there", False, replace(GONE, key="endpoint:present"), False, {}, True),
+        ("another step misses one", False, replace(GONE, step="directories"), False, {}, True),
+        (
+            "the cluster does not say what runs",
+            False,
+            GONE,
+            False,
+            {"containers": ClusterRefused("forbidden")},
+            True,
+        ),
+    ],
+)
+def test_a_node_on_which_nothing_is_left_to_disturb_needs_no_drain(
+    why: str,
+    ready: bool,
+    found: Found,
+    runs: bool,
+    fails: Mapping[str, Exception],
+    live: bool,
+    tmp_path: Path,
+) -> None:
+    cluster = FakeCluster(a_node(ready=ready), running_containers=runs, fails=fails)
+    scene = Scene(tmp_path, found, cluster=cluster)
+
+    scene.join()
+
+    assert scene.machine.facts[1]["NodeIsLive"] is live, why
+
+
+@pytest.mark.parametrize(("runs", "needs"), [(False, []), (True, ["--drain"])])
+def test_a_plan_asks_for_a_drain_only_where_something_runs(
+    runs: bool, needs: list[str], tmp_path: Path
+) -> None:
+    cluster = FakeCluster(a_node(ready=False), running_containers=runs)
+
+    report = Scene(tmp_path, GONE, cluster=cluster).plan()
+
+    assert [flag for flag, _ in report.needs] == needs
 
 
 @pytest.mark.parametrize(

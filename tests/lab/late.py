@@ -8,11 +8,13 @@ adapter taken and not given back, for so long; it "restarts" then.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from winboot_lab.programs.base import GoError
 from winboot_lab.programs.calico import calico_node
 from winboot_lab.windows.hns import NON_PERSISTENT, HnsError
 from winboot_lab.windows.network import Adapter
@@ -148,7 +150,14 @@ class Late:
         )
         if solution.somebody is not None:
             somebody = solution.somebody
-            _watch(site, lambda site: None if self._away else somebody(site))
+
+            def visit(site: Site) -> None:
+                # Whom HNS refuses comes again.
+                with suppress(GoError):
+                    if not self._away:
+                        somebody(site)
+
+            _watch(site, visit)
 
         def calico(run: Any, node: Mapping[str, Any]) -> None:
             if not self._away:

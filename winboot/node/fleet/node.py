@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Final
@@ -62,6 +62,8 @@ class NodeRun:
         # By the clock of time.monotonic.
         self.began = time.monotonic()
         self._helpers = helpers
+        # Whether nothing is left on it that a change could disturb.
+        self._dead = False
         self._own_steps: list[StepDone] = []
         self._journal: Journal | None = None
         self._runner: ScriptRunner | None = None
@@ -157,8 +159,19 @@ class NodeRun:
         return self.runner.look(self.facts(node))
 
     def is_live(self, node: NodeFacts | None) -> bool:
-        """Whether pods may run there: a Node that has lost its startup taint."""
-        return node is not None and not node.has_taint(self.spec.node.startup_taint.key)
+        """Whether pods may run there: a Node that has lost its startup taint, unless nothing runs on it any more."""
+        return node is not None and not self._dead and not node.has_taint(self.spec.node.startup_taint.key)
+
+    def look_for_life(self, node: NodeFacts | None, look: Pass) -> None:
+        """Take a Node for dead that is not Ready, whose pod network is gone and none of whose pods runs a container: it needs
+        no drain. Where the cluster does not say, it lives."""
+        if self.cluster is None or node is None or node.ready or not self.is_live(node):
+            return
+        if not _network_gone(self.spec, look.steps):
+            return
+        with suppress(ClusterError):
+            self._dead = not self.cluster.runs_containers(self.name)
+        self.live = self.is_live(node)
 
     def facts(self, node: NodeFacts | None, *, drained: bool = False) -> Facts:
         """What the controller knows and the script does not."""
@@ -290,3 +303,15 @@ class NodeRun:
             hint=f"Report it with {where}; running the command again loses nothing.",
             node=self.name,
         )
+
+
+def _network_gone(spec: NodeSpec, steps: Sequence[StepDone]) -> bool:
+    """Whether a look found the network that the pods are on, and not only the switch below it, to be missing."""
+    makers = {"calico-node", "operator-network"} | (
+        set() if spec.network.solution.first_switch else {"pod-network"}
+    )
+    return any(
+        step.step in makers and difference.key == "network:present" and difference.is_ is None
+        for step in steps
+        for difference in step.differences
+    )

@@ -114,6 +114,7 @@ def survey_known_node(run: NodeRun, *, preflight: Preflight) -> None:
 def _survey(run: NodeRun, node: NodeFacts | None, preflight: Preflight) -> None:
     preflight.findings(run.spec)
     look = run.look(node)
+    run.look_for_life(node, look)
     refuse_another_machine(run.name, node, look)
     for done in _look_at_node(run, node):
         run.step(done)
@@ -164,6 +165,7 @@ def _existing(run: NodeRun) -> NodeFacts:
 def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Preflight) -> None:
     """Look, and change what differs; `node` is the Node as it was before, if there is one."""
     look = run.look(node)
+    run.look_for_life(node, look)
     refuse_another_machine(run.name, node, look)
     if run.options.approved is not None:
         run.refuse_other_look(collect([*look.steps, *_look_at_node(run, node)]))

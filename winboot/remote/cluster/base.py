@@ -291,6 +291,10 @@ class Cluster(Protocol):
         """The pods that a drain would evict."""
         ...
 
+    def runs_containers(self, name: str) -> bool:
+        """Whether a pod of the node, whatever its kind, runs a container as far as the kubelet last said."""
+        ...
+
     def belongings(self, name: str) -> tuple[Belonging, ...]:
         """What the cluster keeps about the node beside its Node."""
         ...

@@ -52,6 +52,10 @@ class Draining:
         """The pods that a drain would evict."""
         return [_facts(pod) for pod in self.call(f"listing the pods of {self.node}", self._evictable)]
 
+    def runs_containers(self) -> bool:
+        """Whether one of the node's pods, DaemonSets' and mirror pods too, runs a container."""
+        return any(_runs(pod) for pod in self.call(f"listing the pods of {self.node}", self._all))
+
     def run(self, *, timeout: float, wait: Wait) -> Drained:
         """Evict, asking again while a disruption budget or the API server says not yet, until no pod is left or the time is
         over. Nothing is evicted where the rules keep one: as kubectl drain does."""
@@ -107,8 +111,12 @@ class Draining:
         return self._refused[key].why if key in self._refused else "it is new"
 
     def _evictable(self) -> list[Pod]:
-        pods = self.client.list(Pod, namespace="*", fields={"spec.nodeName": self.node}, chunk_size=_PAGE)
-        return [pod for pod in pods if not _stays(pod)]
+        return [pod for pod in self._all() if not _stays(pod)]
+
+    def _all(self) -> list[Pod]:
+        return list(
+            self.client.list(Pod, namespace="*", fields={"spec.nodeName": self.node}, chunk_size=_PAGE)
+        )
 
     def _evict(self, pod: Pod) -> str | None:
         """Ask for one eviction; the reason when it cannot be done for now.
@@ -164,6 +172,18 @@ def _stays(pod: Pod) -> bool:
     annotations = (metadata.annotations if metadata is not None else None) or {}
     ended = pod.status is not None and pod.status.phase in ("Succeeded", "Failed")
     return ended or _MIRROR in annotations or any(o.kind == "DaemonSet" for o in owners)
+
+
+def _runs(pod: Pod) -> bool:
+    """Whether a container of it runs. A pod that is Running without a word about its containers is taken to have one."""
+    status = pod.status
+    if status is None:
+        return False
+    init = [*(status.initContainerStatuses or ()), *(status.ephemeralContainerStatuses or ())]
+    if status.phase == "Running" and not status.containerStatuses:
+        return True
+    told = [*(status.containerStatuses or ()), *init]
+    return any(one.state is not None and one.state.running is not None for one in told)
 
 
 def full_name(metadata: ObjectMeta | None) -> str:

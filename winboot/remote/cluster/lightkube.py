@@ -431,6 +431,10 @@ class LightkubeCluster:
         """The pods that a drain would evict."""
         return Draining(self._client, self._call, name, ALL_PODS, self._clock).pods()
 
+    def runs_containers(self, name: str) -> bool:
+        """Whether a pod of the node runs a container; see the protocol."""
+        return Draining(self._client, self._call, name, ALL_PODS, self._clock).runs_containers()
+
     # What else there is of a node
 
     def belongings(self, name: str) -> tuple[Belonging, ...]:
