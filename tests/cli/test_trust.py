@@ -103,6 +103,29 @@ def test_the_user_may_say_yes_beforehand(
     assert stranger.ran
 
 
+def test_a_setting_that_names_another_folder_says_nothing_of_this_one(
+    stranger: Stranger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger.writable_by_all()
+    monkeypatch.setenv("WINBOOT_TRUST", "/nowhere")
+
+    assert run(["render", "--digest", "-i", str(stranger.inventory)]) == 64
+    assert not stranger.ran
+
+
+def test_a_file_whose_owner_cannot_be_asked_is_anybodys(
+    stranger: Stranger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(file: Path) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("winboot.cli.trust.others_say", refuse)
+
+    assert run(["render", "--digest", "-i", str(stranger.inventory)]) == 64
+    assert "cannot be asked (Permission denied)" in capsys.readouterr().err
+    assert not stranger.ran
+
+
 @pytest.mark.parametrize(("answer", "code", "ran"), [("y\n", 0, True), ("n\n", 2, False), ("", 2, False)])
 def test_at_a_terminal_it_is_asked_before_anything_runs(
     answer: str,

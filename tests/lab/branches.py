@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 CAN_SPLIT = hasattr(os, "fork")
 # Seconds after which a copy that does not end shows where it stands and is given up, where nothing else is said.
-PATIENCE = 120
+PATIENCE = 400
 
 
 @dataclass

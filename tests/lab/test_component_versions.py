@@ -57,7 +57,7 @@ def _joined(site: Site) -> dict[str, Any]:
     return _runs(site)
 
 
-@pytest.mark.parametrize("component", first(0, OTHERS, daily=2))
+@pytest.mark.parametrize("component", first(0, OTHERS, daily=1))
 def test_another_version_is_installed_and_the_former_one_again(
     component: str, joined_site: Callable[[str], Site], tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from tests.lab.whats import ANY, all_whats, pattern_of
 from tests.matrix import Matrix, first
 
 ROOT: Final = Path(__file__).parents[2]
-# Twenty kinds of things that can differ, each day: the damage's step holds every one of its differences in tests/steps.
+# Fourteen kinds of things that can differ, each day: the damage's step holds every one of its differences in tests/steps.
 KINDS: Final = Matrix(
     "kinds of damage",
     DAMAGES,
@@ -28,7 +28,7 @@ KINDS: Final = Matrix(
     ),
     strength=1,
     core=8,
-    daily=20,
+    daily=14,
 )
 
 

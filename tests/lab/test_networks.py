@@ -314,7 +314,7 @@ def test_a_bare_machine_becomes_a_ready_node_and_a_second_run_changes_nothing(
     assert not site.refusals
 
 
-@pytest.mark.parametrize("solution", first(1, SPREAD, lambda one: one.name, daily=6))
+@pytest.mark.parametrize("solution", first(1, SPREAD, lambda one: one.name, daily=3))
 def test_the_plan_of_a_bare_machine_is_complete_and_changes_nothing(
     solution: Solution, tmp_path: Path
 ) -> None:
@@ -696,7 +696,7 @@ LIES: Final = Matrix(
     lambda one: {"solution": one.solution},
     strength=1,
     core=3,
-    daily=6,
+    daily=4,
 )
 
 
@@ -821,7 +821,7 @@ def _uplink(site: Site) -> Adapter:
     return found
 
 
-@pytest.mark.parametrize("name", first(1, ["flannel-host-gw", "win-bridge", "azure"], daily=2))
+@pytest.mark.parametrize("name", first(1, ["flannel-host-gw", "win-bridge", "azure"], daily=1))
 def test_ipv6_addresses_and_routes_of_the_machine_outlive_the_switch(name: str, tmp_path: Path) -> None:
     site = a_site(tmp_path, BY_NAME[name])
     network = site.machine.network

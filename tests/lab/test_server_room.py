@@ -132,7 +132,7 @@ def test_the_second_address_of_an_adapter_is_there_during_a_join_after_it_and_af
 
 
 @pytest.mark.parametrize(
-    ("solution", "attempt"), first(0, [("win-overlay", 2), ("flannel-vxlan", 1)], daily=1)
+    ("solution", "attempt"), first(0, [("win-overlay", 2), ("flannel-vxlan", 1)], daily=0)
 )
 def test_power_that_goes_between_two_addresses_costs_the_machine_none_and_no_route(
     solution: str, attempt: int, tmp_path: Path
@@ -244,7 +244,7 @@ def test_a_route_that_somebody_set_outlives_restarts(
     assert differences(site.join()) == {}
 
 
-@pytest.mark.parametrize("solution", first(0, ["flannel-vxlan", "win-bridge"], daily=1))
+@pytest.mark.parametrize("solution", first(0, ["flannel-vxlan", "win-bridge"], daily=0))
 def test_routes_that_somebody_changes_on_a_node_are_as_the_last_run_saw_them(
     solution: str, tmp_path: Path
 ) -> None:
@@ -271,7 +271,7 @@ def test_routes_that_somebody_changes_on_a_node_are_as_the_last_run_saw_them(
     assert differences(site.join()) == {}
 
 
-@pytest.mark.parametrize("solution", first(0, ["flannel-host-gw", "flannel-vxlan"], daily=1))
+@pytest.mark.parametrize("solution", first(0, ["flannel-host-gw", "flannel-vxlan"], daily=0))
 def test_two_interfaces_of_one_mac_address_keep_what_each_had(solution: str, tmp_path: Path) -> None:
     """As a team's interfaces for several VLANs have it: one carries the node's address, the other stays as it is."""
     site = Room(solution, 2, "static", 2, "2019").site(tmp_path)

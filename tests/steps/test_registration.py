@@ -87,11 +87,12 @@ def _elsewhere(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("hand", "id_", "message", "hint"),
     [
-        (
+        pytest.param(
             all_of(stop("kubelet"), delete(CLIENT), delete_node),
             "NoClientCertificate",
             "node win-1: registered",
             "CSR",
+            marks=pytest.mark.matrix,
         ),
         (
             all_of(pause("csrsigning"), delete(SERVING)),
@@ -99,7 +100,13 @@ def _elsewhere(data: dict[str, Any]) -> None:
             "serving certificate",
             "approves",
         ),
-        (all_of(pause("nodeipam"), delete_node), "NoPodCidr", "pod CIDR", "--allocate-node-cidrs"),
+        pytest.param(
+            all_of(pause("nodeipam"), delete_node),
+            "NoPodCidr",
+            "pod CIDR",
+            "--allocate-node-cidrs",
+            marks=pytest.mark.matrix,
+        ),
         (kubeconfig(_elsewhere), "NotRegistered", "registered", "kubelet log"),
     ],
     ids=["no certificate", "no serving certificate", "no pod CIDR", "no Node"],
