@@ -13,6 +13,8 @@ PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text(encoding="
 
 def named(path: str) -> bool:
     """By its whole path, or by its folder with the name behind it."""
+    if path.startswith("C:\\k\\versions\\"):
+        path = r"C:\k\versions\<program>-<version>"
     folder, _, name = path.rpartition("\\")
     return f"`{path}`" in PAGE or (f"`{folder}`" in PAGE and (f"`{name}`" in PAGE or folder == r"C:\var\log"))
 

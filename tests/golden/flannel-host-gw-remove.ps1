@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
 #
-# Settings  d929b7719012e9cb954e917d94cb2f27603cfc0aab362835fe6a5174e5715b23
+# Settings  85730fb803733905af0d60ed18feb876feae7793fb55ff7e655a91adbd550cb5
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -71,21 +71,26 @@
 #   files with secrets  C:\k\kubeconfig, C:\var\lib\kubelet\pki\kubelet-*
 #   firewall rules      winboot-kubelet (in, TCP 10250), winboot-kube-proxy-health (in, TCP 10256),
 #                       winboot-node-ports-tcp (in, TCP 30000-32767), winboot-node-ports-udp (in, UDP 30000-32767)
-#   folders             C:\k, C:\var\lib\kubelet\pki, C:\ProgramData\containerd, C:\ProgramData\containerd\certs.d,
-#                       C:\ProgramData\containerd\root, C:\ProgramData\containerd\state, C:\var\lib\kubelet,
-#                       C:\Program Files\containerd\bin, C:\opt\cni\bin, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
-#                       C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods,
-#                       C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
-#                       C:\var\log\kube-proxy
+#   folders             C:\k, C:\k\versions, C:\var\lib\kubelet\pki, C:\ProgramData\containerd,
+#                       C:\ProgramData\containerd\certs.d, C:\ProgramData\containerd\root,
+#                       C:\ProgramData\containerd\state, C:\var\lib\kubelet, C:\k\versions\containerd-2.3.6,
+#                       C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1, C:\etc\kubernetes\pki,
+#                       C:\etc\cni\net.d, C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel,
+#                       C:\var\log\pods, C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet,
+#                       C:\var\log\flanneld, C:\var\log\kube-proxy
 #   images              registry.k8s.io/pause:3.10.2
 #   page file           one that Windows manages, where there is none
 #   ports are open to   any address
 #   ports of clients    33000-65535 (tcp and udp)
-#   programs            C:\Program Files\containerd\bin\containerd.exe, C:\Program Files\containerd\bin\ctr.exe,
-#                       C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe, C:\k\kubelet.exe,
-#                       C:\k\kube-proxy.exe, C:\k\kube-log-runner.exe, C:\k\kubectl.exe, C:\k\crictl.exe, C:\k\nssm.exe,
-#                       C:\opt\cni\bin\win-bridge.exe, C:\opt\cni\bin\host-local.exe, C:\opt\cni\bin\flannel.exe,
-#                       C:\k\flanneld.exe
+#   programs            C:\k\versions\containerd-2.3.6\containerd.exe, C:\k\versions\containerd-2.3.6\ctr.exe,
+#                       C:\k\versions\containerd-2.3.6\containerd-shim-runhcs-v1.exe,
+#                       C:\k\versions\kubernetes-1.36.5\kubelet.exe, C:\k\versions\kubernetes-1.36.5\kube-proxy.exe,
+#                       C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe, C:\k\versions\kubectl-1.36.5\kubectl.exe,
+#                       C:\k\versions\crictl-1.36.0\crictl.exe, C:\k\versions\nssm-2.24\nssm.exe,
+#                       C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\win-bridge.exe,
+#                       C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\host-local.exe,
+#                       C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe,
+#                       C:\k\versions\flannel-0.27.4\flanneld.exe
 #   scheduled tasks     \winboot\logs (every hour), \winboot\boot (at each start of the machine),
 #                       \winboot\guard (while networks are made)
 #   services            kube-proxy, flanneld, kubelet, containerd
@@ -121,14 +126,54 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'd929b7719012e9cb954e917d94cb2f27603cfc0aab362835fe6a5174e5715b23'
+    Digest  = '85730fb803733905af0d60ed18feb876feae7793fb55ff7e655a91adbd550cb5'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }
 
 # What most steps have to know of this node.
 $script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
-    kubectl = 'C:\k\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'; crictl = 'C:\k\crictl.exe'; crictl_config = 'C:\k\crictl.yaml' }
+    kubectl = 'C:\k\versions\kubectl-1.36.5\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'
+    crictl = 'C:\k\versions\crictl-1.36.0\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
+    artifacts = @(@{ name = 'containerd'; version = '2.3.6'
+            url = 'https://github.com/containerd/containerd/releases/download/v2.3.6/containerd-2.3.6-windows-amd64.tar.gz'
+            members = @(@{ path = 'bin/containerd.exe'; to = 'C:\k\versions\containerd-2.3.6\containerd.exe'; asks = @('--version')
+                    services = @('containerd') },
+                @{ path = 'bin/ctr.exe'; to = 'C:\k\versions\containerd-2.3.6\ctr.exe' },
+                @{ path = 'bin/containerd-shim-runhcs-v1.exe'
+                    to = 'C:\k\versions\containerd-2.3.6\containerd-shim-runhcs-v1.exe' }) },
+        @{ name = 'kubernetes'; version = '1.36.5'; url = 'https://dl.k8s.io/v1.36.5/kubernetes-node-windows-amd64.tar.gz'
+            members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\versions\kubernetes-1.36.5\kubelet.exe'
+                    asks = @('--version'); services = @('kubelet')
+                    takes = @{ arguments = @('--config=C:\var\lib\kubelet\config.yaml', '--bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig',
+                            '--kubeconfig=C:\k\kubeconfig', '--cert-dir=C:\var\lib\kubelet\pki', '--root-dir=C:\var\lib\kubelet',
+                            '--hostname-override=win-a1', '--node-ip=', '--windows-service=true', '--v=2',
+                            '--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS') } },
+                @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\versions\kubernetes-1.36.5\kube-proxy.exe'
+                    asks = @('--version'); services = @('kube-proxy')
+                    takes = @{ arguments = @('--config=C:\k\kube-proxy.yaml', '--windows-service=true', '--v=2') } },
+                @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe'
+                    services = @('kubelet', 'kube-proxy') }) },
+        @{ name = 'kubectl'; version = '1.36.5'; url = 'https://dl.k8s.io/v1.36.5/bin/windows/amd64/kubectl.exe'
+            members = @(@{ path = 'kubectl.exe'; to = 'C:\k\versions\kubectl-1.36.5\kubectl.exe'; asks = @('version', '--client') }) },
+        @{ name = 'crictl'; version = '1.36.0'
+            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl-v1.36.0-windows-amd64.tar.gz'
+            members = @(@{ path = 'crictl.exe'; to = 'C:\k\versions\crictl-1.36.0\crictl.exe'; asks = @('--version') }) },
+        @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
+            sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
+            members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\versions\nssm-2.24\nssm.exe'; services = @('flanneld') }) },
+        @{ name = 'cni-plugins'; version = '1.7.1'
+            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
+            members = @(@{ path = 'win-bridge.exe'; to = 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\win-bridge.exe' },
+                @{ path = 'host-local.exe'; to = 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\host-local.exe' }) },
+        @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
+            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
+            members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe' }) },
+        @{ name = 'flannel'; version = '0.27.4'
+            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
+            members = @(@{ path = 'flanneld.exe'; to = 'C:\k\versions\flannel-0.27.4\flanneld.exe'; asks = @('--version')
+                    services = @('flanneld') }) })
+    keep_versions = 2 }
 
 #region Steps, in their order. Each has its needs, the values it works with, and how to look and to change.
 # The functions that they call are in the library below.
@@ -170,11 +215,6 @@ Values = {
         @{ registry = $true; title = 'the registry docker.io'
             addresses = @(@{ url = 'https://mirror.corp.example/v2/' },
                 @{ url = 'https://registry-1.docker.io/v2/'; proxy = 'http://proxy.corp.example:3128' }) })
-    # A machine that has them all downloads nothing.
-    $programs = @('C:\Program Files\containerd\bin\containerd.exe', 'C:\Program Files\containerd\bin\ctr.exe',
-        'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe', 'C:\k\kubelet.exe', 'C:\k\kube-proxy.exe',
-        'C:\k\kube-log-runner.exe', 'C:\k\kubectl.exe', 'C:\k\crictl.exe', 'C:\k\nssm.exe', 'C:\opt\cni\bin\win-bridge.exe',
-        'C:\opt\cni\bin\host-local.exe', 'C:\opt\cni\bin\flannel.exe', 'C:\k\flanneld.exe')
 }
 Look = {
     Get-RemovalDifference
@@ -257,18 +297,20 @@ Needs = @('node-preflight', 'download-sources')
 Values = {
     $folders = @{
         # For SYSTEM and Administrators alone: what is in them are keys, tokens, and the layers of all images.
-        Private = @('C:\k', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
+        Private = @('C:\k', 'C:\k\versions', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
         'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state')
         # Everybody may read these: pods do, and collectors of logs.
-        Readable = @('C:\var\lib\kubelet', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
-        'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
-        'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
+        Readable = @(@('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1',
+        'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks',
+        'C:\run\flannel', 'C:\var\log\pods', 'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet',
+        'C:\var\log\flanneld', 'C:\var\log\kube-proxy') | ForEach-Object { Expand-Place -Text $_ })
         # Written by the services of this node alone: an undo empties them.
         Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
         'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
         # A file in one of these is run, or heeded, because it is there: files of others are reported.
-        Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\Program Files\containerd\bin', 'C:\opt\cni\bin',
-        'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel')
+        Watched = @(@('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\k\versions\containerd-2.3.6',
+        'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
+        'C:\etc\kube-flannel') | ForEach-Object { Expand-Place -Text $_ })
         # Filled by pods and images, with owners of their own: not looked through.
         Opaque = @('C:\var\lib\kubelet\pods\*\*', 'C:\ProgramData\containerd\root\*\snapshots\*')
     }
@@ -348,52 +390,17 @@ Undo = {
 Name = 'artifacts'
 Needs = @('directories')
 Values = {
-    $artifacts = @(@{ name = 'containerd'; version = '2.3.6'
-            url = 'https://github.com/containerd/containerd/releases/download/v2.3.6/containerd-2.3.6-windows-amd64.tar.gz'
-            members = @(@{ path = 'bin/containerd.exe'; to = 'C:\Program Files\containerd\bin\containerd.exe'; asks = @('--version')
-                    services = @('containerd') },
-                @{ path = 'bin/ctr.exe'; to = 'C:\Program Files\containerd\bin\ctr.exe' },
-                @{ path = 'bin/containerd-shim-runhcs-v1.exe'
-                    to = 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe' }) },
-        @{ name = 'kubernetes'; version = '1.36.5'; url = 'https://dl.k8s.io/v1.36.5/kubernetes-node-windows-amd64.tar.gz'
-            members = @(@{ path = 'kubernetes/node/bin/kubelet.exe'; to = 'C:\k\kubelet.exe'; asks = @('--version')
-                    services = @('kubelet')
-                    takes = @{ arguments = @('--config=C:\var\lib\kubelet\config.yaml', '--bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig',
-                            '--kubeconfig=C:\k\kubeconfig', '--cert-dir=C:\var\lib\kubelet\pki', '--root-dir=C:\var\lib\kubelet',
-                            '--hostname-override=win-a1', '--node-ip=', '--windows-service=true', '--v=2',
-                            '--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS') } },
-                @{ path = 'kubernetes/node/bin/kube-proxy.exe'; to = 'C:\k\kube-proxy.exe'; asks = @('--version')
-                    services = @('kube-proxy')
-                    takes = @{ arguments = @('--config=C:\k\kube-proxy.yaml', '--windows-service=true', '--v=2') } },
-                @{ path = 'kubernetes/node/bin/kube-log-runner.exe'; to = 'C:\k\kube-log-runner.exe'
-                    services = @('kubelet', 'kube-proxy') }) },
-        @{ name = 'kubectl'; version = '1.36.5'; url = 'https://dl.k8s.io/v1.36.5/bin/windows/amd64/kubectl.exe'
-            members = @(@{ path = 'kubectl.exe'; to = 'C:\k\kubectl.exe'; asks = @('version', '--client') }) },
-        @{ name = 'crictl'; version = '1.36.0'
-            url = 'https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl-v1.36.0-windows-amd64.tar.gz'
-            members = @(@{ path = 'crictl.exe'; to = 'C:\k\crictl.exe'; asks = @('--version') }) },
-        @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
-            sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
-            members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\nssm.exe'; services = @('flanneld') }) },
-        @{ name = 'cni-plugins'; version = '1.7.1'
-            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-            members = @(@{ path = 'win-bridge.exe'; to = 'C:\opt\cni\bin\win-bridge.exe' },
-                @{ path = 'host-local.exe'; to = 'C:\opt\cni\bin\host-local.exe' }) },
-        @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
-            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-            members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\opt\cni\bin\flannel.exe' }) },
-        @{ name = 'flannel'; version = '0.27.4'
-            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-            members = @(@{ path = 'flanneld.exe'; to = 'C:\k\flanneld.exe'; asks = @('--version'); services = @('flanneld') }) })
-    foreach ($artifact in $artifacts) {
-        $artifact.file = [IO.Path]::GetFileName($artifact.url)
-        $artifact.proxy = 'http://proxy.corp.example:3128'
-    }
+    $artifacts = @(Get-Artifact)
+    foreach ($artifact in $artifacts) { $artifact.proxy = 'http://proxy.corp.example:3128' }
 }
-Ours = @{ files = @('C:\Program Files\containerd\bin\containerd.exe', 'C:\Program Files\containerd\bin\ctr.exe',
-            'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe', 'C:\k\kubelet.exe', 'C:\k\kube-proxy.exe',
-            'C:\k\kube-log-runner.exe', 'C:\k\kubectl.exe', 'C:\k\crictl.exe', 'C:\k\nssm.exe', 'C:\opt\cni\bin\win-bridge.exe',
-            'C:\opt\cni\bin\host-local.exe', 'C:\opt\cni\bin\flannel.exe', 'C:\k\flanneld.exe') }
+Ours = @{ files = @('C:\k\versions\containerd-2.3.6\containerd.exe', 'C:\k\versions\containerd-2.3.6\ctr.exe',
+            'C:\k\versions\containerd-2.3.6\containerd-shim-runhcs-v1.exe', 'C:\k\versions\kubernetes-1.36.5\kubelet.exe',
+            'C:\k\versions\kubernetes-1.36.5\kube-proxy.exe', 'C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe',
+            'C:\k\versions\kubectl-1.36.5\kubectl.exe', 'C:\k\versions\crictl-1.36.0\crictl.exe',
+            'C:\k\versions\nssm-2.24\nssm.exe', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\win-bridge.exe',
+            'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\host-local.exe',
+            'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe',
+            'C:\k\versions\flannel-0.27.4\flanneld.exe') }
 Look = {
     Get-RemovalDifference
 }
@@ -420,7 +427,7 @@ state = ''C:\ProgramData\containerd\state''
 [plugins.''io.containerd.cri.v1.images''.registry]
   config_path = ''C:\ProgramData\containerd\certs.d''
 [plugins.''io.containerd.cri.v1.runtime''.cni]
-  bin_dirs = [''C:\opt\cni\bin'']
+  bin_dirs = [''C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1'']
   conf_dir = ''C:\etc\cni\net.d''
 [plugins.''io.containerd.cri.v1.runtime''.containerd]
   default_runtime_name = ''runhcs-wcow-process''
@@ -457,7 +464,7 @@ Values = {
         restart_ms = @(10000, 30000, 60000); reset_s = 900
         environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
             'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
-        command_line = '"C:\Program Files\containerd\bin\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
+        command_line = '"C:\k\versions\containerd-2.3.6\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
 }
 Ours = @{ services = @('containerd') }
 Look = {
@@ -583,7 +590,7 @@ Values = {
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
         environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
             'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
+        command_line = '"C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\versions\kubernetes-1.36.5\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
 }
 Ours = @{ services = @('kubelet') }
 Look = {
@@ -651,8 +658,8 @@ Values = {
             vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; log = ''; first = $null } }
     $service = Complete-Service -Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); start = 'demand'
-        command_line = 'C:\k\nssm.exe'
-        parameters = @{ Application = 'C:\k\flanneld.exe'
+        command_line = 'C:\k\versions\nssm-2.24\nssm.exe'
+        parameters = @{ Application = 'C:\k\versions\flannel-0.27.4\flanneld.exe'
             AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
             AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
             AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
@@ -808,7 +815,7 @@ Values = {
     $network = 'cbr0'
     $service = Complete-Service -Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld'); start = 'demand'
-        command_line = '"C:\k\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
+        command_line = '"C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\versions\kubernetes-1.36.5\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
     $running = (Get-ServiceState -Name $service.name) -eq 'Running'
     $health = 'http://127.0.0.1:10256/healthz'
 }

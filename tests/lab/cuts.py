@@ -58,7 +58,7 @@ def somebodys(site: Site) -> None:
     machine = site.machine
     files = machine.files
     for path, content in {
-        r"C:\k\kubectl.exe": b"theirs " * 14_000,
+        r"C:\k\versions\kubectl-1.36.5\kubectl.exe": b"theirs " * 14_000,
         r"C:\k\notes.txt": b"do not touch",
         r"C:\Program Files\containerd\config.toml": b"# theirs\n" * 8_000,
         r"C:\etc\cni\net.d\00-theirs.conflist": b"{}",

@@ -79,16 +79,15 @@ def at_once(name: str, *lines: Damage) -> Damage:
     )
 
 
+PLUGINS = r"C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1"
 PROGRAMS = (
-    *(
-        rf"C:\Program Files\containerd\bin\{n}.exe"
-        for n in ("containerd", "ctr", "containerd-shim-runhcs-v1")
-    ),
-    *(
-        rf"C:\k\{n}.exe"
-        for n in ("kubelet", "kube-proxy", "kube-log-runner", "kubectl", "crictl", "nssm", "flanneld")
-    ),
-    *(rf"C:\opt\cni\bin\{n}.exe" for n in ("win-bridge", "host-local", "flannel")),
+    *(rf"C:\k\versions\containerd-2.3.6\{n}.exe" for n in ("containerd", "ctr", "containerd-shim-runhcs-v1")),
+    *(rf"C:\k\versions\kubernetes-1.36.5\{n}.exe" for n in ("kubelet", "kube-proxy", "kube-log-runner")),
+    r"C:\k\versions\kubectl-1.36.5\kubectl.exe",
+    r"C:\k\versions\crictl-1.36.0\crictl.exe",
+    r"C:\k\versions\nssm-2.24\nssm.exe",
+    r"C:\k\versions\flannel-0.27.4\flanneld.exe",
+    *(rf"{PLUGINS}\{n}.exe" for n in ("win-bridge", "host-local", "flannel")),
 )
 NATIVE = ("containerd", "kubelet", "kube-proxy")
 ALL_SERVICES = (*NATIVE, "flanneld")
@@ -144,7 +143,12 @@ def _older_configuration(service: str) -> Hand:
 
 def _forget_image(site: Site) -> None:
     hands.program(
-        site, r"C:\k\crictl.exe", "--config", r"C:\k\crictl.yaml", "rmi", "registry.k8s.io/pause:3.10.2"
+        site,
+        r"C:\k\versions\crictl-1.36.0\crictl.exe",
+        "--config",
+        r"C:\k\crictl.yaml",
+        "rmi",
+        "registry.k8s.io/pause:3.10.2",
     )
 
 
@@ -554,15 +558,13 @@ DAMAGES: tuple[Damage, ...] = (
     damage("everybody may read the keys", rf"folder {PKI}: others with rights", do=let_in(PKI)),
     damage(
         "everybody may write to the plugins' folder",
-        r"folder C:\opt\cni\bin: others who may write",
-        do=_rights(r"C:\opt\cni\bin", WRITE),
+        rf"folder {PLUGINS}: others who may write",
+        do=_rights(PLUGINS, WRITE),
     ),
     damage(
-        "everybody may replace the plugins' folder",
-        r"folder C:\opt: others who may replace what is in it",
-        # What may have been exchanged is not believed.
-        *(rf"file C:\opt\cni\bin\{name}.exe: sha256" for name in ("flannel", "host-local", "win-bridge")),
-        do=_rights(r"C:\opt", DELETE_CHILD),
+        "everybody may replace what containerd heeds",
+        r"folder C:\etc\cni: others who may replace what is in it",
+        do=_rights(r"C:\etc\cni", DELETE_CHILD),
     ),
     # What others own is set aside whole, for an undo: tests/steps/test_directories.py has it.
     # Firewall
@@ -635,9 +637,9 @@ DAMAGES: tuple[Damage, ...] = (
     ),
     damage(
         "plugins are deleted",
-        r"file C:\opt\cni\bin\host-local.exe: sha256",
-        r"file C:\opt\cni\bin\flannel.exe: sha256",
-        do=all_of(delete(r"C:\opt\cni\bin\host-local.exe"), delete(r"C:\opt\cni\bin\flannel.exe")),
+        rf"file {PLUGINS}\host-local.exe: sha256",
+        rf"file {PLUGINS}\flannel.exe: sha256",
+        do=all_of(delete(rf"{PLUGINS}\host-local.exe"), delete(rf"{PLUGINS}\flannel.exe")),
     ),
     # Texts
     at_once(

@@ -173,6 +173,7 @@ CASES: Final[Mapping[str, Case]] = {
 OURS: Final = "winboot's own way, to the machine or to the cluster: the machine is the same"
 # Keys that change nothing on a node by themselves, with the reason.
 WITHOUT: Final[Mapping[str, str]] = {
+    "kubernetes.keep_versions": "how many former versions stay: what runs is the same",
     "kubernetes.overlay": "facts by which the files are judged; what they decide are other keys",
     "cluster.ca_hash": "`init` finds the certificate by it, once",
     "cluster.kubeconfig": OURS,

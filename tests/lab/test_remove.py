@@ -153,7 +153,7 @@ def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(sc
     seen = only(site.controller().survey_removal())
 
     assert "unnoted:Service:kubelet" in found_by(seen, "kubelet")
-    assert r"unnoted:File:C:\k\kubelet.exe" in found_by(seen, "artifacts")
+    assert r"unnoted:File:C:\k\versions\kubernetes-1.36.5\kubelet.exe" in found_by(seen, "artifacts")
     assert "unnoted:FirewallRule:winboot-kubelet" in found_by(seen, "firewall-rules")
     assert found_by(seen, "flanneld") == {}
 
@@ -172,7 +172,7 @@ def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(sc
     assert {one for one in asked if one not in granted and one[2] != ""} == set()
     assert {one[:2] for one in asked if one[2] == ""} <= {*(one[:2] for one in granted), ("patch", "nodes")}
     assert site.machine.services.find("kubelet") is None
-    assert not site.machine.files.exists(r"C:\k\kubelet.exe")
+    assert not site.machine.files.exists(r"C:\k\versions\kubernetes-1.36.5\kubelet.exe")
     assert site.machine.files.read(r"C:\k\somebodys.txt") == b"theirs"
     assert site.machine.services.find("flanneld") is not None
 

@@ -29,7 +29,11 @@ PROGRAMS: Final = (r"C:\theirs\kubelet.exe", r"C:\theirs\containerd.exe", r"C:\t
 
 # What a join takes over, whatever was there.
 TAKEN: Final = (
-    *(r"C:\k\kubeconfig", r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem", r"C:\k\kubelet.exe"),
+    *(
+        r"C:\k\kubeconfig",
+        r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem",
+        r"C:\k\versions\kubernetes-1.36.5\kubelet.exe",
+    ),
     *(
         "services/kubelet/",
         "services/containerd/",
@@ -90,7 +94,7 @@ def somebodys_settings(site: Site) -> None:
     ):
         hand(site)
     for path, content in {
-        r"C:\k\kubelet.exe": b"their kubelet" * 20_000,
+        r"C:\k\versions\kubernetes-1.36.5\kubelet.exe": b"their kubelet" * 20_000,
         r"C:\k\crictl.yaml": b"runtime-endpoint: theirs\n",
         r"C:\Program Files\containerd\config.toml": b"version = 2\n# theirs\n",
     }.items():
@@ -111,7 +115,11 @@ def somebody_waits_and_holds(site: Site) -> None:
         "MultiString",
         list(PENDING),
     )(site)
-    for path in (r"C:\k\kubelet.exe", r"C:\k\crictl.yaml", r"C:\ProgramData\winboot\logs.ps1"):
+    for path in (
+        r"C:\k\versions\kubernetes-1.36.5\kubelet.exe",
+        r"C:\k\crictl.yaml",
+        r"C:\ProgramData\winboot\logs.ps1",
+    ):
         assert site.machine.faults.hold(path, 0.3, share="Read"), path
     assert site.machine.faults.hold(r"C:\ProgramData\winboot\journal.jsonl", share="ReadWrite")
 

@@ -172,7 +172,11 @@ TRAPS: Final = (
     ),
     Trap(
         "flanneld made a service by itself never answers the service control manager",
-        put(r"command_line = 'C:\\k\\nssm.exe'", r"command_line = 'C:\\k\\flanneld.exe'", where="flanneld"),
+        put(
+            r"command_line = 'C:\\k\\versions\\nssm-2.24\\nssm.exe'",
+            r"command_line = 'C:\\k\\versions\\flannel-0.27.4\\flanneld.exe'",
+            where="flanneld",
+        ),
         r"service flanneld does not start .*: .*did not respond to the start or control request in a timely",
     ),
     Trap(

@@ -456,8 +456,8 @@ _ARTIFACTS = _held_by(
     ),
     (
         "old-note-for-a-new-version",
-        "if ($noted -and $noted.archive -eq $Artifact['sha256']) {",
-        "if ($noted) {",
+        "if ($noted.name -ne $Artifact.name -or $noted.archive -ne $Artifact['sha256']) { continue }",
+        "if ($noted.name -ne $Artifact.name) { continue }",
     ),
     (
         "resume-from-the-beginning",

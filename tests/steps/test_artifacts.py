@@ -15,18 +15,22 @@ from winboot_lab.windows.programs_api import Exit
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, with_a_mirror
 from tests.steps.library import call
-from winboot.script.steps.artifacts import ARTIFACTS, _matches
+from winboot.config.node_spec import NodeSpec
+from winboot.powershell.literals import literal
+from winboot.script.steps.artifacts import ARTIFACTS
+from winboot.script.steps.programs import _matches, artifact_tables
+from winboot.script.steps.texts import source
 
 
 def artifact(name: str) -> dict:
-    return next(one for one in ARTIFACTS.inputs(a_spec())["artifacts"] if one["name"] == name)
+    return next(one for one in artifact_tables(a_spec()) if one["name"] == name)
 
 
 def test_each_program_names_the_services_that_must_start_anew_when_it_is_replaced():
     services = {member["to"]: member["services"] for member in artifact("kubernetes")["members"]}
 
-    assert services[r"C:\k\kubelet.exe"] == ["kubelet"]
-    assert services[r"C:\k\kube-log-runner.exe"] == ["kubelet", "kube-proxy"]
+    assert services[r"C:\k\versions\kubernetes-1.36.5\kubelet.exe"] == ["kubelet"]
+    assert services[r"C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe"] == ["kubelet", "kube-proxy"]
 
 
 def test_what_only_the_container_runtime_starts_restarts_nothing():
@@ -82,7 +86,7 @@ def site() -> Site:
 def test_a_bare_machine_lacks_every_program(site: Site):
     found = site.look(STEP).differences(STEP)
 
-    assert found[r"file C:\k\kubelet.exe: sha256"] == (
+    assert found[r"file C:\k\versions\kubernetes-1.36.5\kubelet.exe: sha256"] == (
         None,
         f"as in kubernetes-node-windows-amd64.tar.gz {site.spec.kubernetes.version}",
     )
@@ -95,7 +99,7 @@ def test_everything_is_placed_once(site: Site):
     assert site.run(STEP).states == {STEP: "ok"}
 
     assert len(site.mirror.log) == asked, "nothing is downloaded twice"
-    assert site.file(r"C:\opt\cni\bin\flannel.exe") is not None
+    assert site.file(r"C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe") is not None
 
 
 def test_nothing_of_a_download_stays_behind(site: Site):
@@ -108,11 +112,13 @@ def test_nothing_of_a_download_stays_behind(site: Site):
 def test_a_program_that_was_replaced_is_seen_and_put_right(site: Site):
     site.run(STEP)
     right = site.hashes()
-    site.machine.console.invoke("file.write", {"path": r"C:\k\kubectl.exe", "content": b"something else"})
+    site.machine.console.invoke(
+        "file.write", {"path": r"C:\k\versions\kubectl-1.36.5\kubectl.exe", "content": b"something else"}
+    )
 
     told = site.run(STEP)
 
-    assert list(told.differences(STEP)) == [r"file C:\k\kubectl.exe: sha256"]
+    assert list(told.differences(STEP)) == [r"file C:\k\versions\kubectl-1.36.5\kubectl.exe: sha256"]
     assert told.states == {STEP: "changed"}
     assert site.hashes() == right
 
@@ -158,7 +164,7 @@ def test_a_wrong_hash_is_refused_and_nothing_is_placed(site: Site):
     told = site.run(STEP)
 
     assert told.step(STEP)["problem"]["id"] == "HashMismatch"
-    assert site.file(r"C:\k\kubectl.exe") is None
+    assert site.file(r"C:\k\versions\kubectl-1.36.5\kubectl.exe") is None
     site.mirror.faults.wrong.clear()
     assert site.run(STEP).states == {STEP: "changed"}
 
@@ -191,16 +197,18 @@ def test_undo_removes_what_was_placed(site: Site):
     site.run(STEP)
     site.undo(STEP)
 
-    assert site.file(r"C:\k\kubelet.exe") is None
+    assert site.file(r"C:\k\versions\kubernetes-1.36.5\kubelet.exe") is None
 
 
 def test_undo_puts_back_a_program_that_was_there_before(site: Site):
-    site.machine.console.invoke("file.make-directory", {"path": r"C:\k"})
-    site.machine.console.invoke("file.write", {"path": r"C:\k\kubectl.exe", "content": b"theirs" * 20000})
+    site.machine.console.invoke("file.make-directory", {"path": r"C:\k\versions\kubectl-1.36.5"})
+    site.machine.console.invoke(
+        "file.write", {"path": r"C:\k\versions\kubectl-1.36.5\kubectl.exe", "content": b"theirs" * 20000}
+    )
     site.run(STEP)
     site.undo(STEP)
 
-    assert site.file(r"C:\k\kubectl.exe") == b"theirs" * 20000
+    assert site.file(r"C:\k\versions\kubectl-1.36.5\kubectl.exe") == b"theirs" * 20000
 
 
 class _SlowTar(Tar):
@@ -303,41 +311,142 @@ def test_a_pin_of_another_version_under_the_key_of_the_wanted_one_is_found_by_wh
     assert f"says v{kept['kubectl'].version}, and 1.36.9 is wanted" in told.problem(STEP).message
 
 
-# What is versioned: the words of the profile, the version before and after, and a program of it with its place.
+# What is versioned: the words of the profile, the version before and after, and a program of it.
 VERSIONS = [
-    ('version: "{}"', "1.36.5", "1.36.9", "kubelet", r"C:\k\kubelet.exe"),
-    ('version: "{}"', "1.36.5", "1.36.9", "kube-proxy", r"C:\k\kube-proxy.exe"),
-    ('version: "{}"', "1.36.5", "1.36.9", "kubectl", r"C:\k\kubectl.exe"),
-    ('containerd: "{}"', "2.3.6", "2.3.4", "containerd", r"C:\Program Files\containerd\bin\containerd.exe"),
-    ('crictl: "{}"', "1.36.0", "1.36.1", "crictl", r"C:\k\crictl.exe"),
-    ('flannel: "{}"', "0.27.4", "0.27.5", "flanneld", r"C:\opt\bin\flanneld.exe"),
-    ('flannel_cni: "{}"', "1.7.1-flannel1", "1.7.1-flannel2", "flannel", r"C:\opt\cni\bin\flannel.exe"),
-    ('cni_plugins: "{}"', "1.7.1", "1.8.0", "host-local", r"C:\opt\cni\bin\host-local.exe"),
-    ('nssm: "{}"', "2.24", "2.25", "nssm", r"C:\k\nssm.exe"),
+    ('version: "{}"', "1.36.5", "1.36.9", "kubelet"),
+    ('version: "{}"', "1.36.5", "1.36.9", "kube-proxy"),
+    ('version: "{}"', "1.36.5", "1.36.9", "kubectl"),
+    ('containerd: "{}"', "2.3.6", "2.3.4", "containerd"),
+    ('crictl: "{}"', "1.36.0", "1.36.1", "crictl"),
+    ('flannel: "{}"', "0.27.4", "0.27.5", "flanneld"),
+    ('flannel_cni: "{}"', "1.7.1-flannel1", "1.7.1-flannel2", "flannel"),
+    ('cni_plugins: "{}"', "1.7.1", "1.8.0", "host-local"),
+    ('nssm: "{}"', "2.24", "2.25", "nssm"),
 ]
 
 
+def place_of(site: Site, name: str) -> str:
+    """Where a program of the wanted version lies."""
+    places = (member.destination for one in site.spec.artifacts for member in one.members)
+    (place,) = [one for one in places if one.endswith(rf"\{name}.exe")]
+    return place
+
+
 @pytest.mark.parametrize(
-    ("words", "old", "new", "name", "place"), VERSIONS, ids=[f"{row[3]} to {row[2]}" for row in VERSIONS]
+    ("words", "old", "new", "name"), VERSIONS, ids=[f"{row[3]} to {row[2]}" for row in VERSIONS]
 )
-def test_another_version_alone_is_a_difference_and_is_installed_and_taken_back(
-    words: str, old: str, new: str, name: str, place: str
+def test_another_version_alone_is_a_difference_that_disturbs_and_lies_beside_the_former_one(
+    words: str, old: str, new: str, name: str
 ):
-    """Afterwards the program is that of the version, and nothing is left to change."""
+    """Back again nothing is downloaded: the former one is still there."""
     site = Site()
     site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(old)}))
-    places = {member.destination for one in site.spec.artifacts for member in one.members}
-    (place,) = [one for one in places if one.lower().rpartition("\\")[2] == place.lower().rpartition("\\")[2]]
+    before = place_of(site, name)
     site.run("directories", STEP)
-    for version in (new, old):
-        site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(version)}))
-        found = site.look(STEP).differences(STEP)
-        assert f"file {place}: sha256" in found
+    site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(new)}))
+    after = place_of(site, name)
 
-        assert site.run(STEP).states == {STEP: "changed"}
+    told = site.run("directories", STEP)
 
-        assert site.file(place) == program(name, version)
-        assert site.look(STEP).states == {STEP: "ok"}
+    assert [one["disturbs"] for one in told.step(STEP)["differences"] if after in one["what"]] == [True]
+    assert told.states[STEP] == "changed"
+    assert (site.file(before), site.file(after)) == (program(name, old), program(name, new))
+    assert site.look(STEP).states == {STEP: "ok"}
+    site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(old)}))
+    assert site.look(STEP).states == {STEP: "ok"}
+
+
+def with_version(version: str) -> NodeSpec:
+    return with_a_mirror(a_spec(**{'version: "1.36.5"': f'version: "{version}"'}))
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["idle", "something runs from it"])
+def test_so_many_versions_stay_and_one_from_which_something_runs(site: Site, runs: bool):
+    """Two; the oldest goes at the end of a run that succeeded."""
+    first, second, third = places = [
+        rf"C:\k\versions\kubernetes-{version}\kubelet.exe" for version in ("1.36.5", "1.36.8", "1.36.9")
+    ]
+    site.run("directories", STEP)
+    if runs:
+        site.machine.processes.add("kubelet", first, "kubelet")
+    site.spec = with_version("1.36.8")
+    site.run("directories", STEP)
+    assert [site.file(path) is not None for path in places] == [True, True, False]
+    site.spec = with_version("1.36.9")
+
+    site.run("directories", STEP)
+
+    assert [site.file(path) is not None for path in (first, second, third)] == [runs, True, True]
+    assert bool(site.machine.files.exists(first.rpartition("\\")[0])) == runs
+    assert site.look(STEP).states == {STEP: "ok"}
+
+
+def test_the_programs_of_an_older_winboot_go_like_any_old_version(site: Site):
+    older_layout(site, "kubernetes", r"C:\k")
+    site.machine.files.write(r"C:\k\notes.txt", b"an administrator's")
+    for version in ("1.36.8", "1.36.9"):
+        site.spec = with_version(version)
+        assert site.run("directories", STEP).states[STEP] == "changed"
+
+    assert site.file(r"C:\k\kubelet.exe") is None
+    assert site.file(r"C:\ProgramData\winboot\placed-kubernetes.json") is None
+    assert site.file(r"C:\k\notes.txt") == b"an administrator's"
+
+
+def older_layout(site: Site, name: str, folder: str) -> dict[str, str]:
+    """What an older winboot left of an artifact: its files in `folder`, and its note. Wanted place -> where it is."""
+    wanted = next(one for one in site.spec.artifacts if one.name == name)
+    files = {}
+    site.look(STEP)
+    site.machine.files.make_directory(folder)
+    for member in wanted.members:
+        program_name = member.destination.rpartition("\\")[2]
+        files[member.destination] = rf"{folder}\{program_name}"
+        site.machine.files.write(files[member.destination], program(program_name[:-4], wanted.version))
+    note = {
+        "archive": wanted.sha256,
+        "files": [
+            {"destination": path, "sha256": hashlib.sha256(site.file(path) or b"").hexdigest()}
+            for path in files.values()
+        ],
+    }
+    site.machine.files.make_directory(r"C:\ProgramData\winboot")
+    site.machine.files.write(rf"C:\ProgramData\winboot\placed-{name}.json", json.dumps(note).encode())
+    return files
+
+
+def test_programs_of_an_older_winboot_stay_where_they_are_and_are_repaired_there(site: Site):
+    files = older_layout(site, "kubernetes", r"C:\k")
+    found = site.look(STEP).differences(STEP)
+    assert not [what for what in found if "kubelet" in what]
+    site.machine.files.delete(r"C:\k\kubelet.exe")
+
+    assert site.run("directories", STEP).states[STEP] == "changed"
+
+    assert site.file(r"C:\k\kubelet.exe") is not None
+    assert not any(site.file(path) for path in files)
+    assert site.look(STEP).states == {STEP: "ok"}
+
+
+def test_a_folder_that_is_older_in_part_is_wanted_as_a_whole_in_the_new_place(site: Site):
+    """One folder for all CNI plug-ins: containerd 1.7 knows one."""
+    older_layout(site, "cni-plugins", r"C:\opt\cni\bin")
+    bridge = place_of(site, "win-bridge")
+
+    assert f"file {bridge}: sha256" in site.look(STEP).differences(STEP)
+    older_layout(site, "flannel-cni", r"C:\opt\cni\bin")
+    assert f"file {bridge}: sha256" not in site.look(STEP).differences(STEP)
+
+
+def test_texts_name_the_place_of_an_older_winboot_in_json_too(site: Site):
+    older_layout(site, "kubernetes", r"C:\k")
+    text = r"C:\k\versions\kubernetes-1.36.5\kubelet.exe"
+
+    both = f"{text}|{text.replace(chr(92), chr(92) * 2)}"
+
+    said = call(site, f"$script:Node = {literal(source(site.spec))}; Expand-Place -Text '{both}'").objects
+
+    assert said == [r"C:\k\kubelet.exe|C:\\k\\kubelet.exe"]
 
 
 def test_a_download_that_somebody_else_has_begun_is_not_continued(site: Site):

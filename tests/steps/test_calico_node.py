@@ -15,6 +15,8 @@ from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
 
+PROGRAM = r"C:\k\versions\calico-3.32.0\calico-node.exe"
+
 STEP = "calico-node"
 SCENE = "own calico"
 VALUES = rf"{SERVICES}\calico-node\Parameters"
@@ -37,7 +39,7 @@ def test_a_bare_machine_lacks_the_service_its_files_the_network_and_the_endpoint
     assert found["service calico-node: Application"][1] == r"C:\Windows\System32\cmd.exe"
     assert (
         found["service calico-node: AppParameters"][1]
-        == r'/c "C:\k\calico-node.exe -startup -complete-startup && C:\k\calico-node.exe -felix"'
+        == rf'/c "{PROGRAM} -startup -complete-startup && {PROGRAM} -felix"'
     )
 
 

@@ -25,7 +25,7 @@ def test_a_bare_machine_has_no_such_service(bench: Bench):
     assert set(found) == {f"service containerd: {part}" for part in PARTS}
     assert found["service containerd: state"] == (None, "Running")
     assert (found["service containerd: command line"][1] or "").startswith(
-        r'"C:\Program Files\containerd\bin\containerd.exe"'
+        r'"C:\k\versions\containerd-2.3.6\containerd.exe"'
     ), "a path with spaces is quoted"
 
 
@@ -78,7 +78,7 @@ def test_under_nssm_a_stop_of_containerd_sends_no_ctrl_c_that_its_shims_would_he
     """kill_console of NSSM's process.cpp signals every process on the console; the shims hold the pods."""
     node = joined("own credential")
     parameters = rf"{SERVICES}\containerd\Parameters"
-    folder = r"C:\Program Files\containerd\bin"
+    folder = r"C:\k\versions\containerd-2.3.6"
     processes = node.machine.processes
     (containerd,) = processes.named("containerd")
     shim = processes.spawn(
@@ -86,7 +86,7 @@ def test_under_nssm_a_stop_of_containerd_sends_no_ctrl_c_that_its_shims_would_he
     )
     assert node.registry(parameters, "AppStopMethodSkip") == 1
 
-    program(node.site, r"C:\k\nssm.exe", "restart", "containerd")
+    program(node.site, r"C:\k\versions\nssm-2.24\nssm.exe", "restart", "containerd")
     node.site.settle(60)
     assert shim.pid in {one.pid for one in processes.all()}
 
@@ -109,7 +109,7 @@ def test_a_description_and_values_of_others_stay(node: Node):
 @pytest.mark.parametrize(
     "hand",
     [
-        delete(r"C:\Program Files\containerd\bin\containerd.exe"),
+        delete(r"C:\k\versions\containerd-2.3.6\containerd.exe"),
         replace(TOML, "version = ", "version = 9"),
     ],
     ids=["its program is missing", "it does not understand its configuration"],

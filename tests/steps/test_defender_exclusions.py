@@ -23,7 +23,7 @@ def test_exclusions_are_added_once_and_taken_away_again():
 def test_a_bare_machine_scans_all_of_it():
     found = Bench(spec=a_spec(**WANTED)).look(STEP).differences(STEP)
 
-    assert r"Defender exclusion process C:\k\kubelet.exe" in found
+    assert r"Defender exclusion process C:\k\versions\kubernetes-1.36.5\kubelet.exe" in found
     assert all(one == (None, "present") for one in found.values())
 
 

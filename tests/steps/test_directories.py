@@ -81,7 +81,7 @@ def test_containerd_has_its_folders_as_it_would_make_them_itself(bench: Bench):
         assert {rule.sid for rule in found.rules} == WRITERS
 
 
-@pytest.mark.parametrize("path", [r"C:\k", r"C:\etc\cni\net.d", r"C:\opt", r"C:\var\lib\kubelet"])
+@pytest.mark.parametrize("path", [r"C:\k", r"C:\etc\cni\net.d", r"C:\etc", r"C:\var\lib\kubelet"])
 def test_a_folder_that_an_ordinary_user_made_is_not_his_any_more(bench: Bench, path: str):
     user = ordinary(bench)
     bench.machine.files.make_directory(path, user)
@@ -159,7 +159,7 @@ def test_a_file_of_an_ordinary_user_is_not_run_and_comes_back_with_an_undo(bench
 
 
 def test_a_file_that_others_may_write_keeps_its_text_and_loses_them(bench: Bench):
-    path = r"C:\opt\cni\bin\theirs.exe"
+    path = r"C:\etc\cni\net.d\theirs.conf"
     bench.write(path, b"theirs")
     bench.machine.files.need(path)[1].acl.explicit.append(Rule("S-1-5-32-545", WRITE))
 
@@ -169,13 +169,13 @@ def test_a_file_that_others_may_write_keeps_its_text_and_loses_them(bench: Bench
     assert not bench.machine.files.need(path)[1].acl.allows(ordinary(bench), WRITE)
 
 
-@pytest.mark.parametrize("link", [r"C:\k", r"C:\opt", r"C:\ProgramData\containerd\root"])
+@pytest.mark.parametrize("link", [r"C:\k", r"C:\etc", r"C:\ProgramData\containerd\root"])
 def test_a_link_is_not_followed(bench: Bench, link: str):
-    bench.machine.files.make_directory(r"C:\elsewhere\cni\bin")
+    bench.machine.files.make_directory(r"C:\elsewhere\cni\net.d")
     before = bench.machine.files.need(r"C:\elsewhere")[1].acl.sddl()
     bench.machine.files.make_directory(link.rpartition("\\")[0])
     bench.machine.files.link(
-        link, r"C:\elsewhere", "Junction", ordinary(bench) if link == r"C:\opt" else SYSTEM_TOKEN
+        link, r"C:\elsewhere", "Junction", ordinary(bench) if link == r"C:\etc" else SYSTEM_TOKEN
     )
 
     for told in (bench.look(STEP), bench.run(STEP)):
@@ -201,12 +201,12 @@ def test_a_private_folder_that_was_opened_is_closed_again(bench: Bench):
 
 def test_undo_removes_the_folders_that_are_empty_and_ours(bench: Bench):
     bench.run(STEP)
-    bench.machine.console.invoke("file.write", {"path": r"C:\opt\cni\bin\theirs.exe", "content": b"x"})
+    bench.machine.console.invoke("file.write", {"path": r"C:\etc\cni\net.d\theirs.conf", "content": b"x"})
     bench.undo(STEP)
 
     missing = bench.look(STEP).differences(STEP)
     assert r"folder C:\k" in missing
-    assert r"folder C:\opt\cni\bin" not in missing
+    assert r"folder C:\etc\cni\net.d" not in missing
 
 
 def test_undo_removes_what_our_services_wrote_and_the_folders_above(bench: Bench):
@@ -214,7 +214,7 @@ def test_undo_removes_what_our_services_wrote_and_the_folders_above(bench: Bench
     bench.machine.console.invoke("file.write", {"path": r"C:\var\log\kubelet\kubelet.log", "content": b"x"})
     bench.undo(STEP)
 
-    for path in (r"C:\var", r"C:\opt", r"C:\etc", r"C:\ProgramData\containerd"):
+    for path in (r"C:\var", r"C:\k", r"C:\etc", r"C:\ProgramData\containerd"):
         assert not bench.machine.console.invoke("file.stat", {"path": path}).objects, path
 
 
@@ -227,16 +227,16 @@ def test_undo_leaves_a_folder_that_was_there_before(bench: Bench):
 
 
 def test_what_was_set_aside_comes_back_beside_its_place_where_something_else_is_there(bench: Bench):
-    bench.machine.files.make_directory(r"C:\opt", ordinary(bench))
-    bench.write(r"C:\opt\theirs.txt", b"theirs")
+    bench.machine.files.make_directory(r"C:\etc", ordinary(bench))
+    bench.write(r"C:\etc\theirs.txt", b"theirs")
     bench.run(STEP)
-    bench.write(r"C:\opt\somebody.txt", b"an administrator's, since")
+    bench.write(r"C:\etc\somebody.txt", b"an administrator's, since")
 
     told = bench.undo(STEP).differences(STEP)
 
-    assert told[r"what was at C:\opt"] == (r"at C:\opt.before-winboot", "in its place")
-    assert bench.machine.files.read(r"C:\opt.before-winboot\theirs.txt") == b"theirs"
-    assert bench.machine.files.read(r"C:\opt\somebody.txt") == b"an administrator's, since"
+    assert told[r"what was at C:\etc"] == (r"at C:\etc.before-winboot", "in its place")
+    assert bench.machine.files.read(r"C:\etc.before-winboot\theirs.txt") == b"theirs"
+    assert bench.machine.files.read(r"C:\etc\somebody.txt") == b"an administrator's, since"
 
 
 def test_a_folder_that_somebody_holds_open_is_told_with_the_reason(bench: Bench):

@@ -51,7 +51,7 @@ def test_services_that_windows_gave_up_on_are_started(node: Node):
 
 def test_a_service_whose_program_was_missing_when_windows_started_it_is_started(node: Node):
     """A power cut between two renames left it under another name, and the startup task put it back."""
-    place = r"C:\k\kubelet.exe"
+    place = r"C:\k\versions\kubernetes-1.36.5\kubelet.exe"
     node.machine.files.write(
         r"C:\ProgramData\winboot\old-files.txt", rf"{place}.winboot-old|{place}".encode() + b"\n"
     )

@@ -115,7 +115,7 @@ def test_one_that_runs_and_may_not_read_services_is_told_with_the_binding(node: 
 
 def test_one_that_does_not_start_is_told_with_what_windows_said(node: Node):
     node.undo(STEP)
-    node.after(delete(r"C:\k\kube-proxy.exe"))
+    node.after(delete(r"C:\k\versions\kubernetes-1.36.5\kube-proxy.exe"))
 
     problem = node.change(STEP).problem(STEP)
 
@@ -140,7 +140,7 @@ def test_a_kube_proxy_under_nssm_has_its_words_there(joined: Callable[[str], Nod
     node = joined("own credential")
     found = node.registry(KEY + r"\Parameters", "AppParameters")
 
-    assert node.registry(KEY, "ImagePath") == r"C:\k\nssm.exe"
+    assert node.registry(KEY, "ImagePath") == r"C:\k\versions\nssm-2.24\nssm.exe"
     assert r"--config=C:\k\kube-proxy.yaml" in str(found)
     node.after(regedit(KEY + r"\Parameters", "AppParameters", "ExpandString", "--other"))
     assert node.look(STEP).differences(STEP) == {"service kube-proxy: AppParameters": ("--other", found)}

@@ -50,7 +50,7 @@ def test_layers_that_the_runtime_leaves_are_removed_by_the_host_compute_service(
 
 
 def test_layers_in_use_are_named_and_the_records_of_them_stay(node: Node):
-    shim = r"C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe"
+    shim = r"C:\k\versions\containerd-2.3.6\containerd-shim-runhcs-v1.exe"
     node.machine.processes.spawn(f'"{shim}" -namespace moby')
     node.machine.files.make_layer(rf"{STORE}\77")
 

@@ -20,7 +20,7 @@ from winboot.script.steps import STEPS
 
 # The stored script is that of the whole plan, which these tests do not render.
 EVERY = tuple(step.name for step in STEPS if step.side == "node" and step.name != "postboot-task")
-KUBELET = r"C:\k\kubelet.exe"
+KUBELET = r"C:\k\versions\kubernetes-1.36.5\kubelet.exe"
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def site() -> Site:
 
 def test_no_remembered_hash_outlives_a_boot(site: Site):
     """A power cut may empty a file and keep its length and both times (NTFS, data that was never flushed)."""
-    path = r"C:\k\kubectl.exe"
+    path = r"C:\k\versions\kubectl-1.36.5\kubectl.exe"
     assert site.run("artifacts").states == {"artifacts": "changed"}
     _, node = site.machine.files.need(path)
     node.content = bytes(len(node.content))

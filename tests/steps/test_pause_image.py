@@ -95,5 +95,5 @@ def test_a_program_that_hangs_is_ended_and_named(without: Node):
     problem = without.change(STEP).problem(STEP)
 
     assert problem.id == "ProgramHangs"
-    assert problem.message.startswith(r"C:\k\crictl.exe did not end within ")
+    assert problem.message.startswith(r"C:\k\versions\crictl-1.36.0\crictl.exe did not end within ")
     assert "by hand" in problem.hint

@@ -10,10 +10,10 @@ from tests.steps.builders import a_spec
 from tests.steps.library import call
 from tests.steps.test_artifacts import Site
 from winboot.config.compat import Compat, load
-from winboot.script.steps.artifacts import _takes
+from winboot.script.steps.programs import _takes
 
 STEP = "artifacts"
-KUBELET = r"C:\k\kubelet.exe"
+KUBELET = r"C:\k\versions\kubernetes-1.36.5\kubelet.exe"
 HASHES = r"C:\ProgramData\winboot\hashes.json"
 GATES = {"NodeLogQuery": True, "WindowsGracefulNodeShutdown": False}
 
@@ -54,7 +54,7 @@ def test_a_program_that_takes_all_is_asked_once_and_remembered_by_its_hash(site:
     remembered = {one["path"]: one["takes"] for one in json.loads(site.file(HASHES) or b"{}")["files"]}
 
     assert remembered[KUBELET].endswith("NodeLogQuery=true\nWindowsGracefulNodeShutdown=false")
-    assert remembered[r"C:\k\kubectl.exe"] is None
+    assert remembered[r"C:\k\versions\kubectl-1.36.5\kubectl.exe"] is None
     assert site.run(STEP).states == {STEP: "ok"}
 
 
@@ -117,7 +117,7 @@ def test_a_program_that_ends_otherwise_without_gates_too_is_not_believed_about_t
     site.run("directories", STEP)
     site.outside.compat = Compat({"kube_proxy_flags": {"write-config-to": {"removed": "1.36"}}})
 
-    ask = "Get-RefusedGate -Path 'C:\\k\\{}.exe' -Gates @('NodeLogQuery=true', 'NoSuchGate=true')"
+    ask = "Get-RefusedGate -Path 'C:\\k\\versions\\kubernetes-1.36.5\\{}.exe' -Gates @('NodeLogQuery=true', 'NoSuchGate=true')"
 
     assert call(site, ask.format("kube-proxy")).objects == []
     assert call(site, ask.format("kubelet")).objects == ["NoSuchGate=true"]

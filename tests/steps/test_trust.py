@@ -152,8 +152,8 @@ class Spy:
 @pytest.mark.parametrize(
     ("step", "program", "settings"),
     [
-        ("registration", r"C:\k\kubectl.exe", r"C:\k\kubeconfig"),
-        ("pause-image", r"C:\k\crictl.exe", r"C:\k\crictl.yaml"),
+        ("registration", r"C:\k\versions\kubectl-1.36.5\kubectl.exe", r"C:\k\kubeconfig"),
+        ("pause-image", r"C:\k\versions\crictl-1.36.0\crictl.exe", r"C:\k\crictl.yaml"),
     ],
 )
 def test_a_look_does_not_start_a_program_of_an_ordinary_user(
@@ -163,7 +163,7 @@ def test_a_look_does_not_start_a_program_of_an_ordinary_user(
     spy = Spy()
     bench.machine.programs.add("theirs", spy)
     files = bench.machine.files
-    files.make_directory(r"C:\k", alice)
+    files.make_directory(program.rpartition("\\")[0], alice)
     files.write(program, image_bytes("theirs"), alice)
     files.write(settings, b"users: []\n", alice)
 

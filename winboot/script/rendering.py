@@ -131,7 +131,9 @@ def knowledge(spec: NodeSpec) -> str:
         "_knowledge.ps1.j2",
         source=source(spec),
         programs=[
-            {"name": name, "paths": [rf"{unpacked}\{name}.exe", path]} for name, path in programs.items()
+            # The last is where an older winboot placed it.
+            {"name": name, "paths": [rf"{unpacked}\{name}.exe", path, rf"{spec.paths.bin}\{name}.exe"]}
+            for name, path in programs.items()
         ],
     )
 

@@ -4,6 +4,7 @@ function Get-ArtifactDifference {
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
         $noted = Read-PlacedHash -Artifact $artifact
+        $moves = Test-OtherVersion -Artifact $artifact
         foreach ($member in $artifact.members) {
             $want = $member['sha256']
             if (-not $want) { $want = $noted[$member.to] }
@@ -13,7 +14,7 @@ function Get-ArtifactDifference {
                 continue
             }
             if (-not $want) { $want = "as in $($artifact.file) $($artifact.version)" }
-            New-Difference -Key "file:$($member.to)" -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($null -ne $is)
+            New-Difference -Key "file:$($member.to)" -What "file $($member.to): sha256" -Is $is -Want $want -Disturbs:($moves -or $null -ne $is)
         }
     }
     Save-HashMemory
@@ -48,8 +49,8 @@ function Read-PlacedHash {
     # where they came from another archive, so that a new version is never taken for the old one.
     param([hashtable]$Artifact)
     $hashes = @{}
-    $noted = Read-StateJson -Name "placed-$($Artifact.name).json"
-    if ($noted -and $noted.archive -eq $Artifact['sha256']) {
+    foreach ($noted in @(Read-Placed)) {
+        if ($noted.name -ne $Artifact.name -or $noted.archive -ne $Artifact['sha256']) { continue }
         foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
     }
     $hashes
@@ -92,7 +93,7 @@ function Install-OneArtifact {
     }
     Assert-UnpackedProgram -Artifact $Artifact -Folder $unpacked
     $files = @(foreach ($member in $Artifact.members) { Install-Member -Member $member -Folder $unpacked })
-    Write-StateJson -Name "placed-$($Artifact.name).json" -Value @{ archive = $Artifact['sha256']; files = $files }
+    Save-Placed -Artifact $Artifact -Files $files
     # All is in place: what a scanner still reads is deleted by a later run.
     try {
         Remove-Folder -Path $unpacked -Tries 4

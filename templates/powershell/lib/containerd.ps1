@@ -2,7 +2,8 @@ function Invoke-Crictl {
     # What crictl prints; nothing where it or containerd is not there yet, or where it ends with an error.
     param([string[]]$Arguments, [int]$Seconds = 30)
     if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
-    if (-not (Test-OwnPath -Path $script:Node.crictl_config) -or -not (Test-OwnPath -Path $script:Node.crictl -Program)) { return }
+    $program = Expand-Place -Text $script:Node.crictl
+    if (-not (Test-OwnPath -Path $script:Node.crictl_config) -or -not (Test-OwnPath -Path $program -Program)) { return }
     $ended = Start-Crictl -Arguments $Arguments -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
 }
@@ -11,7 +12,7 @@ function Start-Crictl {
     # Runs crictl with our settings, and returns how it ended.
     param([string[]]$Arguments, [int]$Seconds)
     $config = $script:Node.crictl_config
-    Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $config) + $Arguments) -Reads $config -Seconds $Seconds
+    Invoke-Program -Path (Expand-Place -Text $script:Node.crictl) -Arguments (@('--config', $config) + $Arguments) -Reads $config -Seconds $Seconds
 }
 
 function Get-ImageDifference {

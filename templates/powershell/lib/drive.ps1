@@ -77,6 +77,7 @@ function Invoke-Locked {
         if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
         if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
         & $Work
+        if ($script:Run.Mode -eq 'Change') { Clear-OldVersion }
         Clear-OldFile
         Save-Journal -Waiting $script:Run.Journal -Tries 6
     }

@@ -15,6 +15,9 @@ function Get-ServiceDifference {
     $is = Read-Service -Name $name
     $what = "service ${name}:"
     $unknown = $Service.unknown -contains 'command_line'
+    $application = Read-ServiceParameter -Service $name -Name 'Application'
+    $moves = Test-VersionSwitch -Is "$($is.command_line)|$application" -Want "$($Service.command_line)|$($Service.parameters['Application'])"
+    if ($moves -and $null -ne $is.command_line) { $flags.Disturbs = $true }
     Compare-Wanted -Key 'service:command-line' -What "$what command line" -Is $is.command_line -Want $Service.command_line -Unknown:$unknown @flags
     Compare-Wanted -Key 'service:start' -What "$what start type" -Is $is.start -Want $Service.start
     Compare-Wanted -Key 'service:depends' -What "$what depends on" -Is $is.depends -Want $Service.depends -IgnoreCase

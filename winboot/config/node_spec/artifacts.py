@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from winboot.config.compat import Compat, Version
-from winboot.config.node_spec.node import Artifact, Member, Paths
+from winboot.config.compat import Compat
+from winboot.config.node_spec.node import Artifact, Member
+from winboot.config.node_spec.places import Places
 from winboot.config.profile import Profile
 
-NSSM: Final = "2.24"
 # How a program is asked for its version; those that are not here are known by their hash alone.
 #   kubelet, kube-proxy   "Kubernetes v1.36.5": k8s.io/component-base/version/verflag, PrintAndExitIfRequested
 #   kubectl               "Client Version: v1.36.5": k8s.io/kubectl/pkg/cmd/version
@@ -32,8 +32,7 @@ ASKS: Final[Mapping[str, tuple[str, ...]]] = {
 def artifacts(
     profile: Profile,
     facts: Compat,
-    containerd: Version,
-    paths: Paths,
+    places: Places,
     *,
     nssm: bool,
     log_runner: bool,
@@ -41,37 +40,37 @@ def artifacts(
 ) -> tuple[Artifact, ...]:
     """Every download of a node, in the order of their use."""
     return tuple(
-        _artifact(profile, facts, name, version, members)
-        for name, version, members in _wanted(profile, containerd, paths, nssm, log_runner, kube_proxy)
+        _artifact(profile, facts, name, places.versions[name], members)
+        for name, members in _wanted(profile, places, nssm, log_runner, kube_proxy)
     )
 
 
 def _wanted(
-    profile: Profile, containerd: Version, paths: Paths, nssm: bool, log_runner: bool, kube_proxy: bool
-) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Name, version, and program → destination."""
-    section, version = profile.artifacts, profile.kubernetes.version
+    profile: Profile, places: Places, nssm: bool, log_runner: bool, kube_proxy: bool
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Name, and program → destination."""
+    paths = places.paths
     programs = {"kubelet": paths.kubelet}
     if kube_proxy:
         programs["kube-proxy"] = paths.kube_proxy
     if log_runner:
         programs["kube-log-runner"] = paths.kube_log_runner
     runtime = ("containerd", "ctr", "containerd-shim-runhcs-v1")
-    yield "containerd", str(containerd), {one: rf"{paths.containerd_bin}\{one}.exe" for one in runtime}
-    yield "kubernetes", str(version), programs
-    yield "kubectl", str(version), {"kubectl": paths.kubectl}
-    yield "crictl", str(section.crictl or f"{version.minor}.0"), {"crictl": paths.crictl}
+    yield "containerd", {one: rf"{paths.containerd_bin}\{one}.exe" for one in runtime}
+    yield "kubernetes", programs
+    yield "kubectl", {"kubectl": paths.kubectl}
+    yield "crictl", {"crictl": paths.crictl}
     if nssm:
-        yield "nssm", section.nssm or NSSM, {"nssm": paths.nssm}
-    yield from _network(profile, paths)
+        yield "nssm", {"nssm": paths.nssm}
+    yield from _network(profile, places)
 
 
-def _network(profile: Profile, paths: Paths) -> Iterator[tuple[str, str, dict[str, str]]]:
+def _network(profile: Profile, places: Places) -> Iterator[tuple[str, dict[str, str]]]:
     solution = profile.solution
-    programs = {one: rf"{paths.cni_bin}\{one}.exe" for one in solution.plugins}
-    programs |= {program: solution.paths[path] for program, path in solution.programs}
+    programs = {one: rf"{places.paths.cni_bin}\{one}.exe" for one in solution.plugins}
+    programs |= {program: places.programs[path] for program, path in solution.programs}
     for one in solution.downloads:
-        yield one.name, str(getattr(profile.artifacts, one.key) or one.version), programs
+        yield one.name, programs
 
 
 def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs: dict[str, str]) -> Artifact:

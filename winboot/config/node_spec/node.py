@@ -20,9 +20,13 @@ Manager = Literal["sc", "nssm"]
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Where things are on the node. One place, so that no template contains a path."""
+    """Where things are on the node. One place, so that no template contains a path.
+
+    Those of programs are where an older winboot placed them; `winboot.config.node_spec.places` puts a version into them.
+    """
 
     bin: str = r"C:\k"
+    versions: str = r"C:\k\versions"
     kubelet: str = r"C:\k\kubelet.exe"
     kube_proxy: str = r"C:\k\kube-proxy.exe"
     kubectl: str = r"C:\k\kubectl.exe"
@@ -66,9 +70,10 @@ class ProfileSource:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesSpec:
-    """What version every Kubernetes program on the node has."""
+    """What version every Kubernetes program on the node has, and how many versions stay beside each other."""
 
     version: Version
+    keep_versions: int = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,13 @@ from winboot.config.node_spec.node import (
     ProfileSource,
     ProxySpec,
     RegistryFix,
-    RuntimeSpec,
     ServiceSpec,
     ServicesSpec,
     StepSource,
     Taint,
 )
-from winboot.config.node_spec.runtime import runtime
+from winboot.config.node_spec.places import Places, places
+from winboot.config.node_spec.runtime import containerd_version, runtime
 from winboot.config.profile import Profile, facts_of
 from winboot.config.profile.sections import NSSM_ALONE, Cluster, Vxlan
 
@@ -48,12 +48,14 @@ NODE_PORTS = "30000-32767"
 
 def resolve(profile: Profile, machine: Machine) -> NodeSpec:
     """Decide everything about one node. Raises InvalidInput where a file the profile names cannot be used."""
-    facts, paths = facts_of(profile), Paths()
+    facts = facts_of(profile)
+    where = places(profile, facts, containerd_version(profile, facts))
+    paths = where.paths
     node = _node(profile, machine)
     cluster = _cluster(profile)
     node_ip: Text = machine.node_ip or Known("node_ip")
     dsr = components.wants_dsr(profile, machine.build)
-    network = _network(profile, machine, node_ip, cluster, paths, dsr=dsr)
+    network = _network(profile, machine, node_ip, cluster, where, dsr=dsr)
     runs = runtime(profile, facts, machine.build, paths)
     proxy = _proxy(profile, machine, cluster)
     kube_proxy = _kube_proxy(profile, facts, node.name, network.network_name, paths, dsr=dsr)
@@ -73,7 +75,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
     services = _services(profile, network, kubelet, kube_proxy, proxy, paths)
     return NodeSpec(
         profile=ProfileSource(profile.name),
-        kubernetes=KubernetesSpec(profile.kubernetes.version),
+        kubernetes=KubernetesSpec(profile.kubernetes.version, profile.kubernetes.keep_versions),
         cluster=cluster,
         network=network,
         runtime=runs,
@@ -86,7 +88,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         fixes=tuple(_fixes(profile, facts, network.solution)),
         firewall=tuple(_firewall(profile, network.solution, kube_proxy)),
         trust_roots=tuple(_trust_roots(profile)),
-        artifacts=_artifacts(profile, facts, runs, services, kube_proxy, paths),
+        artifacts=_artifacts(profile, facts, services, kube_proxy, where),
         machine=_machine(machine),
         steps=tuple(_steps(profile)),
         paths=paths,
@@ -151,9 +153,9 @@ def _cluster(profile: Profile) -> ClusterSpec:
 
 
 def _network(
-    profile: Profile, machine: Machine, node_ip: Text, cluster: ClusterSpec, paths: Paths, *, dsr: bool
+    profile: Profile, machine: Machine, node_ip: Text, cluster: ClusterSpec, where: Places, *, dsr: bool
 ) -> NetworkSpec:
-    solution, section = profile.solution, profile.network
+    solution, section, paths = profile.solution, profile.network, where.paths
     vxlan = section.vxlan or Vxlan()
     network_name = section.network_name or solution.default_name.format(vni=vxlan.vni)
     choices = Choices(
@@ -168,7 +170,7 @@ def _network(
         node_ip=node_ip,
         dsr=dsr,
         node_name=machine.name,
-        paths={**asdict(paths), **solution.paths},
+        paths={**asdict(paths), **solution.paths, **where.programs},
         node_cidrs=tuple(map(str, profile.cluster.node_cidr)),
         build=machine.build,
         ipam=section.ipam,
@@ -390,16 +392,14 @@ def _features(profile: Profile, solution: Network, *, dsr: bool) -> tuple[str, .
 def _artifacts(
     profile: Profile,
     facts: Compat,
-    runs: RuntimeSpec,
     services: ServicesSpec,
     kube_proxy: KubeProxySpec,
-    paths: Paths,
+    where: Places,
 ) -> tuple[Any, ...]:
     return downloads.artifacts(
         profile,
         facts,
-        runs.containerd,
-        paths,
+        where,
         nssm=any(service.manager == "nssm" for service in services.all),
         log_runner=any(service.log_runner for service in services.all),
         kube_proxy=kube_proxy.wanted,

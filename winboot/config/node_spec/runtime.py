@@ -17,10 +17,17 @@ HYPERVISOR: Final = HandlerSpec("runhcs-wcow-hypervisor", "hypervisor", None)
 _SERVERS: Final = {"docker.io": "https://registry-1.docker.io"}
 
 
+def containerd_version(profile: Profile, facts: Compat) -> Version:
+    """The profile's, or the one that goes with its Kubernetes."""
+    return profile.runtime.containerd or Version.parse(
+        compat.default_containerd(facts, profile.kubernetes.version)
+    )
+
+
 def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> RuntimeSpec:
     """Everything about containerd on a machine of this build."""
     section, version = profile.runtime, profile.kubernetes.version
-    containerd = section.containerd or Version.parse(compat.default_containerd(facts, version))
+    containerd = containerd_version(profile, facts)
     image = section.pause_image or compat.default_pause_image(facts, version, build)
     handlers = tuple(one for one in (PROCESS, HYPERVISOR) if one.isolation in section.isolation)
     config_version = compat.containerd_config_version(containerd)

@@ -58,6 +58,12 @@ class Kubernetes(Model):
         default=None,
         description="a file of newer compatibility facts, for a minor that winboot does not know yet",
     )
+    keep_versions: int = Field(
+        default=2,
+        ge=1,
+        le=10,
+        description="how many versions of the programs stay on the node, in C:\\k\\versions; `rollback` needs two",
+    )
 
 
 class Cluster(Model):

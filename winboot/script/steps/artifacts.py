@@ -2,102 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.programs import common_proxy
 from winboot.script.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    users = _users(spec)
-    takes = _takes(spec)
-    proxies = {proxy_for(spec, artifact.url) for artifact in spec.artifacts}
-    # The usual case: one proxy, or none, for all of them; then it is said once.
-    common = next(iter(proxies)) if len(proxies) == 1 else None
-    return {
-        "proxy": common,
-        "artifacts": [
-            _present(
-                name=artifact.name,
-                version=artifact.version,
-                url=artifact.url,
-                sha256=artifact.sha256,
-                proxy=None if common else proxy_for(spec, artifact.url),
-                members=[
-                    _present(
-                        path=member.path,
-                        to=member.destination,
-                        sha256=member.sha256,
-                        asks=list(member.asks),
-                        services=users.get(member.destination.lower()),
-                        takes=takes.get(member.destination.lower()),
-                    )
-                    for member in artifact.members
-                ],
-            )
-            for artifact in spec.artifacts
-        ],
-    }
-
-
-def _present(**values: object) -> dict[str, object]:
-    """Those that say something: an absent key reads as null on the node."""
-    return {name: value for name, value in values.items() if value}
-
-
-def _users(spec: NodeSpec) -> dict[str, list[str]]:
-    """Which services run a program, by its path in lower case: they have to be restarted when it is replaced."""
-    users: dict[str, list[str]] = {}
-    for service in spec.services.all:
-        programs = [service.runs or service.program]
-        if service.log_runner:
-            programs.append(spec.paths.kube_log_runner)
-        if service.manager == "nssm":
-            programs.append(spec.paths.nssm)
-        for program in programs:
-            users.setdefault(program.lower(), []).append(service.name)
-    return users
-
-
-def _takes(spec: NodeSpec) -> dict[str, dict[str, object]]:
-    """What kubelet and kube-proxy must take, by their paths in lower case: the arguments of their services and the gates of
-    their configurations. What only the node knows is left out: it is text (addresses), which may be empty for a question.
-    """
-    configs = {"kubelet": spec.kubelet.config, "kube-proxy": spec.kube_proxy.config}
-    found = {}
-    for service in spec.services.all:
-        if service.name not in configs:
-            continue
-        gates = configs[service.name].get("featureGates")
-        found[(service.runs or service.program).lower()] = _present(
-            arguments=[one if isinstance(one, str) else one.prefix for one in service.arguments],
-            gates=_gates(gates) if isinstance(gates, Mapping) else None,
-        )
-    return found
-
-
-def _gates(gates: Mapping[str, object]) -> list[str]:
-    return [f"{name}={'true' if on else 'false'}" for name, on in sorted(gates.items())]
-
-
-def proxy_for(spec: NodeSpec, url: str) -> str | None:
-    """The proxy for a download, by the same rules that Go's programs follow."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if any(_matches(host, entry) for entry in spec.proxy.no_proxy):
-        return None
-    return spec.proxy.https if parts.scheme == "https" else spec.proxy.http
-
-
-def _matches(host: str, entry: str) -> bool:
-    """Whether one entry of NO_PROXY covers a host: a name, a `.suffix`, an address or a CIDR."""
-    try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
-    except ValueError:
-        # One of the two is a name.
-        return host == entry.lstrip(".") or host.endswith(f".{entry.lstrip('.')}")
+    return {"proxy": common_proxy(spec)}
 
 
 def _wanted(spec: NodeSpec) -> bool:

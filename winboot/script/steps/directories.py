@@ -35,6 +35,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         # (containerd: pkg/sys/filesys_windows.go, SddlAdministratorsLocalSystem).
         "private": [
             paths.bin,
+            paths.versions,
             paths.kubelet_pki,
             containerd,
             paths.containerd_certs,

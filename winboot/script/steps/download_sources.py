@@ -6,15 +6,12 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from winboot.config.node_spec import NodeSpec
-from winboot.script.steps.artifacts import proxy_for
+from winboot.script.steps.programs import proxy_for
 from winboot.script.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {
-        "sources": [*_artifact_sources(spec), *_registries(spec)],
-        "programs": [member.destination for one in spec.artifacts for member in one.members],
-    }
+    return {"sources": [*_artifact_sources(spec), *_registries(spec)]}
 
 
 def _artifact_sources(spec: NodeSpec) -> Iterator[Mapping[str, object]]:

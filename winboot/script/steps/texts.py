@@ -12,6 +12,7 @@ from typing import Final
 
 from winboot.config.networks.base import Data, Known, Text
 from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.programs import artifact_tables
 
 _WIDTH: Final = 110
 
@@ -70,6 +71,8 @@ def source(spec: NodeSpec) -> dict[str, object]:
         "kubeconfig": spec.paths.kubeconfig,
         "crictl": spec.paths.crictl,
         "crictl_config": spec.paths.crictl_config,
+        "artifacts": artifact_tables(spec),
+        "keep_versions": spec.kubernetes.keep_versions,
     }
     if solution.source_vip_endpoint is not None:
         found.update(vip_by="Get-EndpointVip", vip_place=solution.source_vip_endpoint)

@@ -1,0 +1,139 @@
+# Programs of several versions lie beside each other, each version in a folder of its own. What an older winboot placed elsewhere
+# stays there as long as it is of the wanted version.
+
+function Get-Artifact {
+    # The downloads of this node, each member with its place on this machine. Nothing where the profile wants none.
+    foreach ($artifact in $script:Node['artifacts']) {
+        $own = $artifact.Clone()
+        $own.file = [IO.Path]::GetFileName($artifact.url)
+        $own.members = @(foreach ($member in $artifact.members) {
+                $placed = $member.Clone()
+                $placed.to = Expand-Place -Text $member.to
+                $placed
+            })
+        $own
+    }
+}
+
+function Expand-Place {
+    # The text with the paths of programs as they are on this machine; in JSON each backslash is doubled.
+    param([string]$Text)
+    $older = Get-OlderPlace
+    foreach ($path in $older.Keys) {
+        $Text = $Text.Replace($path, $older[$path]).Replace($path.Replace('\', '\\'), $older[$path].Replace('\', '\\'))
+    }
+    $Text
+}
+
+function Get-OlderPlace {
+    # Programs, and folders of programs, that an older winboot placed: path as it stands in this script, to where it is. Found
+    # out once a run: what is placed meanwhile is placed there, too. An empty table where there are none.
+    if (-not $script:Run.ContainsKey('Older')) { $script:Run.Older = Read-OlderPlace }
+    $script:Run.Older
+}
+
+function Read-OlderPlace {
+    # What Get-OlderPlace returns, longer paths first, or an empty table. A folder is there with all its programs, or not at all.
+    $folders = @{}
+    foreach ($artifact in $script:Node['artifacts']) {
+        $noted = Read-StateJson -Name "placed-$($artifact.name).json"
+        $same = $artifact['sha256'] -and (Read-Member -Object $noted -Names 'archive') -eq $artifact['sha256']
+        foreach ($member in $artifact.members) {
+            $folder = [IO.Path]::GetDirectoryName($member.to)
+            $name = [IO.Path]::GetFileName($member.to)
+            $is = if ($same) { Read-Item -Object $noted -Name 'files' | ForEach-Object { $_.destination } | Where-Object { $_.EndsWith("\$name") } }
+            $folders[$folder] = @($folders[$folder] | Where-Object { $_ }) + @{ path = $member.to; is = $is }
+        }
+    }
+    $older = [ordered]@{}
+    foreach ($folder in $folders.Keys | Sort-Object -Property Length -Descending) {
+        if (@($folders[$folder] | Where-Object { -not $_.is }).Count -gt 0) { continue }
+        foreach ($one in $folders[$folder]) { $older[$one.path] = $one.is }
+        $older[$folder] = [IO.Path]::GetDirectoryName($folders[$folder][0].is)
+    }
+    $older
+}
+
+function Read-Placed {
+    # What was noted of the programs that were placed here: name, version (empty where an older winboot placed them), archive (its
+    # sha256), and files with destination and sha256 each. Nothing where there are none.
+    foreach ($one in Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts') { $one }
+    foreach ($artifact in $script:Node['artifacts']) {
+        $noted = Read-StateJson -Name "placed-$($artifact.name).json"
+        if ($noted) { [pscustomobject]@{ name = $artifact.name; version = ''; archive = $noted.archive; files = @($noted.files) } }
+    }
+}
+
+function Save-Placed {
+    # Notes the files of an artifact, each with its hash, beside those of it that lie elsewhere.
+    param([hashtable]$Artifact, [object[]]$Files)
+    $others = @()
+    $places = @($Files | ForEach-Object { $_.destination })
+    foreach ($one in Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts') {
+        if ($one.name -ne $Artifact.name -or $one.archive -ne $Artifact['sha256']) { $others += $one }
+        else { $Files = @($one.files | Where-Object { $places -notcontains $_.destination }) + $Files }
+    }
+    $own = @{ name = $Artifact.name; version = $Artifact['version']; archive = $Artifact['sha256']; files = $Files }
+    Write-StateJson -Name 'placed.json' -Value @{ artifacts = $others + $own }
+}
+
+function Test-OtherVersion {
+    # Whether another version of an artifact is here: the node runs with it, and a new one is more than a missing file.
+    param([hashtable]$Artifact)
+    foreach ($one in Read-Placed) {
+        if ($one.name -ne $Artifact.name -or $one.archive -eq $Artifact['sha256']) { continue }
+        foreach ($file in $one.files) { if ([IO.File]::Exists($file.destination)) { return $true } }
+    }
+    $false
+}
+
+function Test-VersionSwitch {
+    # Whether two command lines run programs from different folders of versions: pods must not see that.
+    param([string]$Is, [string]$Want)
+    $folders = @(foreach ($text in @($Is, $Want)) {
+            @([regex]::Matches($text, '\\versions\\[^\\"]+') | ForEach-Object { $_.Value } | Sort-Object -Unique) -join '|'
+        })
+    $folders[0] -ne $folders[1]
+}
+
+function Clear-OldVersion {
+    # Deletes versions that are beyond those to keep and from which nothing runs, after a run in which every step succeeded.
+    # Housekeeping: it never fails.
+    if ($script:Run.Unmet.Count -gt 0 -or -not $script:Node['keep_versions']) { return }
+    try {
+        $placed = @(Read-Placed)
+        $kept = @(foreach ($artifact in Get-Artifact) { foreach ($member in $artifact.members) { [IO.Path]::GetDirectoryName($member.to) } })
+        $over = @()
+        foreach ($artifact in $script:Node.artifacts) {
+            # As they were placed, the oldest first.
+            $others = @($placed | Where-Object { $_.name -eq $artifact.name -and $_.archive -ne $artifact['sha256'] } | Sort-Object -Property { $_.version -ne '' })
+            $count = [Math]::Max(0, $others.Count - $script:Node.keep_versions + 1)
+            $over += @($others | Select-Object -First $count)
+            foreach ($one in @($others | Select-Object -Skip $count)) { $kept += @($one.files | ForEach-Object { [IO.Path]::GetDirectoryName($_.destination) }) }
+        }
+        foreach ($one in $over) { Remove-Version -Placed $one -Kept $kept }
+    }
+    # A program or a scanner holds one of them: another time.
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return }
+}
+
+function Remove-Version {
+    # Deletes one version with its note, unless something runs from it. Kept: folders of other versions.
+    param([object]$Placed, [string[]]$Kept)
+    $paths = @($Placed.files | ForEach-Object { $_.destination })
+    $running = @(Get-CimInstance -ClassName 'Win32_Process' -Property 'ExecutablePath' | ForEach-Object { "$($_.ExecutablePath)" })
+    $services = @(Get-OwnService | ForEach-Object { "$((Read-Service -Name $_).command_line)|$(Read-ServiceParameter -Service $_ -Name 'Application')" })
+    foreach ($path in $paths) {
+        if ($running -contains $path -or @($services | Where-Object { $_.Contains($path) }).Count -gt 0) { return }
+    }
+    foreach ($path in $paths) {
+        if (Test-FormerNote -Kind 'Exclusion' -Key "process $path" -Step 'defender-exclusions') { Restore-Exclusion -Former @{ process = $path; path = $null } }
+        $folder = [IO.Path]::GetDirectoryName($path)
+        if ($Kept -contains $folder -and $folder -like '*\versions\*') { continue }
+        if ($folder -like '*\versions\*') { Remove-Folder -Path $folder -Tries 1 } else { Remove-File -Path $path -Tries 1 }
+    }
+    if ($Placed.version -eq '') { Remove-File -Path (Get-StatePath -Name "placed-$($Placed.name).json"); return }
+    $left = @(Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts' |
+            Where-Object { $_.name -ne $Placed.name -or $_.archive -ne $Placed.archive })
+    Write-StateJson -Name 'placed.json' -Value @{ artifacts = $left }
+}
