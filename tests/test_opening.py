@@ -139,6 +139,7 @@ def test_a_path_with_a_blank_can_be_looked_for_by_its_text():
     lines = render(make_plan(spec, STEPS), spec).text.partition("param(")[0].splitlines()
 
     paths = [member.destination for artifact in spec.artifacts for member in artifact.members]
+    paths.append(spec.paths.containerd_config)
     assert any(" " in path for path in paths)
     assert [path for path in paths if not any(path in line for line in lines)] == []
 

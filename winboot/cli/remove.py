@@ -13,14 +13,18 @@ from winboot.cli.options import (
     DEFAULT_INVENTORY,
     InventoryFile,
     Limit,
+    LogFile,
     Output,
     OutputForm,
     ReportFile,
     TakeOver,
     Trust,
+    Verbose,
+    View,
     Yes,
     words,
 )
+from winboot.cli.pace import Deadline, Jitter, MaxFailed, budget_of
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
@@ -51,6 +55,11 @@ def remove(
     trust: Trust = False,
     output: OutputForm = Output.table,
     report: ReportFile = None,
+    max_failed: MaxFailed = None,
+    deadline: Deadline = None,
+    jitter: Jitter = None,
+    verbose: Verbose = False,
+    log_file: LogFile = None,
 ) -> None:
     """Drain each node, put its machine back as it was before winboot, and delete its Node, one after the other.
 
@@ -76,14 +85,19 @@ def remove(
     reporting = Reporting(report, output)
     specs = load_targets(inventory, words(limit), trust=trust, may_ask=not yes)
     removal = Removal(keep_node=keep_node, cluster_only=cluster_only)
-    options = Options(take_over=take_over, drain_timeout=drain_timeout)
+    options = Options(
+        take_over=take_over,
+        drain_timeout=drain_timeout,
+        budget=budget_of(max_failed=max_failed, deadline=deadline, jitter=jitter),
+    )
+    view = View(output, verbose, log_file)
     left: tuple[NodeReport, ...] = ()
     if not dry_run and not yes:
-        options, left = _asked(specs, options, removal, output, reporting)
+        options, left = _asked(specs, options, removal, view, reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (
-        progress(output, [spec.node.name for spec in specs]) as listener,
+        progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
         run_context(specs, listener, keep) as (context, tuned),
     ):
@@ -95,7 +109,7 @@ def remove(
 
 
 def _asked(
-    specs: Sequence[NodeSpec], options: Options, removal: Removal, output: Output, reporting: Reporting
+    specs: Sequence[NodeSpec], options: Options, removal: Removal, view: View, reporting: Reporting
 ) -> tuple[Options, tuple[NodeReport, ...]]:
     """Look at all nodes, show what would go, and ask; what was shown becomes what is approved. Nodes that the look did not
     reach come with it. Ends the command where nothing is left to remove; Declined where the answer is no."""
@@ -106,7 +120,7 @@ def _asked(
     from winboot.report.plan_file import plan_of
 
     with (
-        progress(output, [spec.node.name for spec in specs]) as listener,
+        progress(view, [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, tuned),
     ):
         found = survey_removal(specs, context, tuned(options), removal)
@@ -114,5 +128,5 @@ def _asked(
     nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
     if context.stop.requested or nothing:
         raise typer.Exit(reporting.end(found, context.stop))
-    ask(found, output, "remove", verb="Remove")
+    ask(found, view.output, "remove", verb="Remove")
     return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost

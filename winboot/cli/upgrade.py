@@ -11,15 +11,19 @@ from winboot.cli.options import (
     DEFAULT_INVENTORY,
     InventoryFile,
     Limit,
+    LogFile,
     Output,
     OutputForm,
     ReportFile,
     SkipPreflight,
     TakeOver,
     Trust,
+    Verbose,
+    View,
     Yes,
     words,
 )
+from winboot.cli.pace import Canary, Deadline, Jitter, MaxUnavailable, Soak, budget_of
 
 
 def upgrade(
@@ -42,6 +46,13 @@ def upgrade(
     trust: Trust = False,
     output: OutputForm = Output.table,
     report: ReportFile = None,
+    canary: Canary = None,
+    soak: Soak = None,
+    max_unavailable: MaxUnavailable = None,
+    deadline: Deadline = None,
+    jitter: Jitter = None,
+    verbose: Verbose = False,
+    log_file: LogFile = None,
 ) -> None:
     """Give each node the versions of its profile: drained, changed, proved, and open for pods again; one after the other.
 
@@ -50,7 +61,6 @@ def upgrade(
     """
     from winboot.cli.approval import at_terminal
     from winboot.cli.join import asked
-    from winboot.cli.options import View
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import Options
@@ -66,21 +76,25 @@ def upgrade(
         drain_rules=rules,
         take_over=take_over,
         skip_preflight=words(skip_preflight),
+        budget=budget_of(
+            canary=canary, soak=soak, max_unavailable=max_unavailable, deadline=deadline, jitter=jitter
+        ),
     )
+    view = View(output, verbose, log_file)
     reporting = Reporting(report, output)
     fleet = load_fleet(inventory, words(limit), pinned=True, trust=trust, may_ask=not yes)
     specs, left = fleet.specs, tuple[NodeReport, ...]()
     with (
-        progress(output, []) as listener,
+        progress(view, []) as listener,
         run_context(specs, listener) as (context, _),
     ):
         refuse_wrong_order(specs, context.cluster)
     if at_terminal() and not yes:
-        options, left = asked("upgrade", specs, fleet.demands, options, View(output), reporting)
+        options, left = asked("upgrade", specs, fleet.demands, options, view, reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (
-        progress(output, [spec.node.name for spec in specs]) as listener,
+        progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
         run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
     ):

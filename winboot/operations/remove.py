@@ -16,7 +16,7 @@ from typing import Final
 from winboot.base.errors import ClusterError, InvalidInput, NotDone
 from winboot.config.node_spec import NodeSpec
 from winboot.node.drain import drain
-from winboot.node.fleet import NodeRun, Options, RunContext, run_nodes
+from winboot.node.fleet import Budget, NodeRun, Options, RunContext, run_nodes
 from winboot.operations.join.story import refuse_another_machine
 from winboot.remote.cluster.base import Belonging, Cluster, NodeFacts, PodFacts
 from winboot.report.events import Difference, Problem, StepDone
@@ -41,7 +41,8 @@ def survey_removal(
     specs: Sequence[NodeSpec], context: RunContext, options: Options, removal: Removal
 ) -> Report:
     """What a removal would do to each node; nothing is changed anywhere."""
-    return _run(_survey, specs, context, options, removal)
+    # A budget counts from the first change on.
+    return _run(_survey, specs, context, replace(options, budget=Budget()), removal)
 
 
 def remove(specs: Sequence[NodeSpec], context: RunContext, options: Options, removal: Removal) -> Report:

@@ -41,15 +41,15 @@ function Read-OlderPlace {
         foreach ($member in $artifact.members) {
             $folder = [IO.Path]::GetDirectoryName($member.to)
             $name = [IO.Path]::GetFileName($member.to)
-            $is = if ($same) { Read-Item -Object $noted -Name 'files' | ForEach-Object { $_.destination } | Where-Object { $_.EndsWith("\$name") } }
-            $folders[$folder] = @($folders[$folder] | Where-Object { $_ }) + @{ path = $member.to; is = $is }
+            $there = if ($same) { Read-Item -Object $noted -Name 'files' | ForEach-Object { $_.destination } | Where-Object { $_.EndsWith("\$name") } }
+            $folders[$folder] = @($folders[$folder] | Where-Object { $_ }) + @{ path = $member.to; there = $there }
         }
     }
     $older = [ordered]@{}
     foreach ($folder in $folders.Keys | Sort-Object -Property Length -Descending) {
-        if (@($folders[$folder] | Where-Object { -not $_.is }).Count -gt 0) { continue }
-        foreach ($one in $folders[$folder]) { $older[$one.path] = $one.is }
-        $older[$folder] = [IO.Path]::GetDirectoryName($folders[$folder][0].is)
+        if (@($folders[$folder] | Where-Object { -not $_.there }).Count -gt 0) { continue }
+        foreach ($one in $folders[$folder]) { $older[$one.path] = $one.there }
+        $older[$folder] = [IO.Path]::GetDirectoryName($folders[$folder][0].there)
     }
     $older
 }
