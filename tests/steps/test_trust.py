@@ -108,7 +108,15 @@ def test_what_opens_a_file_to_read_it_asks_whose_it_is_or_keeps_it_unread() -> N
         "Receive-Rest",
         "Invoke-LogRotation",
     }
-    assert callers("Open-SharedFile") == {"Get-PathHash", "Read-AnyFileByte", "Copy-WholeFile"}
+    assert callers("Open-SharedFile") == {
+        "Get-PathHash",
+        "Read-AnyFileByte",
+        "Copy-WholeFile",
+        "Get-LogSize",
+        "Get-LastWord",
+    }
+    assert "Get-PathDoubt" in calls(FUNCTIONS["Get-LogSize"])
+    assert "Get-LogSize" in calls(FUNCTIONS["Get-LastWord"]), "a log of size 0 is not opened"
     assert callers("Read-AnyFileByte") == {"Read-FileByte", "Save-FormerFile"}
     assert callers("Copy-WholeFile") == {
         "Save-FormerFile",

@@ -87,9 +87,9 @@ function Restore-LogTask {
 }
 
 function Get-LogSize {
-    # How many bytes a program's log has now. 0 where there is none, or nobody may read it.
+    # How many bytes a program's log has now. 0 where there is none, nobody may read it, or it may be another's: it is not read then.
     param([string]$Path)
-    if (-not [IO.File]::Exists($Path)) { return [long]0 }
+    if (-not [IO.File]::Exists($Path) -or (Get-PathDoubt -Path $Path)) { return [long]0 }
     try { $file = Open-SharedFile -Path $Path } catch [IO.IOException], [UnauthorizedAccessException] { return [long]0 }
     try { $file.Length } finally { $file.Dispose() }
 }
