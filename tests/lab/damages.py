@@ -1173,7 +1173,16 @@ ELSEWHERE: Final = {
     f"file {ANY}: taken for absent": ("tests/steps/test_trust.py", "is_not_believed_is_taken_for_absent"),
     f"file {ANY}: version": ("tests/steps/test_artifacts.py", "is_found_by_what_the_program_says"),
     f"folder {ANY}: files of others": ("tests/steps/test_directories.py", "files of others"),
+    f"folder {ANY}: layers that no containerd knows": (
+        "tests/steps/test_layers.py",
+        "layers that no containerd knows",
+    ),
     f"folder {ANY}: of others": ("tests/steps/test_directories.py", ": of others"),
+    f"pipe {ANY}": ("tests/steps/test_containerd.py", r"pipe \\.\pipe\containerd-containerd"),
+    f"service {ANY}: others who may change it": (
+        "tests/steps/test_containerd.py",
+        "others who may change it",
+    ),
     "kube-proxy: rules in HNS": ("tests/steps/test_kube_proxy.py", "rules in HNS"),
     f"node {ANY}: version of the {ANY}": ("tests/join/test_admission.py", "version of the kubelet is"),
     f"what was at {ANY}": ("tests/steps/test_directories.py", "what was at"),

@@ -1,5 +1,6 @@
-"""First boot from the command line: `winboot userdata`, `winboot why`, `winboot hook voucher|approve`, and the endpoint of
-`winboot hook serve --bootstrap`."""
+"""First boot from the command line: `winboot userdata`, `winboot why NODE`, `winboot hook voucher`,
+`winboot hook approve NODE`,
+and the endpoint of `winboot hook serve --bootstrap ADDRESS`."""
 
 from __future__ import annotations
 
@@ -103,7 +104,9 @@ def userdata(
     endpoint: Annotated[
         str,
         typer.Option(
-            "--endpoint", metavar="HOST[:PORT]", help="Where machines reach `winboot hook serve --bootstrap`."
+            "--endpoint",
+            metavar="HOST[:PORT]",
+            help="Where machines reach `winboot hook serve --bootstrap ADDRESS`.",
         ),
     ],
     group: Group = "",
@@ -112,7 +115,8 @@ def userdata(
         Path | None, typer.Option("--voucher-file", help="The voucher, as `winboot hook voucher` printed it.")
     ] = None,
     by_hand: Annotated[
-        bool, typer.Option("--by-hand", help="No voucher: each machine waits for `winboot hook approve`.")
+        bool,
+        typer.Option("--by-hand", help="No voucher: each machine waits for `winboot hook approve NODE`."),
     ] = False,
     pin: Annotated[
         str, typer.Option("--pin", help="SHA-256 of the endpoint's key, where it is not on this computer.")

@@ -1,7 +1,7 @@
 """What first boot remembers, in one private file: vouchers, approvals, and how far each machine has come.
 
-The endpoint and the commands `winboot hook voucher|approve` and `winboot why` share it; each change is made under a lock.
-A voucher is kept as its hash alone.
+The endpoint shares it with `winboot hook voucher`, `winboot hook approve NODE` and `winboot why NODE`; each change
+is made under a lock. A voucher is kept as its hash alone.
 """
 
 from __future__ import annotations
