@@ -245,11 +245,14 @@ class Controller:
             removal = Removal(keep_node, cluster_only)
             return remove(self.site.specs(), self.context, self._options(**options), removal)
 
-    def upgrade(self, *, unmanaged: bool = True, emptydir: bool = True, **options: Any) -> Report:
+    def upgrade(
+        self, *, unmanaged: bool = True, emptydir: bool = True, flows: bool = False, **options: Any
+    ) -> Report:
         """`winboot upgrade --yes`, with --force and --delete-emptydir-data unless they are left out."""
         with self._command():
             rules = DrainRules(unmanaged=unmanaged, emptydir=emptydir)
-            return upgrade(self.site.specs(), self.context, self._options(drain_rules=rules, **options))
+            chosen = self._options(drain_rules=rules, **options)
+            return upgrade(self.site.specs(), self.context, chosen, flows=flows)
 
     def survey_removal(self, *, keep_node: bool = False, cluster_only: bool = False) -> Report:
         """`winboot remove --dry-run`."""

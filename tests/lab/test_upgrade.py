@@ -12,6 +12,7 @@ from tests.lab.site import NodePlan, Site, differences, only, problems
 from tests.lab.test_networks import restaged
 from winboot.base.errors import NodeFailed, PreflightFailed
 from winboot.operations import upgrade as story
+from winboot.report.flows import FlowReport, FlowRow
 
 FLANNEL = {"cni": "flannel", "mode": "host-gw"}
 OLD, NEW = "1.33.6", "1.34.2"
@@ -63,9 +64,23 @@ def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_la
     assert [one.outcome for one in broken.nodes] == ["failed", "skipped"]
     assert site.node()["spec"]["unschedulable"] is True, "no pod comes to a node that does not work"
 
-    done = site.controller().upgrade()
+    broken_flow = FlowRow(
+        "pod-pod-remote", "win-1", "win-1", "win-2", "failed", "an answer", cause="no route", next="Mend it."
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(story, "verify_beside", lambda *_: FlowReport("1", "now", (broken_flow,)))
+        silent = site.controller().upgrade(flows=True)
+    assert [one.outcome for one in silent.nodes] == ["failed", "skipped"]
+    assert "pod-pod-remote (win-1 to win-2): no route" in str(problems(silent))
+    assert site.node()["spec"]["unschedulable"] is True, "no pod comes to a node without traffic"
+
+    done = site.controller().upgrade(flows=True)
 
     assert problems(done) == []
+    assert [any("flows were tried and pass" in note for note in one.notes) for one in done.nodes] == [
+        True,
+        True,
+    ]
     for name in ("win-1", "win-2"):
         assert site.node(name)["status"]["nodeInfo"]["kubeletVersion"] == f"v{NEW}"
         assert site.node(name)["spec"].get("unschedulable") is None

@@ -41,6 +41,12 @@ def upgrade(
         bool, typer.Option("--delete-emptydir-data", help="Evict pods whose emptyDir volumes are lost, too.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Evict pods that nothing makes again, too.")] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Try each node's flows, too, before its pods come back (docs/verify.md)."
+        ),
+    ] = False,
     take_over: TakeOver = False,
     skip_preflight: SkipPreflight = None,
     trust: Trust = False,
@@ -98,7 +104,7 @@ def upgrade(
         reporting.kept() as keep,
         run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
     ):
-        result = upgrade_nodes(specs, context, tuned(options))
+        result = upgrade_nodes(specs, context, tuned(options), flows=verify)
     result = replace(result, nodes=(*result.nodes, *left))
     code = reporting.end(result, context.stop)
     if result.exit_code:

@@ -21,13 +21,18 @@ from winboot.node.fleet import NodeRun, Options, RunContext, Share, run_nodes
 from winboot.node.preflight import Preflight
 from winboot.node.probes import probe_node
 from winboot.operations.join.story import refuse_unresolved, repair_node
+from winboot.operations.verify import verify_beside
 from winboot.remote.cluster.base import Cluster, NodeFacts
 from winboot.report.results import Report
 
 
-def upgrade(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
-    """Give each node the versions of its profile. Raises PreflightFailed where the order is wrong, InvalidInput while a hash
-    is missing: then no machine is contacted."""
+def upgrade(
+    specs: Sequence[NodeSpec], context: RunContext, options: Options, *, flows: bool = False
+) -> Report:
+    """Give each node the versions of its profile; with `flows`, traffic has to flow before the next one begins.
+
+    Raises PreflightFailed where the order is wrong, InvalidInput while a hash is missing: then no machine is contacted.
+    """
     refuse_unresolved(specs)
     refuse_wrong_order(specs, context.cluster)
     options = replace(
@@ -35,7 +40,7 @@ def upgrade(specs: Sequence[NodeSpec], context: RunContext, options: Options) ->
         drain=True,
         workers=1,
         budget=replace(options.budget, max_failed=Share(0)),
-        prove=_prove,
+        prove=partial(_prove_with_flows, specs) if flows else _prove,
     )
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=True)
     work = partial(repair_node, preflight=preflight)
@@ -99,3 +104,25 @@ def _prove(run: NodeRun, started: float) -> None:
             hint=failed[0].next or "Put it right and run the same command again.",
             node=run.name,
         )
+
+
+def _prove_with_flows(specs: Sequence[NodeSpec], run: NodeRun, started: float) -> None:
+    """The same, and then whether traffic flows from it and to it, with the first other node that is Ready as the other end.
+    Raises NodeFailed with each flow that does not."""
+    _prove(run, started)
+    run.say("trying its flows")
+    others = [spec for spec in specs if spec.node.name != run.name]
+    found = verify_beside(run.spec, others, run.context, time.monotonic() - started)
+    run.notes.extend(found.notes)
+    failed = [row for row in found.rows if row.state == "failed" and row.node in ("", run.name)]
+    if failed:
+        said = "; ".join(
+            f"{row.flow} ({row.source} to {row.target}): {row.cause or row.seen}" for row in failed
+        )
+        raise NodeFailed(
+            f"{run.name}: it was changed and traffic does not flow, so it stays cordoned: {said}",
+            hint=failed[0].next or "Put it right and run the same command again.",
+            node=run.name,
+        )
+    tried = found.counts["passed"]
+    run.notes.append(f"{tried} flows were tried and pass" if tried else "no flow could be tried")
