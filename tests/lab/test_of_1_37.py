@@ -49,7 +49,8 @@ def refused_by(version: str, program: str) -> list[object]:
     site.spec = with_a_mirror(a_spec(**{OLD: version}))
     site.run("directories", "artifacts")
     gates = ", ".join(f"'{one}'" for one in gates_that_end_with_1_37())
-    return call(site, f"Get-RefusedGate -Path 'C:\\k\\{program}.exe' -Gates @({gates})").objects
+    path = rf"C:\k\versions\kubernetes-{version}\{program}.exe"
+    return call(site, f"Get-RefusedGate -Path '{path}' -Gates @({gates})").objects
 
 
 def test_the_labs_programs_of_1_37_refuse_the_gates_that_it_removed_and_those_of_1_36_take_them(
