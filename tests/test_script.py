@@ -39,6 +39,10 @@ def a_spec(*own: StepSource) -> Any:
         network=SimpleNamespace(solution=NONE, ipam_store=""),
         cluster=cluster,
         artifacts=(),
+        services=SimpleNamespace(all=()),
+        kubelet=SimpleNamespace(config={}),
+        kube_proxy=SimpleNamespace(config={}),
+        kubernetes=SimpleNamespace(keep_versions=2),
         paths=paths,
     )
 

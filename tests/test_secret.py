@@ -14,7 +14,7 @@ from winboot.base.secret import Secret
 
 ROOT = Path(__file__).parents[1] / "winboot"
 # The password of a signing key opens it; transports send it; a CA is public; a kubeconfig is parsed; a token's id is no
-# secret; a journal looks for it to hide it.
+# secret; a journal looks for it to hide it. A voucher is printed by the command that makes it, and stands in user data.
 READERS = {
     "script/authenticode.py",
     "remote/transport/console.py",
@@ -26,6 +26,8 @@ READERS = {
     "remote/cluster/kubeconfig.py",
     "operations/join/secrets.py",
     "operations/verify/objects.py",
+    "operations/firstboot/userdata.py",
+    "cli/first_boot.py",
     "report/journal.py",
 }
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from winboot.base.errors import InvalidInput, ScriptError
+from winboot.base.errors import InvalidInput
 from winboot.base.secret import Secret
 from winboot.cli import run
 from winboot.operations.firstboot.carrier import Carrier
 from winboot.operations.firstboot.userdata import LARGEST, user_data
+from winboot.powershell.literals import literal
 from winboot.powershell.parser import parse
 from winboot.powershell.style import remarks
-from winboot.script.first_boot import client, stub
+from winboot.script.first_boot import boot_script, client, stub
 
 ROOT = Path(__file__).parents[2]
 PIN = "ab" * 32
@@ -46,27 +47,22 @@ def test_one_that_grows_beyond_its_bound_is_refused() -> None:
 
 
 def test_all_texts_parse_and_keep_the_house_style() -> None:
-    whole = stub(address="a", port=1, pin=PIN)
-    inner = whole[whole.index("@'\n") + 3 : whole.index("\n'@")]
+    whole, inner = (make(address="a", port=1, pin=PIN) for make in (stub, boot_script))
 
     for text in (whole, inner, client()):
         parse(text)
         assert remarks(text) == []
 
 
-@pytest.mark.parametrize("evil", ["a'; whoami; '", "$(whoami)", "`n", "'@"])
+@pytest.mark.parametrize("evil", ["a'; whoami; '", "$(whoami)", "`n", "'@", "'@\nwhoami"])
 def test_no_value_leaves_its_quotes(evil: str) -> None:
-    whole = stub(address="a", port=1, pin=PIN, host=evil)
-    inner = whole[whole.index("@'\n") + 3 : whole.index("\n'@)")]
+    whole, inner = (make(address="a", port=1, pin=PIN, host=evil) for make in (stub, boot_script))
 
-    parse(whole)
-    assert evil.replace("'", "''") in inner
-    assert remarks(inner) == []
-
-
-def test_a_value_with_a_line_break_is_refused() -> None:
-    with pytest.raises(ScriptError, match="cannot stand in user data"):
-        stub(address="a", port=1, pin=PIN, host="'@\nwhoami")
+    assert f"Host = {literal(evil)}" in inner
+    assert literal(inner) in whole
+    for text in (whole, inner):
+        parse(text)
+        assert remarks(text) == []
 
 
 def test_the_command_prints_the_same_whatever_the_profile_becomes(

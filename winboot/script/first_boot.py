@@ -8,29 +8,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from winboot.base.errors import ScriptError
 from winboot.script.library import templates_root
 from winboot.script.rendering import small_script
 
 FOLDER: Final = r"C:\ProgramData\winboot-first-boot"
 
 
+def boot_script(*, address: str, port: int, pin: str, host: str = "", voucher: str = "") -> str:
+    """What runs at each start until the machine is a node."""
+    return small_script(
+        "_first_boot.ps1.j2", address=address, port=port, pin=pin, host=host, voucher=voucher, folder=FOLDER
+    )
+
+
 def stub(*, address: str, port: int, pin: str, host: str = "", voucher: str = "") -> str:
     """The script that puts first boot on a machine and starts it. `pin`: see `winboot.operations.firstboot.endpoint.pin_of`;
     `host` is the one host that it may be, empty for any of its group; `voucher` its text, empty for none."""
-    for value in (address, pin, host, voucher):
-        # A line break could end the text that the setup holds.
-        if not value.isprintable():
-            raise ScriptError(f"{value!r} cannot stand in user data", hint="Give it without line breaks.")
-    text = small_script(
-        "_first_boot.ps1.j2",
-        address=address,
-        port=port,
-        pin=pin,
-        host=host,
-        voucher=voucher,
-        folder=FOLDER,
-    )
+    text = boot_script(address=address, port=port, pin=pin, host=host, voucher=voucher)
     return small_script("_first_boot_setup.ps1.j2", folder=FOLDER, text=text)
 
 

@@ -79,11 +79,13 @@ def joined(words: list[str]) -> str:
     return f'"{words[0]}" {arguments}'
 
 
+# As much of a run as these functions ask for.
+_RUN = "$script:Run = @{ Mode = 'Change'; Step = 'kubelet'; Plan = @{}; Facts = @{}; Cache = @{} }; $script:Node = @{}"
+
+
 def _run(machine: Machine, expression: str, instead: str = "") -> list[str]:
     library = functions_for(expression)
-    whole = (
-        f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{instead}\n{expression}\n"
-    )
+    whole = f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{_RUN}\n{instead}\n{expression}\n"
     said: list[str] = []
     session = machine.session()
     try:
