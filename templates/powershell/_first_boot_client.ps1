@@ -44,8 +44,10 @@ function Send-Output {
     while ($true) {
         try {
             $answer = Send-Call -Path '/v1/said' -Headers ($Said + @{ 'Winboot-Start' = $Heard }) -Body $bytes
-            if ($answer.Status -eq 200) { return $Heard + $bytes.Length }
-            if ($answer.Status -lt 500) { return -1 }
+            if ($answer.Status -lt 500 -and $answer.Status -ne 200) { return -1 }
+            # What the endpoint has no room for yet is sent again.
+            $all = $Heard + $bytes.Length
+            if ($answer.Status -eq 200 -and [long][Text.Encoding]::ASCII.GetString($answer.Body) -ge $all) { return $all }
         }
         catch [Exception] { Write-Word -Text "the endpoint does not answer: $($_.Exception.GetBaseException().Message)" }
         if ($watch.Elapsed.TotalSeconds -gt 120) { return -1 }

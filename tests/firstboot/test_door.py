@@ -132,9 +132,19 @@ def test_a_cloned_machine_is_refused_while_the_first_one_joins_and_afterwards(sc
     assert scene.ask(voucher) == "AlreadyReady"
 
 
+def test_an_endpoint_that_ended_in_the_middle_keeps_no_name_from_another_machine(scene: Scene) -> None:
+    voucher = scene.store.voucher("group", "windows").reveal()
+    scene.store.note(NAME, "joining", "", uuid=OURS, address=HERE)
+    scene.store.begin()
+
+    assert scene.ask(voucher, uuid=ANOTHER) == NAME
+    assert scene.store.read().machines[NAME].state == "failed"
+
+
 @pytest.mark.parametrize(
     "said",
     [
+        {"uuid": "\x1b[2J"},
         [],
         {},
         {"uuid": 5},

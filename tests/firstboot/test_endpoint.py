@@ -191,7 +191,9 @@ def test_what_is_no_call_of_a_machine_is_refused(
     assert site.call(path, body, **headers).status == status
 
 
-@pytest.mark.parametrize(("start", "code"), [("", ""), ("-1", ""), ("x", ""), ("0", "x")])
+@pytest.mark.parametrize(
+    ("start", "code"), [("", ""), ("-1", ""), ("x", ""), ("0", "x"), ("0", "--5"), ("0", "-")]
+)
 def test_numbers_of_output_are_numbers(site: Site, start: str, code: str) -> None:
     session = json.loads(site.hello(voucher=site.voucher()).body)["session"]
 

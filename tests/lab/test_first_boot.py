@@ -134,3 +134,28 @@ def test_a_machine_whose_endpoint_is_another_says_so_on_its_console(
         assert machine.refusals == []
         assert "another server answers: its key is" in words_of(machine)[0]
         assert first_boot.store().read().machines == {}
+
+
+@pytest.mark.parametrize("how", ["a folder", "a link"])
+def test_a_strangers_folder_is_not_taken_for_the_one_that_system_runs_from(how: str) -> None:
+    machine = Machine("WIN-1")
+    folder = r"C:\ProgramData\winboot-first-boot"
+    if how == "a link":
+        machine.files.make_directory(r"C:\elsewhere")
+        machine.files.link(folder, r"C:\elsewhere", "junction")
+    else:
+        machine.files.make_directory(folder)
+        machine.accounts.add("alice", administrator=False)
+        machine.files.need(folder)[1].acl.owner = machine.accounts.token("alice").sid
+    said: list[bytes] = []
+    text = user_data(Carrier.FILE, address=ADDRESS, port=PORT, pin="0" * 64).text
+    with machine.lock:
+        machine.files.write(r"C:\user-data.ps1", text.encode("ascii"))
+
+    code = run_command(
+        machine, r"powershell.exe -File C:\user-data.ps1", StandardStreams(b"", said.append, said.append)
+    )
+
+    assert code == 1
+    assert b"or is a link" in b"".join(said)
+    assert machine.tasks.find("first-boot", "\\winboot\\") is None

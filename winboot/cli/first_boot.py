@@ -173,7 +173,9 @@ def endpoint(
 
     host, port = _address(address)
     secret = endpoint_key(key_file(key))
-    machines = Machines(store(), context, Options(), log, workers=workers, join_timeout=join_timeout)
+    remembered = store()
+    remembered.begin()
+    machines = Machines(remembered, context, Options(), log, workers=workers, join_timeout=join_timeout)
     calls = Calls(Door(machines.store, hosts, context.cluster), machines, log)
     with Endpoint(calls, secret, address=host, port=port, proxies=proxies) as served:
         log("first boot: listening", address=host, port=served.port, pin=pin_of(secret))

@@ -7,6 +7,7 @@ a name is the address that it calls from, which must be the one of the inventory
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +22,7 @@ from winboot.remote.transport.dialled import resolved
 
 _LONGEST: Final = 256
 _MOST_ADDRESSES: Final = 64
+_UUID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Hello:
         texts = [*words.values(), *(addresses if isinstance(addresses, list) else [None])]
         if not all(isinstance(text, str) and len(text) <= _LONGEST for text in texts):
             raise InvalidInput("a hello has texts of at most 256 characters")
-        if len(addresses) > _MOST_ADDRESSES or not words["uuid"]:
+        # It is shown to people: letters, digits and hyphens alone.
+        if len(addresses) > _MOST_ADDRESSES or not _UUID.fullmatch(words["uuid"]):
             raise InvalidInput("a hello names the machine's SMBIOS UUID and at most 64 addresses")
         return cls(addresses=tuple(addresses), peer=peer, **words)
 
@@ -71,10 +74,10 @@ class Door:
 
     def ask(self, hello: Hello) -> Answer:
         """Whether the machine may be one of the nodes. Raises InvalidInput for a wrong inventory, ClusterError."""
-        hosts = self.hosts()
         voucher = self.store.find(hello.voucher) if hello.voucher else None
         if hello.voucher and voucher is None:
             return Answer(id="UnknownVoucher", why="its voucher is none of ours, or was revoked")
+        hosts = self.hosts()
         if voucher is not None:
             hosts = [(spec, groups) for spec, groups in hosts if voucher.scope in (spec.node.name, *groups)]
         spec, refused = _meant(hello, [spec for spec, _ in hosts])

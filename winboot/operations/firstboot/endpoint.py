@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import json
+import re
 import secrets
 import socket
 import ssl
@@ -44,7 +45,9 @@ from winboot.script.first_boot import client
 NONCE_S: Final = 60.0
 _MOST_NONCES: Final = 4096
 _LARGEST_HELLO: Final = 1 << 16
-_LARGEST_PIECE: Final = 1 << 20
+# Far beyond any event of a script; it is read before the caller is known.
+_LARGEST_PIECE: Final = 4 << 20
+_EXIT_CODE: Final = re.compile(r"-?[0-9]{1,10}")
 # A call for work is answered after so many seconds at the latest; a silent caller is left after as many.
 _WORK_S: Final = 20.0
 _CALL_S: Final = 30.0
@@ -212,14 +215,14 @@ class Calls:
 
     def _said(self, machine: Machine, headers: Any, body: bytes) -> Reply:
         code, start = headers.get("Winboot-Exit", ""), headers.get("Winboot-Start", "")
-        if not start.isdecimal() or (code and not code.lstrip("-").isdecimal()):
+        if not start.isdecimal() or (code and not _EXIT_CODE.fullmatch(code)):
             return Reply.refusal(400, "NoNumber", "Winboot-Start and Winboot-Exit are numbers")
         heard = machine.line.hear(
             headers.get("Winboot-Job", ""),
             headers.get("Winboot-Runner", ""),
             int(start[:18]),
             body,
-            int(code[:12]) if code else None,
+            int(code) if code else None,
         )
         if heard is None:
             return Reply.refusal(410, "NotWanted", "nobody waits for this script any more")

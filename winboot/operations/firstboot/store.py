@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -155,6 +156,13 @@ class Store:
         with self.change() as known:
             known.machines[node] = Seen(node, state, why, uuid, address, self.now())
 
+    def begin(self) -> None:
+        """An endpoint starts: what an earlier one was joining is nobody's work any more, and no other machine waits for it."""
+        with self.change() as known:
+            for name, seen in known.machines.items():
+                if seen.state == "joining":
+                    known.machines[name] = replace(seen, state="failed", why="the endpoint ended meanwhile")
+
     def approve(self, node: str) -> Seen:
         """Let the machine in that waits to be this node. Raises UsageError where none does."""
         with self.change() as known:
@@ -181,8 +189,6 @@ def _plain(found: Remembered) -> dict[str, Any]:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock file; where the system has no such locks, two commands at once are the operator's own care."""
-    import os
-
     descriptor = open_to_append(path)
     try:
         try:

@@ -1,0 +1,52 @@
+"""The part of first boot that the endpoint sends, in the lab's engine."""
+
+from __future__ import annotations
+
+import pytest
+from winboot_lab.engine.run import run_script
+from winboot_lab.windows.machine import Machine
+
+from winboot.script.first_boot import client
+
+# An endpoint that answers with these statuses and numbers, one after the other.
+ENDPOINT = """
+Set-StrictMode -Version 2.0
+$ErrorActionPreference = 'Stop'
+$script:Answers = [Collections.Queue]::new()
+$script:Calls = 0
+function Write-Word { param([string]$Text) }
+function Send-Call {
+    param([string]$Path, [hashtable]$Headers, [byte[]]$Body)
+    $script:Calls++
+    $answer = $script:Answers.Dequeue()
+    @{ Status = $answer.Status; Body = [Text.Encoding]::ASCII.GetBytes($answer.Heard) }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ([(200, "6")], "6 1"),
+        # Nobody has read what is there: the endpoint has no room, and hears it with a later call.
+        ([(200, "3"), (200, "3"), (200, "6")], "6 3"),
+        ([(503, ""), (200, "6")], "6 2"),
+        ([(410, "")], "-1 1"),
+    ],
+)
+def test_output_is_told_until_all_of_it_was_heard(answers: list[tuple[int, str]], told: str) -> None:
+    given = "\n".join(
+        f"$script:Answers.Enqueue(@{{ Status = {status}; Heard = '{heard}' }})" for status, heard in answers
+    )
+    ask = "\"$(Send-Output -Said @{} -Heard 3 -Text 'abc') $script:Calls\""
+    said: list[str] = []
+    machine = Machine()
+    with machine.session() as session, machine.acting():
+        run_script(
+            session,
+            f"{ENDPOINT}\n{client()}\n{given}\n{ask}",
+            {},
+            emit=lambda stream, value: said.append(str(value)),
+        )
+
+    assert said == [told]
