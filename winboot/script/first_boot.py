@@ -2,6 +2,10 @@
 
 User data holds the first alone. It names an endpoint and the hash of its key, and nothing of a profile, so that it stays the
 same for a whole group and whatever changes.
+
+The endpoint's key is compared in the script itself, after the handshake: the callback of SslStream may accept any certificate
+(learn.microsoft.com/dotnet/api/system.net.security.remotecertificatevalidationcallback). That a script block can be that
+callback in Windows PowerShell 5.1, because AuthenticateAsClient calls it on the thread that waits, was not seen there yet.
 """
 
 from __future__ import annotations
