@@ -1,5 +1,6 @@
 """docs/security.md names what winboot really makes on a machine."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,10 @@ def test_every_folder_with_rules_of_its_own_is_on_the_page(kind: str):
 
 
 def test_every_task_is_on_the_page():
-    bench = Bench()
-    bench.run("postboot-task", "log-rotation")
+    spec = a_spec()
+    bench = Bench(spec=replace(spec, node=replace(spec.node, scheduled_events=True)))
+    bench.run("postboot-task", "log-rotation", "azure-events")
     tasks = [task for task in bench.machine.tasks.all() if task.path == "\\winboot\\"]
 
-    assert {task.name for task in tasks} == {"boot", "guard", "logs"}
+    assert {task.name for task in tasks} == {"boot", "guard", "logs", "events"}
     assert [task.name for task in tasks if f"`\\winboot\\{task.name}`" not in PAGE] == []

@@ -11,10 +11,11 @@ from tests.cloud.azure_arm import SUBSCRIPTION, Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.config.scene import CA, GOOD
 from winboot.base.errors import InvalidInput
+from winboot.config.inventory import load_inventory
 from winboot.remote.cloud.azure import Azure
 from winboot.remote.cloud.base import same_provider_id
 from winboot.remote.cloud.composing import Member
-from winboot.remote.cloud.pool import Pool
+from winboot.remote.cloud.pool import Pool, frozen_text
 
 FILE = f"""
 plugin: azure.azcollection.azure_rm
@@ -73,6 +74,23 @@ def test_running_windows_machines_of_both_kinds_become_machines_with_profiles(
         assert one.provider_id is not None
         assert same_provider_id(one.provider_id, found[one.name].identity.provider_id)
         assert one.computer_name.lower() == one.name
+
+
+def test_spot_machines_tell_of_their_events_and_others_do_not(
+    world: tuple[Arm, Azure], tmp_path: Path
+) -> None:
+    """An instance of a Uniform set is what the set's model says; a virtual machine says it itself."""
+    arm, azure = world
+    for one in arm.resources.values():
+        if one["name"] == "pool":
+            one["properties"]["virtualMachineProfile"] = {"priority": "Spot"}
+    pool = a_pool(tmp_path, azure)
+    frozen = tmp_path / "frozen.yaml"
+    frozen.write_text(frozen_text(pool, list(members(pool).values())), encoding="utf-8")
+
+    for inventory in (pool.inventory(list(members(pool).values())), load_inventory(frozen)):
+        tell = {one.name: one.profile.node.scheduled_events for one in inventory}
+        assert tell == {"pool000000": True, "pool000001": True, "pool000002": True, "win-1": False}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from winboot.operations.hook.metrics import Log
 from winboot.remote.cloud.azure import Repairs, ScaleSet
 from winboot.remote.cloud.azure_policy import actions
 from winboot.remote.cloud.base import Query
+from winboot.remote.cluster.labels import EVENTS
 
 NOTICE = {
     "scheduledEventsProfile": {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}
@@ -271,6 +272,88 @@ def test_a_spot_machine_is_cordoned_drained_let_go_and_its_node_goes_with_it(wor
 
     assert seen == [("pool000001", [False, True], [], True)]
     assert len(world.arm.approved) == 1 and world.bench.open_nodes() == ["pool000000"]
+
+
+def spot(world: World) -> None:
+    """The set's machines are spot machines."""
+    world.arm.resources[world.pool.lower()]["properties"]["virtualMachineProfile"] = {
+        **NOTICE,
+        "priority": "Spot",
+    }
+
+
+def tells(world: World, name: str, text: str) -> None:
+    """What the task of a machine writes into its Node, as its kubelet may."""
+    patch = {"metadata": {"annotations": {EVENTS: text}}}
+    kubelet = user(f"system:node:{name}", "system:nodes")
+    path, kind = f"/api/v1/nodes/{name}", "application/merge-patch+json"
+    world.bench.lab.request(kubelet, "PATCH", path, patch, content_type=kind)
+
+
+def planned(world: World, name: str) -> str:
+    """The same event that a machine's metadata service tells, in the words of its task."""
+    (event,) = [one for one in world.arm.events if name in one["Resources"]]
+    return "|".join(event[key] for key in ("EventType", "EventStatus", "EventId", "NotBefore"))
+
+
+def test_what_a_machine_tells_of_itself_is_done_before_the_next_look(world: World) -> None:
+    """Its notice is over before anybody would ask (--every 30)."""
+    spot(world)
+    world.arm.scale(world.pool, 2)
+    worker, waits = world.worker(), []
+    world.bench.drive(worker)
+    queue: AzureQueue = worker.queue._inner  # type: ignore[attr-defined]
+    queue.every = 3600.0
+    queue.receive(10, 0)
+    world.arm.plan(
+        "pool_1", "Preempt", format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    )
+
+    def tell_at_the_second_pause(seconds: float) -> bool:
+        waits.append(seconds)
+        if len(waits) == 2:
+            tells(world, "pool000001", planned(world, "pool_1"))
+        return len(waits) > 3
+
+    queue.wait = tell_at_the_second_pause
+    (letter,) = worker.queue.receive(10, 0)
+
+    assert (len(waits), max(waits)) == (2, 2.0)
+    assert worker.handle(letter) == "done"
+    assert len(world.arm.approved) == 1 and world.bench.open_nodes() == ["pool000000"]
+
+
+def test_a_machine_that_lies_about_events_is_drained_itself_and_not_at_once_again(world: World) -> None:
+    spot(world)
+    world.arm.scale(world.pool, 2)
+    worker = world.worker()
+    world.bench.drive(worker)
+    queue: AzureQueue = worker.queue._inner  # type: ignore[attr-defined]
+    queue.every = 3600.0
+    queue.receive(10, 0)
+    tells(world, "pool000001", "Reboot|Scheduled|pool_0|;Reboot|Scheduled|pool000000|")
+
+    letters = worker.queue.receive(10, 0)
+    assert [worker.handle(one) for one in letters] == ["done"] * len(letters)
+
+    assert cordoned(world) == [False, True] and world.arm.approved == []
+    queue.wait = lambda seconds: True
+    assert queue.receive(10, 0) == []
+
+
+def test_a_machine_in_no_set_is_heard_where_it_tells(world: World) -> None:
+    alone = world.arm.add_machine("alone", address="10.1.0.9", computer_name="alone")
+    world.arm.resources[alone.lower()]["properties"]["priority"] = "Spot"
+    worker = world.worker()
+    world.bench.drive(worker)
+    world.arm.plan("alone", "Reboot")
+    assert world.bench.drive(worker) == []
+    tells(world, "alone", planned(world, "alone"))
+
+    (letter,) = worker.queue.receive(10, 0)
+    assert worker.handle(letter) == "done"
+
+    assert cordoned(world) == [True] and len(world.arm.approved) == 1
 
 
 @pytest.mark.parametrize("kind", ["Reboot", "Redeploy"])

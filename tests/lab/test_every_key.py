@@ -116,6 +116,7 @@ CASES: Final[Mapping[str, Case]] = {
     "kube_proxy.dsr": Case("kube-proxy-config", _at("kube_proxy.dsr", "off")),
     "node.labels": Case("node-labels", _at("node.labels.rack", "r1")),
     "node.taints": Case("node-labels", _at("node.taints", ["a=b:NoSchedule"])),
+    "node.scheduled_events": Case("azure-events", _at("node.scheduled_events", True)),
     "proxy.http": Case("containerd", _at("proxy.http", "http://other.corp.example:3128")),
     "proxy.https": Case("containerd", _at("proxy.https", "http://other.corp.example:3128")),
     "proxy.no_proxy": Case("containerd", _at("proxy.no_proxy", [".other.example"]), scene="everything"),

@@ -1,4 +1,4 @@
-"""kubectl.exe, as far as a node's own script asks: reading objects and the version."""
+"""kubectl.exe, as far as a node's own scripts ask: reading objects, annotating one, and the version."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ _FLAGS: Final = {
     "client": "bool",
     "raw": "text",
     "cache-dir": "text",
+    "overwrite": "bool",
 }
 # A connection that does not come about costs the caller this long, less when it set a limit.
 _SILENCE_S: Final = 10.0
 
 
 class Kubectl:
-    """kubectl get and kubectl version."""
+    """kubectl get, kubectl annotate and kubectl version."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -72,7 +73,7 @@ class Kubectl:
         verb, *words = flags.words or [""]
         if verb == "version" and flags.flag("client"):
             return go_text(f"Client Version: v{run.version}")
-        if verb != "get":
+        if verb not in ("get", "annotate"):
             raise run.refuse(verb or "without a command")
         client = KubeClient(run, self._outside, load_kubeconfig(run, self._kubeconfig(run, flags)))
         if "raw" in flags:
@@ -81,6 +82,8 @@ class Kubectl:
         # Discovery: all API groups, kept in the profile of whoever asks (cli-runtime: config_flags.go, getDefaultCacheDir).
         cache = flags.text("cache-dir") or run.env.get("USERPROFILE", "C:") + r"\.kube\cache"
         run.write(rf"{cache}\discovery\servergroups.json", b"{}")
+        if verb == "annotate":
+            return _annotated(run, client, flags, words)
         return self._get(run, client, flags, words)
 
     def _kubeconfig(self, run: Run, flags: Flags) -> str:
@@ -108,6 +111,26 @@ class Kubectl:
                 return b""
             raise
         return _shown(run, found, flags)
+
+
+def _annotated(run: Run, client: KubeClient, flags: Flags, words: list[str]) -> bytes:
+    """`annotate KIND NAME KEY=VALUE KEY- --overwrite`: reads the object, sends a merge patch, null for what goes
+    (kubectl: pkg/cmd/annotate, parseAnnotations and RunAnnotate)."""
+    resource, name, *changes = words
+    if not changes or not flags.flag("overwrite"):
+        raise run.refuse("annotate without a change, or without --overwrite")
+    path = f"{_path(_kind(resource), flags)}/{name}"
+    client.ask("GET", path)
+    wanted = {
+        key: value if equals else None
+        for key, equals, value in (
+            one.partition("=") if "=" in one else (one.removesuffix("-"), "", "") for one in changes
+        )
+    }
+    client.ask(
+        "PATCH", path, {"metadata": {"annotations": wanted}}, content_type="application/merge-patch+json"
+    )
+    return go_text(f"{_kind(resource).kind.lower()}/{name} annotated")
 
 
 def _kind(word: str) -> Kind:

@@ -138,8 +138,8 @@ function Remove-Task {
     # Removes the task if it is there.
     param([string]$Name)
     foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        # A task that is unregistered continues to run. The guard is ended; others remove themselves.
-        if ($Name -eq 'guard') { Stop-ScheduledTask -TaskName $Name -TaskPath '\winboot\' }
+        # A task that is unregistered continues to run. Those that never end are ended; others remove themselves.
+        if (@('guard', 'events') -contains $Name) { Stop-ScheduledTask -TaskName $Name -TaskPath '\winboot\' }
         Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
     }
 }

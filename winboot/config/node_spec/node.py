@@ -239,12 +239,14 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class NodeObjectSpec:
-    """The Node object: its name, labels and taints (the startup taint is not among them: it is STARTUP_TAINT)."""
+    """The Node object: its name, labels and taints (the startup taint is not among them: it is STARTUP_TAINT), and whether the
+    machine writes there what Azure is going to do to it."""
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     startup_taint: Taint = field(default_factory=lambda: Taint(STARTUP_TAINT, "true", "NoSchedule"))
+    scheduled_events: bool = False
 
 
 @dataclass(frozen=True, slots=True)

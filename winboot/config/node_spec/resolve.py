@@ -113,7 +113,8 @@ def manager_of(profile: Profile, service: str) -> Manager:
 
 def _node(profile: Profile, machine: Machine) -> NodeObjectSpec:
     labels = {key: value for key, value in profile.node.labels.items() if value is not None}
-    return NodeObjectSpec(machine.name, labels, tuple(_taint(text) for text in profile.node.taints))
+    taints = tuple(_taint(text) for text in profile.node.taints)
+    return NodeObjectSpec(machine.name, labels, taints, scheduled_events=profile.node.scheduled_events)
 
 
 def _taint(text: str) -> Taint:

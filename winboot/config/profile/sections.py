@@ -284,6 +284,11 @@ class Node(Model):
     taints: tuple[TaintText, ...] = Field(
         default=("os=windows:NoSchedule",), description="taints of the Node, key=value:Effect"
     )
+    scheduled_events: bool = Field(
+        default=False,
+        description="Azure: a task on the machine tells its Node what Azure is going to do to it; Azure inventories set it for "
+        "spot machines",
+    )
 
 
 class Proxy(Model):

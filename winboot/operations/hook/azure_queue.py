@@ -6,14 +6,13 @@
     a Node that is not Ready, of a machine that is gone                       deleted: nobody was told in time
 
 Scheduled events are read at the metadata service of the machines themselves, over their sessions: nothing else reaches it
-(azure-compute-docs: virtual-machine-scale-sets-terminate-notification.md). Nothing is remembered that matters: a worker
-that is killed is followed by one that sees the same.
+(azure-compute-docs: virtual-machine-scale-sets-terminate-notification.md). A machine with the step azure-events tells of its
+own in its Node, at once. Nothing is remembered that matters: a worker that is killed is followed by one that sees the same.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from winboot.base.errors import CloudError, NoSuchHost, TransportError
 from winboot.config.node_spec import NodeSpec
 from winboot.operations.hook.metrics import Log
+from winboot.operations.hook.pace import Pace
 from winboot.operations.hook.work import NodeWork, Target
 from winboot.remote.cloud.azure_names import PREFIX, ResourceId
 from winboot.remote.cloud.base import CloudHost, HookAction, HookNeeds, Letter, Lifecycle, Query, Wait
-from winboot.remote.cloud.metadata import Run, ScheduledEvent, approve, scheduled_events
+from winboot.remote.cloud.metadata import Run, ScheduledEvent, approve, scheduled_events, told_events
 from winboot.remote.cluster.base import Cluster, NodeFacts
-from winboot.remote.cluster.labels import OWNED
+from winboot.remote.cluster.labels import EVENTS, OWNED
 from winboot.remote.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ _FINAL: Final = frozenset({"Terminate", "Preempt"})
 # A look lasts for two rounds, so that one that comes late or fails does not make each machine's work ask by itself.
 _ROUNDS: Final = 2.0
 _LASTS_S: Final = 30.0
+# How often Nodes are read for what their machines tell: a cordon has five seconds.
+_LISTEN_S: Final = 2.0
 
 
 class AzureProvider(Protocol):
@@ -72,9 +74,11 @@ class AzureQueue:
     log: Log
     every: float = 30.0
     rest: float = 1800.0
+    pace: Pace = field(default_factory=Pace)
     _due: float = 0.0
     _hidden: dict[str, float] = field(default_factory=dict)
     _received: dict[str, int] = field(default_factory=dict)
+    _heard: dict[str, float] = field(default_factory=dict)
     _resting: dict[str, float] = field(default_factory=dict)
     _clusters: dict[int, Cluster] = field(default_factory=dict)
     _sets: dict[str, ScaleSet] = field(default_factory=dict)
@@ -84,13 +88,21 @@ class AzureQueue:
     _noted: set[str] = field(default_factory=set)
 
     def receive(self, most: int, visibility: int) -> list[Letter]:
-        """Look, at most once in `every` seconds."""
-        if self.wait(max(self._due - time.monotonic(), 0.0)):
+        """Look, at most once in `every` seconds; what a machine tells of itself is heard in between."""
+        while (left := self._due - self.pace.now()) > 0:
+            if letters := self._letters(self._told(), most, visibility):
+                return letters
+            if self.wait(min(left, _LISTEN_S)):
+                return []
+        if self.wait(0.0):
             return []
-        self._due = time.monotonic() + self.every
-        now, letters = time.monotonic(), []
-        for action in self._wanted():
-            handle = f"{action.kind} {action.instance}"
+        self._due = self.pace.now() + self.every
+        return self._letters(self._wanted(), most, visibility)
+
+    def _letters(self, actions: Iterable[HookAction], most: int, visibility: int) -> list[Letter]:
+        now, letters = self.pace.now(), list[Letter]()
+        for action in actions:
+            handle = _handle(action)
             if self._hidden.get(handle, 0.0) > now:
                 continue
             self._hidden[handle] = now + visibility
@@ -100,13 +112,31 @@ class AzureQueue:
                 break
         return letters
 
+    def _told(self) -> Iterator[HookAction]:
+        """What machines of the last look have told since."""
+        telling = [one for one in self.work.seen() or () if one.spec.node.scheduled_events]
+        clusters = {id(one.cluster): one.cluster for one in telling}
+        nodes = {key: _by_provider_id(cluster.nodes()) for key, cluster in clusters.items()}
+        for one in telling:
+            node = nodes[id(one.cluster)].get(_provider_id(one))
+            for event in _own_events(one, node):
+                if event.kind not in _EVENTS or event.status != "Scheduled":
+                    continue
+                if event.kind in _FINAL:
+                    self._going.add(one.member.host.id)
+                action = self._asked_for(event, one.member.host.id, one.member.host.group)
+                # What was answered a moment ago may still be written there.
+                if self._heard.get(_handle(action), 0.0) <= self.pace.now():
+                    yield action
+
     def extend(self, letter: Letter, seconds: int) -> None:
         """Keep it from being delivered again."""
-        self._hidden[letter.handle] = time.monotonic() + seconds
+        self._hidden[letter.handle] = self.pace.now() + seconds
 
     def delete(self, letter: Letter) -> None:
         """Forget it; what still has to be done is seen again."""
         self._hidden.pop(letter.handle, None)
+        self._heard[letter.handle] = self.pace.now() + self.every
         self._received.pop(letter.handle, None)
 
     def state(self, action: HookAction) -> str:
@@ -162,7 +192,7 @@ class AzureQueue:
 
     def _let_in(self, action: HookAction, result: str) -> bool:
         if result != "CONTINUE":
-            self._resting[action.instance] = time.monotonic() + self.rest
+            self._resting[action.instance] = self.pace.now() + self.rest
         target = self.work.target(action.instance)
         if target is None:
             return False
@@ -182,20 +212,18 @@ class AzureQueue:
         # A cluster whose last machine is gone still has that machine's Node.
         self._clusters |= {id(one.cluster): one.cluster for one in targets}
         nodes = {key: cluster.nodes() for key, cluster in self._clusters.items()}
-        known = {
-            one.provider_id.lower(): one for several in nodes.values() for one in several if one.provider_id
-        }
+        known = _by_provider_id(one for several in nodes.values() for one in several)
         noticed = self._noticed(targets, known)
         self._going = {instance for instance, event in noticed.items() if event.kind in _FINAL}
         for target in targets:
             instance, group = target.member.host.id, target.member.host.group
-            node, event = known.get(target.member.identity.provider_id.lower()), noticed.get(instance)
+            node, event = known.get(_provider_id(target)), noticed.get(instance)
             if event is None:
                 self._give_back(target, node)
             if event is not None:
                 if event.status == "Scheduled":
                     yield self._asked_for(event, instance, group)
-            elif self._is_new(target, node) and self._resting.get(instance, 0.0) <= time.monotonic():
+            elif self._is_new(target, node) and self._resting.get(instance, 0.0) <= self.pace.now():
                 yield HookAction("launch", instance, group, "")
         for key, cluster in self._clusters.items():
             self._forget_gone(cluster, nodes[key], {one.member.host.id.lower() for one in targets})
@@ -252,12 +280,14 @@ class AzureQueue:
         """By machine: the worst that Azure has planned for it."""
         sets: dict[str, list[Target]] = {}
         for one in targets:
-            if one.member.host.group:
-                sets.setdefault(_set_key(one.member.host), []).append(one)
+            sets.setdefault(_set_key(one.member.host), []).append(one)
         found: dict[str, ScheduledEvent] = {}
         for members in sets.values():
-            joined = [one for one in members if one.member.identity.provider_id.lower() in known]
-            for event in sorted(self._events(joined), key=_gravity, reverse=True):
+            joined = [one for one in members if _provider_id(one) in known]
+            told = [event for one in joined for event in _own_events(one, known.get(_provider_id(one)))]
+            # A session to each machine that is in no set would be dear: they tell, or nobody hears.
+            asked = self._events(joined) if members[0].member.host.group else []
+            for event in sorted([*told, *asked], key=_gravity, reverse=True):
                 if event.kind not in _EVENTS:
                     self._note(event)
                     continue
@@ -277,7 +307,8 @@ class AzureQueue:
         if not members:
             return []
         found: dict[str, ScheduledEvent] = {}
-        notice = self._scale_set(members[0].member.host)
+        host = members[0].member.host
+        one_answers = bool(host.group) and self._scale_set(host).one_placement_group
         for one in self._askers(members):
             try:
                 with self.connect(one.spec) as transport:
@@ -288,7 +319,7 @@ class AzureQueue:
                 )
                 continue
             # "Delivered to all VMs in a scale set placement group" (azure-compute-docs: windows/scheduled-events.md).
-            if notice.one_placement_group:
+            if one_answers:
                 break
         return list(found.values())
 
@@ -349,7 +380,28 @@ def _gravity(event: ScheduledEvent) -> int:
     return _EVENTS.index(event.kind) if event.kind in _EVENTS else len(_EVENTS)
 
 
+def _handle(action: HookAction) -> str:
+    return f"{action.kind} {action.instance}"
+
+
+def _by_provider_id(nodes: Iterable[NodeFacts]) -> dict[str, NodeFacts]:
+    return {one.provider_id.lower(): one for one in nodes if one.provider_id}
+
+
+def _provider_id(target: Target) -> str:
+    return target.member.identity.provider_id.lower()
+
+
+def _own_events(target: Target, node: NodeFacts | None) -> tuple[ScheduledEvent, ...]:
+    """What a machine tells of itself in its Node; it can name nobody else."""
+    text = node.annotations.get(EVENTS, "") if node is not None and target.spec.node.scheduled_events else ""
+    return told_events(text, ResourceId.parse(target.member.host.id).machine_name)
+
+
 def _set_key(host: CloudHost) -> str:
+    """A machine outside of scale sets is told of its own events alone."""
+    if not host.group:
+        return host.id.lower()
     return f"{ResourceId.parse(host.id).group}/{host.group}".lower()
 
 

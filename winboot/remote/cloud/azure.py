@@ -222,8 +222,10 @@ class Azure:
             f"/virtualMachineScaleSets/{name}/networkInterfaces"
         )
         interfaces = self._interfaces(path, SCALE_SET_NETWORK_API)
+        # An instance of a Uniform set does not say it itself (VirtualMachineScaleSetVMProperties has no such member).
+        priority = str(_at(scale_set, "properties", "virtualMachineProfile", "priority") or "")
         for one in instances:
-            yield _host(one, _statuses(one), interfaces.get(one["id"].lower(), []))
+            yield _host(one, _statuses(one), interfaces.get(one["id"].lower(), []), priority)
 
     def _interfaces(self, path: str, version: str) -> dict[str, list[dict[str, Any]]]:
         """The interfaces by the id of their machine, in lower case; the primary one first."""
@@ -424,7 +426,9 @@ def _at(node: Any, *path: str) -> Any:
     return node
 
 
-def _host(one: Any, statuses: Mapping[str, str], interfaces: list[dict[str, Any]]) -> CloudHost:
+def _host(
+    one: Any, statuses: Mapping[str, str], interfaces: list[dict[str, Any]], priority: str = ""
+) -> CloudHost:
     properties, resource = _at(one, "properties") or {}, ResourceId.parse(str(one["id"]))
     member_of = str(_at(properties, "virtualMachineScaleSet", "id") or "")
     computer_name = str(_at(properties, "osProfile", "computerName") or "")
@@ -472,6 +476,7 @@ def _host(one: Any, statuses: Mapping[str, str], interfaces: list[dict[str, Any]
             "vmss": {"name": group} if group else {},
             "tags": tags,
             # Words of our own.
+            "priority": (priority or str(_at(properties, "priority") or "Regular")).lower(),
             "orchestration": "uniform" if resource.scale_set else "flexible" if group else "",
             "protected": bool(_at(properties, "protectionPolicy", "protectFromScaleIn")),
             "protected_by_winboot": PROTECTED_TAG in tags,

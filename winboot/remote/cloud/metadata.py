@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ EVENTS_URL: Final = f"http://{ADDRESS}/metadata/scheduledevents?api-version=2019
 # "You can expect a delayed response in your first call of up to two minutes" (the same page).
 FIRST_ANSWER_S: Final = 130
 PROBE_S: Final = 5
+MOST_TOLD: Final = 4096
+_EVENT_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 REQUEST_SCRIPT: Final = r"""
 param([string]$Url, [string]$Method, [hashtable]$Header, [string]$Content, [int]$Seconds)
@@ -108,6 +111,23 @@ def scheduled_events(run: Run) -> tuple[ScheduledEvent, ...]:
     if not isinstance(events, list):
         raise CloudError("Azure's metadata service sent no list of events", hint="See the journal.")
     return tuple(_event(one) for one in events)
+
+
+def told_events(text: str, machine: str) -> tuple[ScheduledEvent, ...]:
+    """What a machine itself wrote into its Node, as lib/events.ps1 writes it; what is no such line is left out: it is the
+    machine's word, and about itself alone."""
+    found = []
+    for line in text[:MOST_TOLD].split(";"):
+        kind, *rest = line.split("|")
+        if len(rest) != 3 or not _EVENT_ID.fullmatch(rest[1]):
+            continue
+        status, identifier, when = rest
+        try:
+            not_before = parsedate_to_datetime(when).astimezone(UTC) if when else None
+        except (ValueError, OverflowError):
+            continue
+        found.append(ScheduledEvent(identifier, kind, status, (machine,), not_before))
+    return tuple(found)
 
 
 def approve(run: Run, event: ScheduledEvent) -> None:

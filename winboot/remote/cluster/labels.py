@@ -16,6 +16,8 @@ from winboot.report.events import Difference
 
 OWNED: Final = "winboot.io/owned"
 CORDON: Final = "winboot.io/cordoned"
+# What Azure is going to do to a machine, by its own task (templates/powershell/lib/events.ps1).
+EVENTS: Final = "winboot.io/scheduled-event"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Final
 
 from winboot.script.steps.address_guard import ADDRESS_GUARD
 from winboot.script.steps.artifacts import ARTIFACTS
+from winboot.script.steps.azure_events import AZURE_EVENTS
 from winboot.script.steps.azure_state import AZURE_STATE
 from winboot.script.steps.calico_node import CALICO_NODE
 from winboot.script.steps.cni_config import CNI_CONFIG
@@ -63,6 +64,7 @@ STEPS: Final[tuple[Step, ...]] = (
     KUBELET_CONFIG,
     KUBELET,
     REGISTRATION,
+    AZURE_EVENTS,
     FLANNELD_CONFIG,
     FLANNELD,
     POD_NETWORK,

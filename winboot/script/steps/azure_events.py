@@ -1,0 +1,13 @@
+"""Tell the cluster what Azure is going to do to the machine, while there is time."""
+
+from __future__ import annotations
+
+from winboot.script.steps.step import Step
+
+AZURE_EVENTS = Step(
+    name="azure-events",
+    why="Azure tells the machine alone that it takes it away, and a spot machine has 30 seconds: who asks from outside is late",
+    needs=("registration",),
+    wanted=lambda spec: spec.node.scheduled_events,
+    leaves=lambda spec: {"scheduled tasks": [r"\winboot\events (always, asks Azure once a second)"]},
+)
