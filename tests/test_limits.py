@@ -17,7 +17,7 @@ from winboot.base.secret import Secret
 from winboot.node.run import Patience, ScriptRunner, Stop
 from winboot.report.events import parse
 from winboot.report.journal import Journal
-from winboot.script.rendering import Helpers
+from winboot.script.rendering import Helpers, Kept
 
 NUMBERS: Final = {name: value for name, value in vars(limits).items() if name.isupper()}
 BOOT: Final = {"boot_id": "b1", "smbios_uuid": "u", "build": "20348.1", "computer_name": "N", "fence": 1}
@@ -186,6 +186,7 @@ def _runner(machine: Liar, folder: Path) -> ScriptRunner:
     return ScriptRunner(
         "n1",
         "script",
+        Kept("loader", "node part"),
         Helpers(restart="restart", boot_id="boot id"),
         lambda: machine,  # type: ignore[arg-type, return-value]  # no probe: nobody asks
         steps=["one"],

@@ -12,6 +12,7 @@ from winboot.base.errors import (
     BadEvent,
     Busy,
     ConnectionLost,
+    ExcessiveOutput,
     IncompleteRun,
     Interrupted,
     LoginRefused,
@@ -25,9 +26,10 @@ from winboot.base.secret import Secret
 from winboot.node.run import PATIENT_ANSWERS, Patience, ScriptRunner, Stop
 from winboot.report.events import Event
 from winboot.report.journal import Journal
-from winboot.script.rendering import Helpers
+from winboot.script.rendering import Helpers, Kept
 
 HELPERS = Helpers(restart="the restart script", boot_id="the boot id script")
+KEPT = Kept("the loader", "the node part")
 Lines = Iterator[str]
 
 
@@ -97,6 +99,10 @@ class Machine:
 
     def _say(self, run: str, reason: str) -> Lines:
         base = {"v": 1, "run": run}
+        missing = json.dumps(base | {"event": "library-missing", "why": "it is not there"})
+        if reason == "library-missing":
+            yield missing
+            return
         boot = {
             "boot_id": self.boots[0],
             "smbios_uuid": "u",
@@ -113,6 +119,9 @@ class Machine:
             yield json.dumps(
                 base | {"event": "detached", "seq": 3, "id": "d1", "step": "one", "timeout_s": 0}
             )
+        if reason == "complete and missing":
+            yield missing
+            return
         if reason != "cut":
             yield json.dumps(base | {"event": "done", "seq": 4, "reason": reason})
 
@@ -133,6 +142,7 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., ScriptRunner]]:
         return ScriptRunner(
             "n1",
             "the script",
+            KEPT,
             HELPERS,
             machine.connect,  # type: ignore[arg-type]  # a stand-in answers for the protocol's four methods
             steps=("one",),
@@ -168,14 +178,54 @@ def test_look_and_change_share_one_session(drive: Callable[..., ScriptRunner]) -
 
 
 def test_a_restart_is_done_once_and_the_same_script_runs_again(drive: Callable[..., ScriptRunner]) -> None:
-    """After a changed boot id the very same text goes on."""
+    """After a changed boot id the same node's part goes on, with the library that the change has kept."""
     machine = Machine("reboot", "complete", boots=("b1", "b2"))
     node = drive(machine)
 
     done = node.change({}, {})
 
     assert (machine.restarts, done.ended.reason, done.started.boot_id) == (1, "complete", "b2")
-    assert machine.scripts == ["the script", "the script"]
+    assert machine.scripts == ["the script", "the loader"]
+
+
+def test_a_machine_that_was_joined_is_sent_the_short_script(drive: Callable[..., ScriptRunner]) -> None:
+    """The library stays there: 0.4 MB less for each look of each node."""
+    machine = Machine("complete", "complete")
+    node = drive(machine)
+    node.expect_library()
+
+    node.look({})
+    node.look({})
+
+    assert machine.scripts == ["the loader", "the loader"]
+
+
+def test_a_machine_without_the_library_is_sent_the_whole_script_until_a_change_has_kept_it(
+    drive: Callable[..., ScriptRunner],
+) -> None:
+    machine = Machine("library-missing", *["complete"] * 4)
+    node = drive(machine)
+    node.expect_library()
+
+    node.look({})
+    node.look({})
+    node.change({}, {})
+    node.look({})
+
+    assert machine.scripts == ["the loader", *["the script"] * 3, "the loader"]
+    assert machine.modes == ["Look", "Look", "Look", "Change", "Look"]
+
+
+def test_a_machine_that_says_after_its_work_that_the_library_is_missing_lies(
+    drive: Callable[..., ScriptRunner],
+) -> None:
+    """The work would be done a second time."""
+    machine = Machine("complete and missing", "complete")
+    node = drive(machine)
+    node.expect_library()
+
+    with pytest.raises(ExcessiveOutput, match="who it is twice"):
+        node.look({})
 
 
 def test_a_machine_that_answers_with_the_old_boot_id_is_still_waited_for(

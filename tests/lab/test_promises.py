@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,8 @@ from tests.lab.test_network_undo import undo
 from winboot.cli import run
 from winboot.operations.join import Options, prepare
 from winboot.report.events import RebootWanted
+from winboot.script.library import library
+from winboot.script.rendering import kept_loader
 
 PODS: Final = "/api/v1/namespaces/default/pods"
 STARTING: Final = "winboot.io/starting"
@@ -27,7 +29,18 @@ STARTING: Final = "winboot.io/starting"
 def main_scripts(controller: Controller) -> list[tuple[str, str]]:
     """Mode and text of each pipeline, without the small ones that restart the machine or name its boot."""
     sent = zip(controller.pipelines, controller.scripts, strict=True)
-    return [(str(arguments["Mode"]), text) for arguments, text in sent if "Mode" in arguments]
+    return [
+        (str(arguments["Mode"]), _whole(arguments, text)) for arguments, text in sent if "Mode" in arguments
+    ]
+
+
+def _whole(arguments: Mapping[str, object], text: str) -> str:
+    """What ran: the text that was sent, or the node's part that came beside it, with the library that the machine keeps."""
+    part = arguments.get("NodePart")
+    if part is None:
+        return text
+    assert text == kept_loader(library().sha256)
+    return f"{part}{library().text}"
 
 
 def nodes_over_time(site: Site) -> list[Any]:

@@ -165,7 +165,7 @@ def _listen(patch: pytest.MonkeyPatch, story: Story, hear: Callable[[Machine, st
     run = lab_node.Runner.run
 
     def listening(runner: lab_node.Runner, script: str, parameters: Any, emit: Any, cancelled: Any) -> Any:
-        story.scripts.append(script)
+        story.scripts.append(f"{parameters.get('NodePart', '')}{script}")
 
         def tell(stream: Any, value: Any) -> None:
             story.said.append(f"{stream}: {value}")

@@ -46,10 +46,19 @@ from winboot.base.retry import retried
 from winboot.base.secret import Secret
 from winboot.node.names import refuse_second_claim
 from winboot.remote.transport.base import Transport
-from winboot.report.events import Detached, Event, RebootWanted, RunEnded, RunStarted, StepDone, parse
+from winboot.report.events import (
+    Detached,
+    Event,
+    LibraryMissing,
+    RebootWanted,
+    RunEnded,
+    RunStarted,
+    StepDone,
+    parse,
+)
 from winboot.report.journal import Journal
 from winboot.report.notices import Notice, PassBegun, Waiting
-from winboot.script.rendering import Helpers
+from winboot.script.rendering import Helpers, Kept
 
 Mode = Literal["Look", "Change", "Undo"]
 Facts = Mapping[str, object]
@@ -179,6 +188,7 @@ class ScriptRunner:
         self,
         node: str,
         script: str,
+        kept: Kept,
         helpers: Helpers,
         connect: Callable[[], Transport],
         *,
@@ -195,6 +205,9 @@ class ScriptRunner:
         # Told who the machine is at the beginning of each pass; what it raises ends the run.
         self.on_started: Callable[[RunStarted], None] = lambda started: None
         self._script = script
+        self._kept = kept
+        # Whether the machine is believed to keep the library: then the script goes without it.
+        self._expects_library = False
         # The names of the plan's steps, in the order in which the script tells them.
         self._steps = tuple(steps)
         self._heard = time.monotonic()
@@ -210,6 +223,10 @@ class ScriptRunner:
         self._undoes = undoes
         self._stop = stop
         self._transport: Transport | None = None
+
+    def expect_library(self) -> None:
+        """From now on send the script without the library; a machine that does not keep it is sent the whole one."""
+        self._expects_library = True
 
     def look(self, facts: Facts) -> Pass:
         """Run the script in mode Look: nothing is changed and no secret travels. Raises the error that ended it."""
@@ -266,7 +283,7 @@ class ScriptRunner:
     def forget(self) -> None:
         """Close, and drop the script: a quarter of a megabyte for each node that has ended."""
         self.close()
-        self._script = ""
+        self._script, self._kept = "", Kept("", "")
 
     def close(self) -> None:
         """End the session on the node, if there is one."""
@@ -335,10 +352,20 @@ class ScriptRunner:
         arguments = {"Mode": mode, "RunId": run, "Facts": dict(facts)}
         self._heard = time.monotonic()
         transport.on_quiet = lambda: self._check_quiet(heard)
-        for line in self._lines(transport, self._script, arguments, secrets):
+        if self._expects_library:
+            short = {**arguments, "NodePart": self._kept.node_part}
+            self._listen(self._lines(transport, self._kept.loader, short, secrets), run, heard)
+        if not self._expects_library:
+            self._listen(self._lines(transport, self._script, arguments, secrets), run, heard)
+        done = self._judge(mode, heard)
+        # A change that went through all steps has kept the library.
+        self._expects_library |= mode == "Change" and done.ended.reason in WHOLE_PASSES
+        return done
+
+    def _listen(self, lines: Iterator[str], run: str, heard: Heard) -> None:
+        for line in lines:
             self._hear(line, run, heard)
             self._check_quiet(heard)
-        return self._judge(mode, heard)
 
     def _lines(
         self,
@@ -384,6 +411,10 @@ class ScriptRunner:
         self._count(event, heard)
         self._journal.write("event", {"line": line})
         self._heard = time.monotonic()
+        if isinstance(event, LibraryMissing):
+            # Nothing that anybody has to hear: the whole script follows.
+            self._expects_library = False
+            return
         self._listener.event(self.node, event)
         match event:
             case RunStarted():

@@ -114,7 +114,15 @@ class RunEnded:
     problem: Problem | None = None
 
 
-Event = RunStarted | StepDone | RebootWanted | Detached | RunEnded
+@dataclass(frozen=True, slots=True)
+class LibraryMissing:
+    """The machine does not keep the library that it was asked to run with, for the reason `why`: nothing has run."""
+
+    run: str
+    why: str
+
+
+Event = RunStarted | StepDone | RebootWanted | Detached | RunEnded | LibraryMissing
 
 
 def parse(line: str, run: str | None = None) -> Event | None:
@@ -252,6 +260,8 @@ def _from(data: _Fields) -> Event | None:
                 message=data.text("message", ""),
                 problem=_problem(data.inner("problem")),
             )
+        case "library-missing":
+            return LibraryMissing(run=data.text("run"), why=data.text("why"))
     return None
 
 

@@ -5,6 +5,7 @@ All of it is read from the plan and the spec. It is a comment: nothing in it can
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, get_args
@@ -107,14 +108,16 @@ def _table(rows: Iterable[tuple[str, str | Sequence[str]]]) -> Iterator[str]:
         lines = (
             _wrapped(what, _WIDTH - wide - 6) if isinstance(what, str) else _listed(what, _WIDTH - wide - 6)
         )
-        first, *more = lines or [""]
+        first, *more = lines or ("",)
         yield f"  {name:{wide}}  {first}"
         yield from (f"  {'':{wide}}  {line}" for line in more)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of whole words: a path may be longer than a line, and is looked for by its text."""
-    return textwrap.wrap(_plain(text), width, break_on_hyphens=False, break_long_words=False)
+@functools.lru_cache(maxsize=1024)
+def _wrapped(text: str, width: int) -> tuple[str, ...]:
+    """Lines of whole words: a path may be longer than a line, and is looked for by its text. The nodes of a fleet have
+    nearly all of them in common."""
+    return tuple(textwrap.wrap(_plain(text), width, break_on_hyphens=False, break_long_words=False))
 
 
 def _listed(names: Sequence[str], width: int) -> list[str]:
@@ -131,4 +134,4 @@ def _listed(names: Sequence[str], width: int) -> list[str]:
 
 def _plain(text: str) -> str:
     """One line: whatever could end a comment, or hide in it, is a blank."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)

@@ -57,9 +57,22 @@ class Script:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
+    def kept(self) -> Kept:
+        """The same script for a machine that keeps the library."""
+        return Kept(kept_loader(self.library.sha256), self.node_part)
+
+    @property
     def size_bytes(self) -> int:
         """How many bytes travel, before the protocol's own form."""
         return len(self.text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A script in the form for a machine that keeps the library: a loader, and the node's part that travels beside it."""
+
+    loader: str
+    node_part: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,12 @@ def _helper(name: str, **values: object) -> str:
     return _environment().get_template(name).render(library=code, **values)
 
 
+@functools.cache
+def kept_loader(sha256: str) -> str:
+    """The script that runs a node's part with the kept library of this SHA-256."""
+    return _helper("_kept.ps1.j2", hash=sha256)
+
+
 def _plain_text(template: str) -> str:
     """A template with something that can be parsed where its values come."""
     return _VALUE.sub("$null", template)
@@ -203,7 +222,6 @@ def _finalize(value: object) -> str:
 
 def _laid_out(value: object, indent: int) -> str:
     """A literal that a person can read: a table or a list too long for a line is broken into lines that are full."""
-    short = literal(value)
     newline = "\n" + " " * (indent + _INDENT)
     match value:
         case dict() if value:
@@ -218,7 +236,7 @@ def _laid_out(value: object, indent: int) -> str:
             if _fits(line, indent):
                 return line
             return f"@({f',{newline}'.join(_rows(items, ', ', indent + _INDENT))})"
-    return short
+    return literal(value)
 
 
 def _key(key: str) -> str:

@@ -1,8 +1,9 @@
 # The task at each start of the machine.
 
 function Get-BootTaskDifference {
-    # The stored script, its task, and the record that it works from.
+    # The stored script, its task, and the record that it works from; the library, for the next run of the controller.
     Get-FileDifference -Path (Get-BootScriptPath) -Text (ConvertTo-ScriptFile -Text $script:Run.Text)
+    Get-LibraryDifference
     Get-TaskDifference -Name 'boot' -Task (New-BootTask)
     Get-TaskDifference -Name 'guard' -Task (New-GuardTask)
     Get-StartDifference
@@ -33,6 +34,7 @@ function Set-BootTask {
         Remove-Task -Name 'guard'
         Set-Task -Name 'guard' -Task (New-GuardTask)
     }
+    Save-Library
     # What failed at the start was told; from here on it is the steps' own looks that count.
     Save-Start
     Remove-BootScript -But (Get-BootScriptPath)
@@ -52,6 +54,7 @@ function Restore-BootTask {
     Remove-Task -Name 'guard'
     Remove-Task -Name $Former.name
     Remove-BootScript
+    Remove-Library
     Remove-StrayTask
 }
 

@@ -155,7 +155,9 @@ class NodeRun:
         return node
 
     def look(self, node: NodeFacts | None) -> Pass:
-        """Run the script in mode Look."""
+        """Run the script in mode Look. A machine that has a Node was joined, and may have kept the library."""
+        if node is not None:
+            self.runner.expect_library()
         return self.runner.look(self.facts(node))
 
     def is_live(self, node: NodeFacts | None) -> bool:
@@ -274,6 +276,7 @@ class NodeRun:
         self._runner = ScriptRunner(
             self.name,
             script.text,
+            script.kept,
             self._helpers,
             lambda: self.context.connect(self.spec),
             steps=[step.name for step in self.plan.node_side],

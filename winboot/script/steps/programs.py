@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -91,8 +92,10 @@ def proxy_for(spec: NodeSpec, url: str) -> str | None:
     return spec.proxy.https if parts.scheme == "https" else spec.proxy.http
 
 
+@functools.lru_cache(maxsize=4096)
 def _matches(host: str, entry: str) -> bool:
-    """Whether one entry of NO_PROXY covers a host: a name, a `.suffix`, an address or a CIDR."""
+    """Whether one entry of NO_PROXY covers a host: a name, a `.suffix`, an address or a CIDR. The nodes of a fleet ask the
+    same."""
     try:
         return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
     except ValueError:
