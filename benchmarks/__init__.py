@@ -1,61 +1,82 @@
 """How fast winboot is, as ratios: each figure against a floor or a peer measured in the same run.
 
-Milliseconds of one laptop say nothing on another one, and less on a busy one. So every benchmark runs its
-competitors in turn, round by round, and tells the quotient of their medians. `make bench` runs them all; a
-module of this package with a function `measure() -> list[Ratio]` is a benchmark.
+Milliseconds of one laptop say nothing on another one, and less on a busy one. So every benchmark runs its competitors in
+turn, round by round, and tells the quotient of each round: the median, the least and the most. `make bench` runs them all;
+a module of this package with a function `measure() -> Iterable[Figure]` is a benchmark.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
-    """One line of the result: `ours` against `peer`, both in `unit`."""
+class Figure:
+    """One line of the result: a value of each round, and what it should be. `note` says what is beside it, and against what."""
 
-    what: str
-    ours: float
-    peer: float
-    unit: str
-    against: str
+    name: str
+    values: Sequence[float]
+    goal: float
+    note: str
+    sense: Literal["at most", "at least"] = "at most"
 
     @property
-    def ratio(self) -> float:
-        """Ours as a multiple of the peer's."""
-        return self.ours / self.peer
+    def value(self) -> float:
+        """The median."""
+        return statistics.median(self.values)
+
+    @property
+    def met(self) -> bool:
+        """Whether the median is what it should be."""
+        return self.value <= self.goal if self.sense == "at most" else self.value >= self.goal
 
     def __str__(self) -> str:
-        figures = f"{_figure(self.ours)} : {_figure(self.peer)} {self.unit}"
-        return f"{self.ratio:6.2f}  {self.what:44}  {figures:26}  against {self.against}"
+        sign = "<=" if self.sense == "at most" else ">="
+        low, high = min(self.values), max(self.values)
+        return (
+            f"bench: {self.name} {self.value:.2f} ({low:.2f}–{high:.2f}) goal {sign} {self.goal:g}"
+            f" {'met' if self.met else 'missed'}  {self.note}"
+        )
 
 
-def _figure(value: float) -> str:
-    return f"{value:.0f}" if value == int(value) or value >= 100 else f"{value:.1f}"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cost:
-    """What one round took: medians of wall-clock and of this process's own time, in milliseconds."""
+    """What each round took: wall-clock and this process's own time, in milliseconds."""
 
-    wall_ms: float
-    cpu_ms: float
+    wall_ms: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
 
 
 def interleaved(competitors: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Cost]:
-    """Run each competitor `rounds` times, taking turns, so that a noisy moment hits them all. The first round
-    is thrown away: it pays for imports and caches.
+    """Run each competitor `rounds` times, taking turns, so that a noisy moment hits them all. The first round is thrown
+    away: it pays for imports and caches.
     """
-    wall: dict[str, list[float]] = {name: [] for name in competitors}
-    cpu: dict[str, list[float]] = {name: [] for name in competitors}
+    costs = {name: Cost() for name in competitors}
     for turn in range(rounds + 1):
         for name, run in competitors.items():
             began, busy = time.perf_counter(), time.process_time()
             run()
             if turn:
-                wall[name].append((time.perf_counter() - began) * 1000)
-                cpu[name].append((time.process_time() - busy) * 1000)
-    return {name: Cost(statistics.median(wall[name]), statistics.median(cpu[name])) for name in competitors}
+                costs[name].wall_ms.append((time.perf_counter() - began) * 1000)
+                costs[name].cpu_ms.append((time.process_time() - busy) * 1000)
+    return costs
+
+
+def quotients(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Ours as a multiple of theirs, round by round."""
+    return [one / other for one, other in zip(ours, theirs, strict=True)]
+
+
+def beside(ours: Sequence[float], theirs: Sequence[float], unit: str, against: str) -> str:
+    """The medians behind a quotient, for its note."""
+    return (
+        f"{_figure(statistics.median(ours))} : {_figure(statistics.median(theirs))} {unit}, against {against}"
+    )
+
+
+def _figure(value: float) -> str:
+    return f"{value:.0f}" if value == int(value) or value >= 100 else f"{value:.1f}"

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from benchmarks import Ratio, interleaved
+from benchmarks import Figure, beside, interleaved, quotients
 
 ROUNDS = 15
-BAR = 8.0
 _HELP = "from winboot.cli import run; raise SystemExit(run(['--help']))"
 
 
-def measure() -> list[Ratio]:
-    """`winboot --help` and `python -c pass`, in turn. The bar is 8."""
+def measure() -> Iterator[Figure]:
+    """`winboot --help` and `python -c pass`, in turn."""
     found = interleaved({"help": _python(_HELP), "nothing": _python("pass")}, ROUNDS)
-    return [
-        Ratio(
-            f"winboot --help (bar {BAR:.0f})",
-            found["help"].wall_ms,
-            found["nothing"].wall_ms,
-            "ms",
-            "python -c pass",
-        )
-    ]
+    ours, floor = found["help"].wall_ms, found["nothing"].wall_ms
+    yield Figure(
+        "winboot --help: time", quotients(ours, floor), 8, beside(ours, floor, "ms", "python -c pass")
+    )
 
 
 def _python(code: str) -> Callable[[], object]:

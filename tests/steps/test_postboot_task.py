@@ -14,7 +14,9 @@ RECORD = rf"{FOLDER}\network.json"
 
 def scripts(bench: Bench) -> list[str]:
     """The stored scripts of the startup."""
-    return [rf"{FOLDER}\{one.name}" for one in bench.machine.files.list(FOLDER) if one.name.startswith("boot-")]
+    return [
+        rf"{FOLDER}\{one.name}" for one in bench.machine.files.list(FOLDER) if one.name.startswith("boot-")
+    ]
 
 
 def touch(bench: Bench) -> None:

@@ -11,12 +11,11 @@ function Read-Library {
     # policy for script files judges it: what counts is the hash, which comes from the controller.
     param([string]$Hash)
     $path = Get-LibraryPath -Hash $Hash
-    if (-not [IO.File]::Exists($path)) { return @{ Text = ''; Doubt = "$path is not there" } }
     $doubt = Get-PathDoubt -Path $path
     if ($doubt) { return @{ Text = ''; Doubt = $doubt } }
-    try { $bytes = [IO.File]::ReadAllBytes($path) }
-    catch [IO.IOException], [UnauthorizedAccessException] { return @{ Text = ''; Doubt = $_.Exception.Message } }
-    $text = [Text.Encoding]::UTF8.GetString($bytes)
+    try { $text = Read-FileText -Path $path }
+    catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { return @{ Text = ''; Doubt = $_.Exception.Message } }
+    if ($null -eq $text) { return @{ Text = ''; Doubt = "$path is not there" } }
     if ((Get-TextHash -Text $text) -ne $Hash) { return @{ Text = ''; Doubt = "$path holds another text" } }
     @{ Text = $text; Doubt = '' }
 }
