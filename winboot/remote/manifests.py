@@ -103,7 +103,7 @@ def _remover(specs: Sequence[NodeSpec]) -> list[Object]:
 
 def _verifier(specs: Sequence[NodeSpec]) -> list[Object]:
     """What verify does beyond a join: the names of its namespaces are not known before."""
-    needs = (Need("list", "nodes"), Need("get", "nodes"), *rights.VERIFY)
+    needs = (Need("list", "nodes"), Need("get", "nodes"), *rights.VERIFY, *rights.VERIFY_POLICIES)
     return [_role("ClusterRole", VERIFIER, needs), _operator_binding("ClusterRole", VERIFIER)]
 
 

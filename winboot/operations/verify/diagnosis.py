@@ -16,6 +16,15 @@ _KUBE_PROXY: Final = "`Restart-Service kube-proxy` on the node; its log tells wh
 _REPAIR: Final = "`winboot plan` shows what differs; `winboot repair` puts it right."
 _LARGE: Final = 1500
 _UDP, _TCP = 17, 6
+_NAMED: Final = 5
+_BETWEEN_PODS: Final = (
+    "pod-pod-local",
+    "pod-pod-remote",
+    "pod-linux",
+    "linux-pod",
+    "pod-service",
+    "linux-service",
+)
 
 
 # A flow that goes by other flows' ways: where the facts say nothing, it has their cause.
@@ -307,9 +316,17 @@ def _blocked(node: NodeScene, pod: str, way: str, port: int, other: str) -> Iter
             direction = "comes in" if way == "In" else "goes out"
             yield (
                 f"an access list of HNS drops what {direction} at {pod} on {node.name}",
-                "A NetworkPolicy (`kubectl get networkpolicy`), or an ACL policy of the CNI configuration, makes it.",
+                _maker(node),
             )
         return
+
+
+def _maker(node: NodeScene) -> str:
+    """Who may have made an access list."""
+    if not node.policies:
+        return "A policy of the network's own kind, or an ACL policy of the CNI configuration, makes it."
+    several = f"{', '.join(node.policies[:_NAMED])}{' and others' if len(node.policies) > _NAMED else ''}"
+    return f"One of these makes it: {several}; else an ACL policy of the CNI configuration."
 
 
 def _below(trial: Trial, outcome: Outcome, known: Mapping[str, Cause]) -> Iterator[Cause]:
@@ -450,6 +467,11 @@ def _usual(trial: Trial, outcome: Outcome, scene: Scene) -> Cause:
         return (
             f"a NetworkPolicy of the namespace refuses it: {', '.join(scene.policies)}",
             "Make an exception for namespaces with the label winboot.io/verify where the policy comes from.",
+        )
+    if scene.everywhere and outcome.symptom == "silent" and trial.flow in _BETWEEN_PODS:
+        return (
+            f"a policy over all namespaces may refuse it ({', '.join(scene.everywhere[:_NAMED])}), or a firewall on the way",
+            "Read what it says of namespaces with the label winboot.io/verify.",
         )
     at = trial.at or trial.to
     if trial.flow in ("pod-node", "node-pod") and at is not None and at.overlay:

@@ -33,6 +33,7 @@ class NodeScene:
     node_port: int = 0
     look: Look | None = None
     problem: str = ""  # why its pods do not run
+    policies: Sequence[str] = ()  # kind and name of policies that may have made its pods' access lists
     reached: Mapping[str, str] = field(
         default_factory=dict
     )  # target → open, refused or silent, from the machine itself
@@ -65,6 +66,7 @@ class Scene:
     service: str = ""  # of all servers
     domain: str = "cluster.local"
     policies: Sequence[str] = ()  # NetworkPolicies that somebody has put into the namespace
+    everywhere: Sequence[str] = ()  # kind and name of policies over all namespaces
 
     def partners(self, node: NodeScene) -> list[NodeScene]:
         """The other nodes that a node is tried with; those without pods are none."""

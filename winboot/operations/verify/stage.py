@@ -20,6 +20,13 @@ from winboot.remote.cluster.workbench import Thing, Workbench
 
 POLL_S: Final = 2.0
 GONE_S: Final = 60.0
+# Policies that hold in every namespace. Of those that there may be these are read.
+CLUSTER_POLICIES: Final = (
+    "ClusterNetworkPolicy",
+    "AdminNetworkPolicy",
+    "BaselineAdminNetworkPolicy",
+    "GlobalNetworkPolicy",
+)
 # What a kubelet says of a container that will not come by waiting.
 _PULLS: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _ENDS: Final = frozenset(
@@ -147,6 +154,17 @@ class Stage:
         except ClusterError:
             return ()
         return tuple(str(one["metadata"]["name"]) for one in found)
+
+    def cluster_policies(self) -> tuple[str, ...]:
+        """Kind and name of each policy over all namespaces; of kinds that the cluster lacks, or hides from us, none."""
+        found = []
+        for kind in CLUSTER_POLICIES:
+            try:
+                listed = self.bench.listed(kind)
+            except ClusterError:
+                continue
+            found += [f"{kind} {one['metadata']['name']}" for one in listed]
+        return tuple(found)
 
     def _pod(self, node: NodeScene, pod: objects.Object) -> None:
         try:

@@ -252,6 +252,10 @@ class _Run:
 
     def _name_policies(self, scene: Scene) -> None:
         scene.policies = self._stage.network_policies()
+        scene.everywhere = self._stage.cluster_policies()
+        names = (*(f"NetworkPolicy {one}" for one in scene.policies), *scene.everywhere)
+        for node in scene.nodes:
+            node.policies = names
         if scene.policies:
             self.notes.append(
                 f"the cluster has put NetworkPolicies into the namespace: {', '.join(scene.policies)}; where the network "

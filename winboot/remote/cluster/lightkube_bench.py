@@ -34,6 +34,12 @@ _PLURALS: Final[Mapping[str, str]] = {
     "ResourceQuota": "/api/v1/resourcequotas",
     "EndpointSlice": "/apis/discovery.k8s.io/v1/endpointslices",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
+    # https://network-policy-api.sigs.k8s.io/api-overview/ (v1alpha2 has one kind in the place of the two before it)
+    "ClusterNetworkPolicy": "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies",
+    "AdminNetworkPolicy": "/apis/policy.networking.k8s.io/v1alpha1/adminnetworkpolicies",
+    "BaselineAdminNetworkPolicy": "/apis/policy.networking.k8s.io/v1alpha1/baselineadminnetworkpolicies",
+    # https://docs.tigera.io/calico/latest/reference/resources/globalnetworkpolicy
+    "GlobalNetworkPolicy": "/apis/crd.projectcalico.org/v1/globalnetworkpolicies",
 }
 _EXEC: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _FORWARD: Final = ("v4.channel.k8s.io",)

@@ -88,6 +88,16 @@ VERIFY: Final = (
     *(Need(verb, "pods/portforward", why="a flow of its own") for verb in ("get", "create")),
     Need("get", "pods/log", why="a flow of its own"),
 )
+# Without them, or where the cluster has no such kinds, those policies are not named.
+VERIFY_POLICIES: Final = tuple(
+    Need("list", resource, group, why="policies over all namespaces that drop packets")
+    for group, resource in (
+        ("policy.networking.k8s.io", "clusternetworkpolicies"),
+        ("policy.networking.k8s.io", "adminnetworkpolicies"),
+        ("policy.networking.k8s.io", "baselineadminnetworkpolicies"),
+        ("crd.projectcalico.org", "globalnetworkpolicies"),
+    )
+)
 CLAIMS: Final = tuple(
     Need(verb, "leases", "coordination.k8s.io", why="one worker a machine")
     for verb in ("get", "create", "update", "delete")
