@@ -1,21 +1,19 @@
-"""On a healthy pair of every shipped profile all flows pass.
-
-Not here: `calico` and `none`, whose network and kube-proxy come in HostProcess pods that the lab does not have, or has in
-part: flows to services fail there, with that cause.
-"""
+"""On a healthy pair of every shipped profile all flows pass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 from winboot_lab.up import NodePlan
 
-from tests.lab.scenes import Scene
+from tests.lab.scenes import SCENES, Scene, all_profiles
 from tests.lab.site import Site, problems
 from winboot.operations.verify import Options, verify
+from winboot.operations.verify.flows import IDS
 
 
 def nothing(site: Site) -> None:
@@ -41,29 +39,71 @@ def remote_subnets(site: Site) -> None:
                 network["Policies"].append({"Type": "RemoteSubnetRoute", **route})
 
 
-Profile = tuple[str, Mapping[str, Any], Callable[[Site], None]]
-PROFILES: Final[tuple[Profile, ...]] = (
-    ("flannel-host-gw", {}, nothing),
-    ("flannel-vxlan", {}, nothing),
-    ("win-bridge", {"network": {"routes": "winboot"}}, nothing),
-    ("win-overlay", {}, remote_subnets),
-    ("azure", {}, nothing),
+Release = Literal["2019", "2022", "2025"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A shipped profile: what is laid over it, what its network's owner does on the machines, and which releases join."""
+
+    profile: str
+    wishes: Mapping[str, Any] = field(default_factory=dict)
+    agent: Callable[[Site], None] = nothing
+    prepare: Callable[[Site], None] = nothing
+    releases: tuple[Release, Release] = ("2022", "2025")
+    # What its cluster has beyond what the profile tells.
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Those with `-nssm` differ in who starts the services.
+KINDS: Final = (
+    Kind("minimal"),
+    Kind("flannel-host-gw"),
+    Kind("flannel-vxlan"),
+    Kind("ltsc-2019", releases=("2019", "2019")),
+    Kind("win-bridge", wishes={"network": {"routes": "winboot"}}),
+    Kind("win-overlay", agent=remote_subnets),
+    Kind("azure"),
+    Kind("calico", cluster={"kube_proxy_pods": True}),
+    Kind("calico-node"),
+    Kind("calico-services", prepare=SCENES["installed by hand"].prepare),
+    # Whoever looks after the network himself: here with Calico's operator and the DaemonSet of sig-windows-tools.
+    Kind("none", cluster={"calico": True, "kube_proxy_pods": True, "allocates": False}),
+)
+
+
+ALL: Final = (
+    *KINDS,
+    *(
+        replace(one, profile=f"{one.profile}-nssm")
+        for one in KINDS
+        if f"{one.profile}-nssm" in all_profiles()
+    ),
 )
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize(("profile", "wishes", "agent"), PROFILES, ids=[one[0] for one in PROFILES])
-def test_all_flows_of_a_healthy_pair_pass(
-    profile: str, wishes: Mapping[str, Any], agent: Callable[[Site], None], tmp_path: Path
-) -> None:
-    scene = Scene(profile=profile)
-    plans = NodePlan("win-1", "2022", "10.0.1.11"), NodePlan("win-2", "2025", "10.0.1.12")
-    site = Site(tmp_path, *plans, profile=scene.file, cluster=scene.cluster(), wishes=wishes)
+@pytest.mark.parametrize("kind", ALL, ids=[one.profile for one in ALL])
+def test_all_flows_of_a_healthy_pair_pass(kind: Kind, tmp_path: Path) -> None:
+    scene = Scene(profile=kind.profile)
+    plans = [NodePlan(f"win-{n}", release, f"10.0.1.{10 + n}") for n, release in enumerate(kind.releases, 1)]
+    cluster = replace(scene.cluster(), **kind.cluster)
+    site = Site(
+        tmp_path, *plans, profile=scene.file, cluster=cluster, wishes=kind.wishes, prepare=kind.prepare
+    )
     joined = site.join()
     assert not problems(joined), problems(joined)
     site.settle(60)
-    agent(site)
+    kind.agent(site)
 
     report = verify(site.specs(), site.controller().context, Options(workers=1))
 
     assert [row for row in report.rows if row.state not in ("passed", "limitation")] == []
+    passed = {row.flow for row in report.rows if row.state == "passed"}
+    # Over VXLAN a node reaches only its own pods: a limitation that is named.
+    assert passed >= set(IDS) - {"node-pod-remote"}
+    assert site.refusals == []
+
+
+def test_every_shipped_profile_is_tried() -> None:
+    assert {kind.profile for kind in ALL} == set(all_profiles())

@@ -81,6 +81,7 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
         flannel=backend if "flannel-config" in needs else None,
         # Whether its operator or a person brings Calico makes no difference to what is there in the end.
         calico="calico-vxlan" in needs and "calico-rbac" not in needs,
+        kube_proxy_pods="calico-vxlan" in needs and "calico-rbac" not in needs,
         calico_nodes="calico-rbac" in needs,
     )
 
@@ -133,8 +134,18 @@ def at_home(profile: Path) -> dict[str, Any]:
             return [named(one) for one in value]
         return str((profile.parent / value).resolve()) if key in FILE_KEYS else value
 
-    wanted: dict[str, Any] = named(yaml.safe_load(profile.read_text(encoding="utf-8")))
+    wanted: dict[str, Any] = named(yaml.load(profile.read_text(encoding="utf-8"), _Words))
     return wanted
+
+
+class _Words(yaml.SafeLoader):
+    """As winboot reads profiles: only true and false are truth values, `on` and `off` are words (YAML 1.2)."""
+
+
+_Words.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in known if first in "tTfF" or tag != "tag:yaml.org,2002:bool"]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def fit(wanted: dict[str, Any], lab: Lab) -> None:

@@ -28,6 +28,7 @@ from winboot_lab.cluster.kinds import (
 if TYPE_CHECKING:
     from winboot_lab.cluster.cluster import ClusterPlan
 
+CALICO_NODE: Final = "docker.io/calico/node-windows:v3.32.0"
 JOINERS: Final = "system:bootstrappers:kubeadm:default-node-token"
 _CSR_GROUP: Final = "certificates.k8s.io"
 _READ: Final = ["get", "list", "watch"]
@@ -41,7 +42,10 @@ def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Ob
     for name in namespaces:
         yield NAMESPACES, {"metadata": {"name": name}, "status": {"phase": "Active"}}
     if plan.calico:
-        yield DAEMONSETS, _calico_daemon_set()
+        yield DAEMONSETS, _host_daemon_set("calico-system", "calico-node-windows", CALICO_NODE)
+    if plan.kube_proxy_pods:
+        image = f"docker.io/sigwindowstools/kube-proxy:v{plan.version}-calico-hostprocess"
+        yield DAEMONSETS, _host_daemon_set("kube-system", "kube-proxy-windows", image)
     if plan.calico or plan.calico_nodes:
         yield CALICO, {"metadata": {"name": "default"}, "spec": {"datastoreReady": True}}
     yield from _roles(plan)
@@ -72,10 +76,12 @@ def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Ob
     yield _slice("kube-system", "kube-dns", _nth(plan.pod_cidrs[0], 2))
 
 
-def _calico_daemon_set() -> Object:
-    """The DaemonSet that the Tigera operator makes for Windows nodes, in short."""
+def _host_daemon_set(namespace: str, name: str, image: str) -> Object:
+    """A DaemonSet of HostProcess pods for Windows nodes, as the Tigera operator makes it and sig-windows-tools has it, in
+    short.
+    """
     template = {
-        "metadata": {"labels": {"k8s-app": "calico-node-windows"}},
+        "metadata": {"labels": {"k8s-app": name}},
         "spec": {
             "hostNetwork": True,
             "nodeSelector": {"kubernetes.io/os": "windows"},
@@ -83,12 +89,12 @@ def _calico_daemon_set() -> Object:
                 "windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\system"}
             },
             "tolerations": [{"operator": "Exists"}],
-            "containers": [{"name": "node", "image": "docker.io/calico/node-windows:v3.32.0"}],
+            "containers": [{"name": "node", "image": image}],
         },
     }
     return {
-        "metadata": {"name": "calico-node-windows", "namespace": "calico-system"},
-        "spec": {"selector": {"matchLabels": {"k8s-app": "calico-node-windows"}}, "template": template},
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"matchLabels": {"k8s-app": name}}, "template": template},
     }
 
 

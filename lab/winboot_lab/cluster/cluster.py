@@ -89,6 +89,7 @@ class ClusterPlan:
         default_factory=lambda: {"Type": "host-gw"}
     )  # net-conf Backend; None: no flannel in this cluster
     calico: bool = False  # an operator that brings Calico to Windows nodes with a DaemonSet
+    kube_proxy_pods: bool = False  # kube-proxy in HostProcess pods, beside Calico
     calico_nodes: bool = False  # Calico without that, its roles bound to system:nodes
     grant_nodes: bool = True  # bind kube-proxy's and flannel's roles to system:nodes
 

@@ -112,7 +112,10 @@ class Pods:
             return
         query = {"fieldSelector": f"spec.nodeName={self._identity.node}"}
         wanted = client.ask("GET", "/api/v1/pods", query=query)["items"]
-        self._host_pods = [p for p in wanted if p["spec"].get("hostNetwork")]
+        ending = [p for p in wanted if p["metadata"].get("deletionTimestamp")]
+        wanted = [p for p in wanted if p not in ending]
+        before, self._host_pods = self._host_pods, [p for p in wanted if p["spec"].get("hostNetwork")]
+        self._end_host(before)
         if not ready:
             for pod in self._host_pods:
                 self._report(pod, {"phase": "Running"})
@@ -125,6 +128,8 @@ class Pods:
             if sandbox.uid not in uids or not runtime.ready(sandbox):
                 runtime.remove_sandbox(sandbox.id)
                 have.pop(sandbox.uid)
+        for pod in ending:
+            self._end(client, pod)
         for pod in wanted:
             self._run(runtime, pod, have.get(pod["metadata"]["uid"]))
         if not self._left_over:
@@ -135,11 +140,18 @@ class Pods:
         """Let HostProcess pods do what they do: they act on the machine itself."""
         node = client.ask("GET", f"/api/v1/nodes/{self._identity.node}")
         for pod in self._host_pods:
-            for container in pod["spec"].get("containers") or []:
-                repository = str(container.get("image", "")).partition(":")[0]
+            for repository in _repositories(pod):
                 for name, work in self._outside.host_processes.items():
                     if repository.endswith(name):
                         work(self._kubelet.run, node)
+
+    def _end_host(self, before: list[dict[str, Any]]) -> None:
+        """What ran for HostProcess pods that are gone ends."""
+        kept = {one for pod in self._host_pods for one in _repositories(pod)}
+        for repository in {one for pod in before for one in _repositories(pod)} - kept:
+            for name, end in self._outside.host_ends.items():
+                if repository.endswith(name):
+                    end(self._kubelet.machine)
 
     def _run(self, runtime: Containerd, pod: dict[str, Any], sandbox: PodSandbox | None) -> None:
         metadata = pod["metadata"]
@@ -163,6 +175,12 @@ class Pods:
             status |= {"podIP": address, "conditions": [self._readiness(pod, address)]}
             self._outside.containers().started(pod)
         self._report(pod, status)
+
+    def _end(self, client: KubeClient, pod: dict[str, Any]) -> None:
+        """The pod's sandbox is gone: now the object goes (pkg/kubelet/status/status_manager.go, syncPod)."""
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        client.ask("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}})
 
     def _unpulled(self, runtime: Containerd, pod: dict[str, Any]) -> list[dict[str, Any]]:
         """The statuses of containers whose image cannot be pulled. Of images that the lab's registries say nothing of, it is
@@ -225,3 +243,8 @@ class Pods:
             self._identity.client.ask("POST", f"/api/v1/namespaces/{metadata['namespace']}/events", body)
         except ApiFailure as e:
             self._kubelet.klog(f'"Server rejected event" err="{e.message}"', "E", "event.go:1")
+
+
+def _repositories(pod: dict[str, Any]) -> list[str]:
+    """The images of a pod's containers, without their tags."""
+    return [str(one.get("image", "")).partition(":")[0] for one in pod["spec"].get("containers") or []]

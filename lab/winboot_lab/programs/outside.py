@@ -58,6 +58,8 @@ class Outside:
     images: Images = field(default_factory=lambda: Images.of(load()))
     # What HostProcess pods do on a machine, by the repository of their image.
     host_processes: dict[str, HostProcess] = field(default_factory=dict)
+    # What ends with them, where their work is a program that stays.
+    host_ends: dict[str, Callable[[Machine], None]] = field(default_factory=dict)
     clusters: dict[tuple[str, int], LabCluster] = field(default_factory=dict)
     # The kubelets that were started, by node: the machine, the process, its pods.
     kubelets: dict[str, tuple[Machine, Process, Pods]] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from winboot_lab.programs.calico_node import CalicoNodeProgram
 from winboot_lab.programs.containerd import ContainerdProgram, ShimProgram
 from winboot_lab.programs.crictl import Crictl, Ctr
 from winboot_lab.programs.flanneld import FlanneldProgram
+from winboot_lab.programs.host_kube_proxy import REPOSITORY, HostKubeProxy
 from winboot_lab.programs.kube_proxy import KubeProxyProgram
 from winboot_lab.programs.kubectl import Kubectl
 from winboot_lab.programs.kubelet import KubeletProgram
@@ -55,6 +56,9 @@ def install_programs(programs: Programs, outside: Outside) -> None:
         "win-overlay": WinOverlay(),
     }
     outside.host_processes.setdefault("calico/node-windows", calico_node)
+    kube_proxy = HostKubeProxy(outside)
+    outside.host_processes.setdefault(REPOSITORY, kube_proxy)
+    outside.host_ends.setdefault(REPOSITORY, kube_proxy.end)
     for name, program in known.items():
         programs.add(name, program)
     for name in IN_BOX:
