@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from winboot_lab.programs import hcn
 
-from tests.lab.hands import remove_network
+from tests.lab.hands import remove_network, sc
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
@@ -35,6 +36,28 @@ def test_an_address_from_dhcp_comes_back_by_itself():
     bench = Bench(spec=a_spec_of("calico"), dhcp=True)
 
     assert bench.look(STEP).states == {STEP: "ok"}
+
+
+def test_while_nothing_happens_the_guard_starts_no_program_but_every_five_minutes(
+    joined: Callable[[str], Node], monkeypatch: pytest.MonkeyPatch
+):
+    """Each kubectl is a process and a request to the API server, from each node."""
+    node = joined("plain")
+    node.site.settle(600)
+    started: list[str] = []
+    spawn = node.machine.processes.spawn
+
+    def noted(command_line: str, *more: Any, **named: Any) -> Any:
+        started.append(command_line)
+        return spawn(command_line, *more, **named)
+
+    monkeypatch.setattr(node.machine.processes, "spawn", noted)
+    node.site.settle(600)
+
+    assert len(started) == 2, started
+    sc("stop", "kube-proxy")(node.site)
+    node.site.settle(90)
+    assert [line for line in started[2:] if "kubectl" in line], "something changed"
 
 
 @pytest.mark.check
@@ -70,10 +93,15 @@ MOMENTS = [
         "Get-NetAdapter",
         "Get-NetIPAddress",
         "Get-NetRoute",
-        "Get-DnsClient",
     )
     for call in (2, 5)
-] + [("Get-NetAdapterBinding", 1), ("hns.call", 1), ("hns.call", 3)]
+] + [
+    ("Get-DnsClient", 1),
+    ("Get-DnsClient", 2),
+    ("Get-NetAdapterBinding", 1),
+    ("hns.call", 1),
+    ("hns.call", 3),
+]
 
 
 @pytest.mark.parametrize(("command", "call"), MOMENTS)

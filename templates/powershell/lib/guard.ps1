@@ -239,47 +239,132 @@ function Invoke-Guard {
     # The task guard. It has no clock: where an adapter has settings made by hand it stays for the whole boot, elsewhere for as long as a
     # step's Guard block answers that its network may still come, and two minutes longer. It holds no mutex while it waits, and leaves
     # the network to a guarded run that is under way.
-    $watch = @{ Known = $null; Round = 0; Busy = [DateTime]::UtcNow; Awaited = $true }
-    while ($watch.Awaited -or $watch.Busy.AddSeconds(120) -gt [DateTime]::UtcNow) {
+    $watch = @{
+        Known = $null; Round = 0; Busy = [DateTime]::UtcNow; Awaited = $true; Missing = $false
+        Settings = ''; Read = [DateTime]::MinValue; Work = ''; Asked = [DateTime]::MinValue
+    }
+    while ($watch.Awaited -or (Test-BusyGuard -Watch $watch)) {
+        # While nothing happens, a look every ten seconds: an address is back in less than half a minute.
+        $pause = 2
         # HNS answers nobody for a while, or somebody holds a file: the next round may be the one that is needed.
-        try { Invoke-GuardRound -Watch $watch }
+        try {
+            Invoke-GuardRound -Watch $watch
+            if (-not (Test-BusyGuard -Watch $watch)) { $pause = 10 }
+        }
         catch {
             Add-GuardTrouble -Caught $_
             $watch.Awaited = $true
         }
         $watch.Round++
-        # While nothing happens, a look every ten seconds: an address is back in less than half a minute.
-        $quiet = $watch.Busy.AddSeconds(120) -lt [DateTime]::UtcNow
-        Start-Sleep -Seconds $(if ($quiet) { 10 } else { 2 })
+        Start-Sleep -Seconds $pause
     }
 }
 
-function Invoke-GuardRound {
-    # One look of the guard, and what it has to put back. Every fifth one, every sixth after two quiet minutes, also asks the steps.
+function Test-BusyGuard {
+    # Whether something happened in the last two minutes, or this run of the guard began then.
     param([hashtable]$Watch)
+    $Watch.Busy.AddSeconds(120) -gt [DateTime]::UtcNow
+}
+
+function Invoke-GuardRound {
+    # One look of the guard, and what it has to put back. Every fifth one, every sixth after two quiet minutes, also sees whether something
+    # else changed.
+    param([hashtable]$Watch)
+    $wide = $Watch.Round % $(if (Test-BusyGuard -Watch $Watch) { 5 } else { 6 }) -eq 0
+    $moved = @(if ($null -ne $Watch.Known) { Get-MovedInterface -Adapters $Watch.Known.adapters })
+    if (-not $wide -and $moved.Count -eq 0 -and $null -ne $Watch.Known) { return }
     # A guarded run puts back what it takes; what it leaves is how it is from then on.
     if (Get-RunningDetached) {
         $Watch.Known = $null
         $Watch.Busy = [DateTime]::UtcNow
         return
     }
-    if ($null -eq $Watch.Known) { $Watch.Known = Get-CurrentSnapshot }
-    $moved = @($Watch.Known.adapters | Where-Object { (Test-OwnSetting -Interface $_) -and -not (Test-Undisturbed -Was $_) -and (Test-MovedInterface -Was $_) })
+    if ($null -eq $Watch.Known) {
+        $Watch.Known = Get-CurrentSnapshot
+        $moved = @(Get-MovedInterface -Adapters $Watch.Known.adapters)
+    }
     if ($moved.Count -gt 0) {
         $Watch.Busy = [DateTime]::UtcNow
         Restore-MovedInterface -Watch $Watch -Moved $moved
         return
     }
-    $quiet = $Watch.Busy.AddSeconds(120) -lt [DateTime]::UtcNow
-    if ($Watch.Round % $(if ($quiet) { 6 } else { 5 }) -ne 0) { return }
+    if (-not $wide) { return }
+    $addresses = Read-AddressText
     # The settings come first: where the rest of a round fails, they are known.
+    Update-GuardSetting -Watch $Watch -Addresses $addresses
+    Update-GuardWork -Watch $Watch -Addresses $addresses
+}
+
+function Get-MovedInterface {
+    # The interfaces whose settings a switch took. Nothing where there is none.
+    param([object[]]$Adapters)
+    $Adapters | Where-Object { (Test-OwnSetting -Interface $_) -and -not (Test-Undisturbed -Was $_) -and (Test-MovedInterface -Was $_) }
+}
+
+function Update-GuardSetting {
+    # Reads the settings again that a switch can take, where one of them changed, and every five minutes. Returns nothing.
+    param([hashtable]$Watch, [string]$Addresses)
+    $settings = Read-SettingText -Addresses $Addresses -Adapters $Watch.Known.adapters
+    if ($settings -ceq $Watch.Settings -and $Watch.Read.AddMinutes(5) -gt [DateTime]::UtcNow) { return }
     Restore-EndedRoute
     $Watch.Known = Update-Snapshot -Known $Watch.Known
-    # Where somebody set something on an adapter, a network may come at any time: an agent that ends and starts again, a plug-in, a person.
-    $awaited = (Invoke-GuardWork) -or @($Watch.Known.adapters | Where-Object { Test-OwnSetting -Interface $_ }).Count -gt 0
+    $Watch.Settings = $settings
+    $Watch.Read = [DateTime]::UtcNow
+}
+
+function Update-GuardWork {
+    # Asks the steps, which start programs for it: where something changed, while a network is missing (every minute after two quiet ones),
+    # and every five minutes. Returns nothing.
+    param([hashtable]$Watch, [string]$Addresses)
+    $work = Read-WorkText -Addresses $Addresses
+    $pause = if (-not $Watch.Missing) { 300 } elseif (Test-BusyGuard -Watch $Watch) { 0 } else { 60 }
+    if ($work -ceq $Watch.Work -and $Watch.Asked.AddSeconds($pause) -gt [DateTime]::UtcNow) { return }
+    $missing = Invoke-GuardWork
     # What begins now is looked at closely.
-    if ($awaited -and -not $Watch.Awaited) { $Watch.Busy = [DateTime]::UtcNow }
-    $Watch.Awaited = $awaited
+    if ($missing -and -not $Watch.Missing) { $Watch.Busy = [DateTime]::UtcNow }
+    $Watch.Missing = $missing
+    # Where somebody set something on an adapter, a network may come at any time: an agent that ends and starts again, a plug-in, a person.
+    $Watch.Awaited = $missing -or @($Watch.Known.adapters | Where-Object { Test-OwnSetting -Interface $_ }).Count -gt 0
+    # Started again in mid-boot with nothing to do, it does not stay.
+    if (-not $Watch.Awaited -and $Watch.Round -eq 0 -and -not (Test-Starting)) { $Watch.Busy = [DateTime]::MinValue }
+    # As it was before: what the steps did is a change, too.
+    $Watch.Work = $work
+    $Watch.Asked = [DateTime]::UtcNow
+}
+
+function Test-Starting {
+    # Whether this machine started in the last ten minutes, or does not know when.
+    $started = Get-BootTime
+    $null -eq $started -or $started.AddMinutes(10) -gt [DateTime]::UtcNow
+}
+
+function Read-AddressText {
+    # All addresses of this machine and their state, as one text to compare.
+    @(Get-NetIPAddress | ForEach-Object { "$($_.InterfaceIndex) $($_.IPAddress)/$($_.PrefixLength) $($_.AddressState)" } | Sort-Object) -join '; '
+}
+
+function Read-SettingText {
+    # What somebody may set on an interface, as far as it is read at once, as one text to compare: a snapshot asks a dozen times for each.
+    param([string]$Addresses, [object[]]$Adapters)
+    $lines = @($Addresses)
+    $lines += @(Get-NetIPInterface -AddressFamily IPv4 | ForEach-Object { "$($_.InterfaceIndex) $($_.Dhcp) $($_.InterfaceMetric) $($_.NlMtu)" } | Sort-Object)
+    $lines += @(Get-NetRoute | Where-Object { $_.NextHop -ne '0.0.0.0' -and $_.NextHop -ne '::' } |
+            ForEach-Object { "$($_.InterfaceIndex) $($_.DestinationPrefix) $($_.NextHop) $($_.RouteMetric)" } | Sort-Object)
+    $lines += @($Adapters | ForEach-Object { "$($_.guid) $(@(Read-DnsServer -Guid $_.guid) -join ' ')" })
+    $lines -join '; '
+}
+
+function Read-WorkText {
+    # What tells the guard that the steps have something to do, as one text to compare: our services and HNS with their processes, the
+    # networks of HNS, the addresses, and when the startup task noted what it did.
+    param([string]$Addresses)
+    $filter = @(@('hns') + @(Get-OwnService) | ForEach-Object { "Name='$_'" }) -join ' OR '
+    $lines = @($Addresses)
+    $lines += @(Get-CimInstance -ClassName 'Win32_Service' -Filter $filter -Property 'Name', 'State', 'ProcessId', 'ExitCode' |
+            ForEach-Object { "$($_.Name) $($_.State) $($_.ProcessId) $($_.ExitCode)" } | Sort-Object)
+    $lines += @(Get-HnsObject -Kind networks | ForEach-Object { "$($_.ID) $(Read-Member -Object $_ -Names 'Name')" } | Sort-Object)
+    $lines += "$([IO.File]::GetLastWriteTimeUtc((Get-StatePath -Name 'started.json')).Ticks)"
+    $lines -join '; '
 }
 
 function Test-Undisturbed {
@@ -415,7 +500,8 @@ function Watch-OwnNetwork {
     param([hashtable]$Wanted, [object]$Guard)
     if (-not (Test-FormerValue) -or -not (Test-StartSettled)) { return $false }
     # What belongs to it is known only while the API server answers; the startup task has its own turn.
-    if ((Test-PodNetwork -Wanted $Wanted) -or $null -eq (Expand-Known -Text $Wanted.subnets[0].prefix)) { return $false }
+    if (Test-PodNetwork -Wanted $Wanted) { return $false }
+    if ($null -eq (Expand-Known -Text $Wanted.subnets[0].prefix)) { return @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -eq 0 }
     # One that is there and otherwise than wanted may carry pods: a join asks before it is made again.
     if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0 -and (Test-WrongNetwork -Wanted $Wanted)) { return $false }
     $starting = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue | Where-Object { $_.State.ToString() -eq 'Running' })
