@@ -39,6 +39,7 @@ golden: $(STAMP) ## renew what is made from the code: golden scripts, schemas an
 	$(BIN)/python -m winboot.config.schema
 	$(BIN)/python -m winboot.script.steps > docs/.steps.md && mv docs/.steps.md docs/steps.md
 	$(BIN)/python -m winboot.script.problems > docs/.problems.md && mv docs/.problems.md docs/problems.md
+	$(BIN)/python -m winboot.cli.manual > docs/man/.winboot.1 && mv docs/man/.winboot.1 docs/man/winboot.1
 	WINBOOT_GOLDEN=write $(BIN)/python -m pytest tests/golden
 
 check: lint ## all that CI runs: lint, the suite, samples of the matrices, what needs a real program

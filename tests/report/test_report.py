@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from winboot.base.errors import Interrupted, LoginRefused, NoNodeYet, ScriptFailed, Superseded, Unreachable
-from winboot.report.data import json_lines, junit
+from winboot.report.data import json_lines, junit, report_of
 from winboot.report.differences import difference_text
 from winboot.report.events import Difference, Problem, StepDone, StepState
 from winboot.report.page import html
@@ -355,3 +355,16 @@ def test_a_page_begins_with_the_causes_each_once_with_the_nodes_that_share_it() 
 
 def test_few_nodes_that_need_attention_are_open() -> None:
     assert "<details open" in html(_full())
+
+
+def test_a_page_begins_with_what_was_asked_for() -> None:
+    """Version, profile and filters stand in the head, before the first table; what is asked for is text, never markup."""
+    asked = {"inventory": "inventory.yaml", "profile": "profile.yaml (Kubernetes 1.36.4)", "limit": "<win-*>"}
+    report = replace(a_report(a_node("ok")), asked=asked)
+
+    head = html(report).partition("<table>")[0]
+
+    assert f"winboot {report.winboot}" in head
+    assert "profile <code>profile.yaml (Kubernetes 1.36.4)</code>" in head
+    assert "limit <code>&lt;win-*&gt;</code>" in head
+    assert report_of(json_lines(report)).asked == asked

@@ -237,7 +237,7 @@ def _run(
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
+        run_context(specs, listener, keep, groups=fleet.groups, about=fleet.about) as (context, tuned),
     ):
         refuse_without_ca(specs)
         specs, unable = able(specs, context)

@@ -54,13 +54,14 @@ def plan(
     from winboot.cli.approval import save_plan, selection_of
     from winboot.cli.output import Reporting, progress
     from winboot.cli.outset import able
-    from winboot.cli.targets import load_targets, run_context
+    from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import Options, survey
     from winboot.operations.join.story import refuse_without_ca
     from winboot.report.plan_file import plan_of
 
     reporting = Reporting(report, output)
-    specs = load_targets(inventory, words(limit), pinned=True, trust=trust)
+    fleet = load_fleet(inventory, words(limit), pinned=True, trust=trust)
+    specs = fleet.specs
     options = Options(
         only=words(only),
         skip=words(skip),
@@ -72,7 +73,7 @@ def plan(
     with (
         progress(View(output, verbose, log_file), [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep) as (context, tuned),
+        run_context(specs, listener, keep, about=fleet.about) as (context, tuned),
     ):
         refuse_without_ca(specs)
         specs, unable = able(specs, context)

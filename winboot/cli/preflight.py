@@ -39,16 +39,17 @@ def preflight(
     """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
     from winboot.cli.output import Reporting, progress
     from winboot.cli.outset import able
-    from winboot.cli.targets import load_targets, run_context
+    from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import Options, check_both_sides
 
     reporting = Reporting(report, output)
-    specs = load_targets(inventory, words(limit), trust=trust)
+    fleet = load_fleet(inventory, words(limit), trust=trust)
+    specs = fleet.specs
     options = Options(drain=drain, skip_preflight=words(skip_preflight), workers=workers)
     with (
         progress(View(output, verbose, log_file), [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep) as (context, tuned),
+        run_context(specs, listener, keep, about=fleet.about) as (context, tuned),
     ):
         specs, unable = able(specs, context)
         result = check_both_sides(specs, context, tuned(options))

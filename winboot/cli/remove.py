@@ -68,7 +68,7 @@ def remove(
     """
     from winboot.cli.approval import at_terminal
     from winboot.cli.output import Reporting, progress
-    from winboot.cli.targets import load_targets, run_context
+    from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import Options
     from winboot.operations.remove import Removal, survey_removal
     from winboot.operations.remove import remove as remove_nodes
@@ -83,7 +83,8 @@ def remove(
             hint="Look at it with --dry-run, then repeat the command with --yes.",
         )
     reporting = Reporting(report, output)
-    specs = load_targets(inventory, words(limit), trust=trust, may_ask=not yes)
+    fleet = load_fleet(inventory, words(limit), trust=trust, may_ask=not yes)
+    specs = fleet.specs
     removal = Removal(keep_node=keep_node, cluster_only=cluster_only)
     options = Options(
         take_over=take_over,
@@ -99,7 +100,7 @@ def remove(
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep) as (context, tuned),
+        run_context(specs, listener, keep, about=fleet.about) as (context, tuned),
     ):
         work = survey_removal if dry_run else remove_nodes
         result = work(specs, context, tuned(options), removal)

@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -42,11 +42,13 @@ Tune = Callable[["Options"], "Options"]
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """The nodes of a command, in the order of the inventory, and the group of each of its hosts, the others' included: the
-    group that defines the host. `demands` is what the files, as they were read, have this computer run and read."""
+    group that defines the host. `demands` is what the files, as they were read, have this computer run and read, `about`
+    what was asked for, in words: inventory, profiles with their versions, limit."""
 
     specs: list[NodeSpec]
     groups: Mapping[str, str]
     demands: tuple[Demand, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_targets(
@@ -102,7 +104,16 @@ def load_fleet(
     if pinned:
         _refuse_other_pins(found, inventory)
     groups = {machine.name: machine.group for machine in loaded}
-    return Fleet([spec for _, spec in found], groups, wanted)
+    return Fleet([spec for _, spec in found], groups, wanted, _about(inventory, limit, found))
+
+
+def _about(
+    inventory: Path, limit: tuple[str, ...], found: Sequence[tuple[Machine, NodeSpec]]
+) -> dict[str, str]:
+    """What a report says of its run, by names: nobody's folders are in it."""
+    profiles = {f"{one.profile_file.name} (Kubernetes {one.profile.kubernetes.version})" for one, _ in found}
+    about = {"inventory": inventory.name, "profile": ", ".join(sorted(profiles)), "limit": ",".join(limit)}
+    return {name: said for name, said in about.items() if said}
 
 
 def _refuse_other_pins(found: Sequence[tuple[Machine, NodeSpec]], inventory: Path) -> None:
@@ -203,10 +214,11 @@ def run_context(
     *,
     in_cluster: bool = False,
     groups: Mapping[str, str] | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[RunContext, Tune]]:
-    """The context of one run; `keep` is told of each node that ends, `groups` are those of a `Fleet`. Ctrl-C and SIGTERM
-    ask the nodes' work to stop at its next safe point. With `in_cluster`, the service account of the pod is used where no
-    kubeconfig is named.
+    """The context of one run; `keep` is told of each node that ends, `groups` and `about` are those of a `Fleet`. Ctrl-C
+    and SIGTERM ask the nodes' work to stop at its next safe point. With `in_cluster`, the service account of the pod is used
+    where no kubeconfig is named.
     """
     from winboot.node.run import Stop
     from winboot.operations.join import RunContext
@@ -225,6 +237,7 @@ def run_context(
         holder=_holder(),
         stop=stop,
         groups=groups or {},
+        about=about or {},
     )
     if keep is not None:
         context = replace(context, keep=keep)

@@ -102,7 +102,7 @@ def upgrade(
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep, groups=fleet.groups) as (context, tuned),
+        run_context(specs, listener, keep, groups=fleet.groups, about=fleet.about) as (context, tuned),
     ):
         result = upgrade_nodes(specs, context, tuned(options), flows=verify)
     result = replace(result, nodes=(*result.nodes, *left))

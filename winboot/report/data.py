@@ -134,6 +134,7 @@ def run_line(report: Report) -> str:
         "winboot": report.winboot,
         "by": report.by,
         "plan": report.plan or None,
+        "asked": dict(report.asked),
     }
     return json_line("run", data)
 
@@ -152,6 +153,8 @@ def report_of(text: str) -> Report:
         winboot=run["winboot"],
         by=run["by"],
         plan=run["plan"] or "",
+        # A report of an earlier winboot says nothing of it.
+        asked=run.get("asked", {}),
     )
 
 

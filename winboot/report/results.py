@@ -7,7 +7,7 @@ has its error here and nowhere else, and the other nodes are unaffected.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -119,7 +119,7 @@ class NodeReport:
 @dataclass(frozen=True, slots=True)
 class Report:
     """One run of one command over its nodes. `started` is an ISO 8601 time in UTC, `by` who ran it, `plan` the SHA-256 of the
-    plan that it ran, if there was one."""
+    plan that it ran, if there was one; `asked` what was asked for, in words: inventory, profile, limit, only, skip."""
 
     command: str
     run: str
@@ -130,6 +130,7 @@ class Report:
     winboot: str = winboot.__version__
     by: str = ""
     plan: str = ""
+    asked: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def changed(self) -> int:

@@ -241,6 +241,12 @@ ANSWERS: Final = (
             "by": (TEXT, "who ran it"),
             "plan": (MAYBE, "the SHA-256 of the plan that was run, if there was one"),
         },
+        optional={
+            "asked": (
+                {"type": "object", "additionalProperties": TEXT},
+                "what was asked for, in words: `inventory`, `profile` with its version, `limit`, `only`, `skip`",
+            )
+        },
     ),
     Kind(
         "past",

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from winboot.config.node_spec import NodeSpec
@@ -45,7 +45,9 @@ def run_nodes(
         for spec in specs
     ]
     plan = options.approved.sha256 if options.approved is not None else ""
-    so_far = SoFar(command, context.run, nodes, findings, by=context.holder, plan=plan)
+    chosen = {"only": ",".join(options.only), "skip": ",".join(options.skip)}
+    asked = {**context.about, **{name: said for name, said in chosen.items() if said}}
+    so_far = SoFar(command, context.run, nodes, findings, by=context.holder, plan=plan, asked=asked)
     context.keep(so_far.report)
     pace = _pace(nodes, context, options)
 
@@ -99,10 +101,12 @@ class SoFar:
         *,
         by: str,
         plan: str,
+        asked: Mapping[str, str],
     ) -> None:
         self._command = command
         self._by = by
         self._plan = plan
+        self._asked = asked
         self._run = run
         self._nodes = nodes
         self._findings = findings
@@ -130,6 +134,7 @@ class SoFar:
             preflight=self._findings(),
             by=self._by,
             plan=self._plan,
+            asked=self._asked,
         )
 
 

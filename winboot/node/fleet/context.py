@@ -74,6 +74,8 @@ class RunContext:
     keep: Keep = _nobody
     # The group of every host of the inventory, those outside of this run, too.
     groups: Mapping[str, str] = field(default_factory=dict)
+    # What was asked for, in words, for the report: inventory, profile, limit.
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
