@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,11 @@ from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.cluster.server import ClusterServer
 from winboot_lab.mirror import MirrorServer
 
+from tests.join.fakes import FakeCluster, a_node
 from winboot.base.errors import ClusterError, ClusterUnreachable
 from winboot.cli import run
+from winboot.cli.detect import doubts, found_in
+from winboot.cli.init import profile_text
 from winboot.config.inventory import load_inventory
 from winboot.remote.cluster.discovery import fetch_ca
 
@@ -380,6 +384,74 @@ def test_kubeadms_own_settings_are_read(
     profile = (tmp_path / "out" / "profile.yaml").read_text(encoding="utf-8")
     assert 'service_cidr: "10.200.0.0/16"' in profile
     assert 'pod_cidr: "10.1.0.0/16"' in profile
+
+
+def test_each_answer_is_read_where_the_cluster_knows_it() -> None:
+    """flannel's ConfigMap, kube-dns, ServiceCIDR, the Nodes and /version, each with its name."""
+    cluster = FakeCluster(
+        net_conf={"Network": "10.50.0.0/16", "Backend": {"Type": "vxlan"}},
+        service_ips=("10.43.0.53",),
+        specs={"ServiceCIDR": [{"name": "kubernetes", "cidrs": ["10.43.0.0/16"]}]},
+        all_nodes=(replace(a_node(), pod_cidrs=("10.50.3.0/24",)),),
+    )
+
+    found = found_in(cluster)
+
+    assert {key: said for key, (said, _) in found.items()} == {
+        "version": str(cluster.version()),
+        "network": "flannel:vxlan",
+        "pod_cidr": "10.50.0.0/16",
+        "service_cidr": "10.43.0.0/16",
+        "dns_service_ip": "10.43.0.53",
+        "node_pod_cidrs": "10.50.3.0/24",
+        "pod_cidr_guess": "10.50.0.0/16",
+    }
+    wheres = {key: where for key, (_, where) in found.items()}
+    assert wheres["pod_cidr"] == "flannel's ConfigMap kube-flannel/kube-flannel-cfg"
+    assert wheres["dns_service_ip"] == "the Service kube-system/kube-dns"
+    assert wheres["service_cidr"] == "the API's ServiceCIDR kubernetes"
+    assert wheres["version"] == "the API server's /version"
+
+
+def test_the_pods_network_is_guessed_by_the_nodes_and_said_to_be_a_guess() -> None:
+    nodes = tuple(replace(a_node(), pod_cidrs=(f"10.42.{n}.0/24",)) for n in (7, 0))
+
+    said, where = found_in(FakeCluster(all_nodes=nodes, net_conf=None))["pod_cidr_guess"]
+
+    assert said == "10.42.0.0/16"
+    assert where == "a guess: the pod CIDRs of the nodes, 10.42.7.0/24, 10.42.0.0/24"
+    apart = tuple(replace(a_node(), pod_cidrs=(one,)) for one in ("10.42.0.0/24", "10.99.0.0/24"))
+    assert "pod_cidr_guess" not in found_in(FakeCluster(all_nodes=apart))
+
+
+def test_an_answer_that_the_cluster_shows_to_be_wrong_is_doubted() -> None:
+    found = {
+        "node_pod_cidrs": ("10.42.0.0/24", "the Nodes"),
+        "dns_service_ip": ("10.43.0.10", "the Service"),
+    }
+
+    wrong = list(doubts({"pod_cidr": "10.244.0.0/16", "service_cidr": "10.96.0.0/12"}, found))
+
+    assert ["--pod-cidr" in wrong[0], "--service-cidr" in wrong[1]] == [True, True]
+    assert list(doubts({"pod_cidr": "10.42.0.0/16", "service_cidr": "10.43.0.0/16"}, found)) == []
+
+
+def test_a_dns_service_at_another_place_than_the_tenth_is_written() -> None:
+    answers = {
+        "kubernetes": "1.36.4",
+        "server": "https://10.0.0.1:6443",
+        "kubeconfig": "/k",
+        "context": "c",
+        "pod_cidr": "10.42.0.0/16",
+        "service_cidr": "10.43.0.0/16",
+        "network": "flannel:host-gw",
+        "mirror": None,
+    }
+
+    assert "dns_service_ip" not in profile_text({**answers, "dns_service_ip": "10.43.0.10"})
+    text = profile_text({**answers, "dns_service_ip": "10.43.0.53", "dns_domain": "corp.local"})
+    assert 'dns_service_ip: "10.43.0.53"' in text
+    assert 'dns_domain: "corp.local"' in text
 
 
 @pytest.mark.parametrize("which", ["profile", "inventory", "lines", "plan"])

@@ -92,6 +92,7 @@ class FakeCluster:
     fails: Mapping[str, Exception] = field(default_factory=dict)
     # What preflight reads: by default a cluster that is as the profiles of the tests want it.
     all_nodes: tuple[NodeFacts, ...] = ()
+    service_ips: tuple[str, ...] = ()
     net_conf: Mapping[str, Any] | None = field(default_factory=lambda: FLANNEL)
     # The specs of the objects of each kind, by the kind's name.
     specs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
@@ -209,6 +210,10 @@ class FakeCluster:
         if name == "kube-proxy":
             return {"config.conf": self.proxy_config, "kubeconfig.conf": "{kind: Config"}
         return None if self.net_conf is None else {"net-conf.json": json.dumps(self.net_conf)}
+
+    def service_addresses(self, namespace: str, name: str) -> tuple[str, ...]:
+        self._call("service", namespace, name)
+        return self.service_ips
 
     def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
         self._call("resources", kind.kind)

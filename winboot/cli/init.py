@@ -9,17 +9,15 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
 from winboot.cli import completion, judges
+from winboot.cli.detect import detect, dns_of, doubts, within
 from winboot.cli.schema import Which, remark, write_beside
 from winboot.config import networks
-
-if TYPE_CHECKING:
-    from winboot.remote.cluster.base import Cluster
 
 NETWORKS = networks.written_forms()
 
@@ -52,7 +50,7 @@ def init(
     pod_cidr: Annotated[str | None, typer.Option("--pod-cidr", help="All pods of the cluster.")] = None,
     service_cidr: Annotated[
         str | None,
-        typer.Option("--service-cidr", help="All cluster IPs; default: kubeadm's, else 10.96.0.0/12."),
+        typer.Option("--service-cidr", help="All cluster IPs; default: the cluster's, else 10.96.0.0/12."),
     ] = None,
     host: Annotated[
         list[str] | None,
@@ -114,7 +112,7 @@ def init(
         )
     path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config", judges.kubeconfig)).expanduser()
     found = read_kubeconfig(path, context)
-    detected = _detect(path, found.context)
+    detected = detect(path, found.context)
     told = _Told()
     answers: dict[str, Any] = {
         "server": told("server", server or found.server, "--server" if server else str(path)),
@@ -123,13 +121,26 @@ def init(
         "kubernetes": told("version", *_chosen(kubernetes, detected, "version"))
         or _ask("Kubernetes version of the nodes", "", judges.version),
         "network": network
-        or _ask(f"network ({NETWORKS})", detected.get("network", ("flannel:host-gw", ""))[0], judges.network),
+        or _ask(
+            f"network ({NETWORKS})",
+            told("network", *detected.get("network", ("flannel:host-gw", ""))),
+            judges.network,
+        ),
         "pod_cidr": told("pod CIDR", *_chosen(pod_cidr, detected, "pod_cidr"))
-        or _ask("pod CIDR", "10.244.0.0/16", judges.cidr),
+        or _ask(
+            "pod CIDR",
+            told("pod CIDR", *detected.get("pod_cidr_guess", ("10.244.0.0/16", ""))),
+            judges.cidr,
+        ),
         "service_cidr": told("service CIDR", *_chosen(service_cidr, detected, "service_cidr"))
         or _ask("service CIDR", "10.96.0.0/12", judges.cidr),
+        "dns_domain": told("domain of services", *detected.get("dns_domain", ("", ""))),
         "mirror": mirror,
     }
+    dns, where = detected.get("dns_service_ip", ("", ""))
+    answers["dns_service_ip"] = told("address of the cluster's DNS", dns, where)
+    for doubt in doubts(answers, detected):
+        typer.echo(f"warning: {doubt}", err=True)
     hosts = [*(host or []), *_of_file(hosts_file)] or _ask_machines()
     login = user or _ask("user who logs in", r".\Administrator")
     machines = inventory_text(hosts, login, password_env)
@@ -277,50 +288,6 @@ def read_kubeconfig(path: Path, context: str | None) -> Found:
     return Found(read.server(name), read.ca_pem(name), name)
 
 
-def _detect(kubeconfig: Path, context: str) -> dict[str, tuple[str, str]]:
-    """What the cluster itself says, when it answers, each with where it is from: its version, its network, and the CIDRs of
-    pods and services."""
-    from winboot.base.errors import ClusterError
-    from winboot.remote.cluster import connect
-
-    found: dict[str, tuple[str, str]] = {}
-    try:
-        with connect(kubeconfig, context=context) as cluster:
-            found["version"] = str(cluster.version()), "the API server's /version"
-            found |= _of_kubeadm(cluster)
-            for settings in networks.cluster_settings():
-                detected = settings.detect(cluster) if settings.detect is not None else None
-                if detected is not None:
-                    where = "the network's own settings in the cluster"
-                    return found | {
-                        "network": (detected.network, where),
-                        "pod_cidr": (detected.pod_cidr, where),
-                    }
-    except ClusterError as error:
-        typer.echo(f"warning: the cluster was not asked: {error.problem}", err=True)
-    return found
-
-
-def _of_kubeadm(cluster: Cluster) -> dict[str, tuple[str, str]]:
-    """The CIDRs that kubeadm was given: it keeps them in kube-system/kubeadm-config
-    (kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details, "Upload kubeadm ClusterConfiguration")."""
-    from winboot.base.errors import ClusterError, InvalidInput
-    from winboot.config.source import Scalar, Table, compose
-
-    try:
-        kept = cluster.config_map("kube-system", "kubeadm-config") or {}
-        networking = compose(kept.get("ClusterConfiguration", ""), "kubeadm-config").get("networking")
-    except (ClusterError, InvalidInput):
-        return {}  # not allowed, or not kubeadm's: it is asked for
-    names = {"podSubnet": "pod_cidr", "serviceSubnet": "service_cidr"}
-    values = networking.entries if isinstance(networking, Table) else {}
-    return {
-        names[key]: (entry.value.text, "kubeadm's ConfigMap kube-system/kubeadm-config")
-        for key, entry in values.items()
-        if key in names and isinstance(entry.value, Scalar) and "," not in entry.value.text
-    }
-
-
 def profile_text(answers: Mapping[str, Any]) -> str:
     """The profile as a person would write it. A JSON string is a YAML string, so no value can break out."""
     cni, _, mode = str(answers["network"]).partition(":")
@@ -342,6 +309,7 @@ def profile_text(answers: Mapping[str, Any]) -> str:
         f"  context: {quoted(answers['context'])}",
         f"  pod_cidr: {quoted(answers['pod_cidr'])}",
         f"  service_cidr: {quoted(answers['service_cidr'])}",
+        *_dns_lines(answers),
         "",
         "network:",
         f"  cni: {quoted(cni)}",
@@ -357,6 +325,16 @@ def profile_text(answers: Mapping[str, Any]) -> str:
         "  sha256: {}                           # filled in by `winboot init`",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _dns_lines(answers: Mapping[str, Any]) -> Iterator[str]:
+    """The cluster's DNS, where it is otherwise than most clusters have it."""
+    address, domain = str(answers.get("dns_service_ip") or ""), str(answers.get("dns_domain") or "")
+    cidr = str(answers["service_cidr"])
+    if address and address != dns_of(cidr) and within(address, cidr):
+        yield f"  dns_service_ip: {json.dumps(address)}"
+    if domain and domain != "cluster.local":
+        yield f"  dns_domain: {json.dumps(domain)}"
 
 
 def _more_of_network(solution: networks.Network) -> Iterator[str]:

@@ -50,10 +50,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What `winboot init` proposes: the network as its option takes it (`cni:mode`), and the CIDR of the pods."""
+    """What `winboot init` proposes: the network as its option takes it (`cni:mode`), the CIDR of the pods, and where in the
+    cluster both are from."""
 
     network: str
     pod_cidr: str
+    where: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,9 @@ def parse(place: str, text: str) -> FlannelConf:
 
 def _detect(cluster: ClusterSettings) -> Detected | None:
     found = read(cluster)
-    return None if found is None else Detected(f"flannel:{found.backend}", found.network)
+    if found is None:
+        return None
+    return Detected(f"flannel:{found.backend}", found.network, f"flannel's ConfigMap {found.place}")
 
 
 def _findings(cluster: ClusterSettings, wanting: Sequence[Wanted]) -> Iterator[Finding]:

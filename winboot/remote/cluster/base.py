@@ -23,6 +23,9 @@ REQUEST_KINDS: Final[dict[str, Literal["client", "serving"]]] = {
     SERVING_SIGNER: "serving",
 }
 
+# Which addresses Services get (kubernetes v1.33 staging/src/k8s.io/api/networking/v1/types.go, ServiceCIDR).
+SERVICE_CIDR: Final = ResourceKind("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs")
+
 # Waits so many seconds; True means: stop waiting for good (`winboot.node.run.Stop.wait` is one).
 Wait = Callable[[float], bool]
 
@@ -323,6 +326,10 @@ class Cluster(Protocol):
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
         """The data of a ConfigMap; None where there is none."""
+        ...
+
+    def service_addresses(self, namespace: str, name: str) -> tuple[str, ...]:
+        """The cluster IPs of a Service; none where there is no such Service, or it is headless."""
         ...
 
     def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:

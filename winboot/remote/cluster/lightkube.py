@@ -33,7 +33,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview, SubjectAccessReview
 from lightkube.resources.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestApproval
-from lightkube.resources.core_v1 import ConfigMap, Node, Secret
+from lightkube.resources.core_v1 import ConfigMap, Node, Secret, Service
 from lightkube.types import PatchType
 
 from winboot.base.clean import clean
@@ -48,6 +48,7 @@ from winboot.remote.cluster import labels, requests
 from winboot.remote.cluster.base import (
     ALL_PODS,
     REQUEST_KINDS,
+    SERVICE_CIDR,
     Belonging,
     Drained,
     DrainRules,
@@ -92,8 +93,7 @@ _OVERTAKEN_S: Final = 15.0  # how long a patch that others overtake is tried aga
 # Made at import: two threads must not register one kind at the same time.
 _KINDS: Final[Mapping[ResourceKind, type[GenericGlobalResource]]] = {
     kind: create_global_resource(kind.group, kind.version, kind.kind, kind.plural)
-    for one in cluster_settings()
-    for kind in one.kinds
+    for kind in (SERVICE_CIDR, *(kind for one in cluster_settings() for kind in one.kinds))
 }
 
 T = TypeVar("T")
@@ -529,6 +529,18 @@ class LightkubeCluster:
             f"reading {namespace}/{name}", lambda: self._client.get(ConfigMap, name, namespace=namespace)
         )
         return None if found is None else found.data or {}
+
+    def service_addresses(self, namespace: str, name: str) -> tuple[str, ...]:
+        """The cluster IPs of a Service; see the protocol."""
+        found = self._found(
+            f"reading the Service {namespace}/{name}",
+            lambda: self._client.get(Service, name, namespace=namespace),
+        )
+        spec = found.spec if found is not None else None
+        if spec is None:
+            return ()
+        addresses = spec.clusterIPs or ([spec.clusterIP] if spec.clusterIP else [])
+        return tuple(clean(one) for one in addresses if one != "None")
 
     def _daemon_sets(self) -> list[DaemonSet]:
         return self._call(
