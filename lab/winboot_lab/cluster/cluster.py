@@ -38,6 +38,7 @@ from winboot_lab.cluster.kinds import (
     QUOTAS,
     SERVICEACCOUNTS,
     SERVICES,
+    SHORT_NAMES,
     Kind,
     Object,
     copied,
@@ -563,6 +564,7 @@ def discovery(path: str, version: str) -> Any:
                 "namespaced": k.namespaced,
                 "kind": k.kind,
                 "verbs": _ALL,
+                **({"shortNames": [SHORT_NAMES[k.qualified]]} if k.qualified in SHORT_NAMES else {}),
             }
             for k in kinds
         ],

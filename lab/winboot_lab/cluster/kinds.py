@@ -102,6 +102,27 @@ KINDS: Final[tuple[Kind, ...]] = (
     Kind(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", namespaced=False, stored=False),
 )
 
+# What kubectl takes in place of a plural, by qualified name: ShortNames of each storage below
+# https://github.com/kubernetes/kubernetes/tree/v1.36.0/pkg/registry.
+SHORT_NAMES: Final[dict[str, str]] = {
+    "namespaces": "ns",
+    "nodes": "no",
+    "pods": "po",
+    "services": "svc",
+    "endpoints": "ep",
+    "configmaps": "cm",
+    "serviceaccounts": "sa",
+    "resourcequotas": "quota",
+    "events": "ev",
+    "events.events.k8s.io": "ev",
+    "daemonsets.apps": "ds",
+    "deployments.apps": "deploy",
+    "replicasets.apps": "rs",
+    "networkpolicies.networking.k8s.io": "netpol",
+    "poddisruptionbudgets.policy": "pdb",
+    "certificatesigningrequests.certificates.k8s.io": "csr",
+}
+
 BY_PATH: Final = {(k.group, k.version, k.plural): k for k in KINDS}
 
 

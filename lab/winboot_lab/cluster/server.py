@@ -6,6 +6,7 @@ import json
 import ssl
 import tempfile
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,11 +14,13 @@ from types import TracebackType
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from winboot_lab.cluster import tables
 from winboot_lab.cluster.authentication import Credentials
 from winboot_lab.cluster.authority import SERVER_AUTH, Subject
-from winboot_lab.cluster.cluster import LabCluster, decode_body
+from winboot_lab.cluster.cluster import Answer, LabCluster, decode_body
 from winboot_lab.cluster.failure import ApiFailure
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
+from winboot_lab.cluster.routes import parse_path
 from winboot_lab.cluster.streams import accept_key, chosen, serve
 
 HANDSHAKE_S: Final = 10.0
@@ -150,9 +153,17 @@ class _Handler(BaseHTTPRequestHandler):
             answer = cluster.request(
                 self._shown(), method, parts.path, body, query=query, content_type=content_type
             )
-            self._send(answer.code, answer.body)
+            self._send(answer.code, self._formed(answer, method, parts.path, query))
         except ApiFailure as e:
             self._send(e.code, e.status())
+
+    def _formed(self, answer: Answer, method: str, path: str, query: Mapping[str, str]) -> Any:
+        """The body as the client takes it: `kubectl get` asks for tables."""
+        target = parse_path(path) if method == "GET" and answer.code == 200 else None
+        if target is None or target.subresource or not tables.asked_for(self.headers.get("Accept") or ""):
+            return answer.body
+        include = query.get("includeObject") or "Metadata"
+        return tables.table(target.kind, answer.body, self.server.cluster.now(), include=include)
 
     def _shown(self) -> Credentials:
         kind, _, token = (self.headers.get("Authorization") or "").partition(" ")
@@ -196,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
         def over() -> bool:
             return stopping.is_set() or cluster.faults.unreachable or started() > end
 
-        events = cluster.watch(self._shown(), path, query, over)
+        events = self._told(cluster.watch(self._shown(), path, query, over), path, query)
         first = next(events, None)  # a refusal must come before the headers
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -210,6 +221,23 @@ class _Handler(BaseHTTPRequestHandler):
             except ApiFailure as e:
                 self._chunk({"type": "ERROR", "object": e.status()})
             self.wfile.write(b"0\r\n\r\n")
+
+    def _told(
+        self, events: Iterator[Any], path: str, query: Mapping[str, str]
+    ) -> Iterator[dict[str, Any] | None]:
+        """The events; where the client takes tables, each object is one of a row, the first with the columns."""
+        target = parse_path(path)
+        wanted = target is not None and tables.asked_for(self.headers.get("Accept") or "")
+        head = True
+        for event in events:
+            if event is None or target is None or not wanted or event["type"] == "BOOKMARK":
+                yield event
+                continue
+            include = query.get("includeObject") or "Metadata"
+            now = self.server.cluster.now()
+            made = tables.table(target.kind, event["object"], now, include=include, head=head)
+            head = False
+            yield {**event, "object": made}
 
     def _chunk(self, event: Any) -> None:
         if event is None:
