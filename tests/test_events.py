@@ -91,3 +91,22 @@ def test_a_step_has_its_differences_and_its_problem():
         Difference("y", "2", "(known after join)", unknown=True, key="c"),
     )
     assert found.problem == Problem("Odd", "no", "try", "line 1, column 2")
+
+
+@pytest.mark.parametrize(
+    ("artifact", "read"),
+    [
+        ({"name": "kubernetes", "version": "1.33.6", "archive": "0" * 64}, {"kubernetes": "1.33.6"}),
+        ({"name": "kubernetes", "version": "..\\evil", "archive": "0" * 64}, None),
+        ({"name": "kubernetes", "version": "1.33.6", "archive": ""}, None),
+        ({"name": "Kubernetes'", "version": "1.33.6", "archive": "0" * 64}, None),
+    ],
+)
+def test_versions_that_no_winboot_has_noted_count_as_none(
+    artifact: dict[str, str], read: dict[str, str] | None
+):
+    """A script is made of them."""
+    said = parse(started(versions={"held": {"artifacts": [artifact], "at": "", "by": ""}, "now": None}))
+
+    assert isinstance(said, RunStarted)
+    assert (said.versions.held.versions if said.versions.held else None) == read

@@ -406,9 +406,11 @@ Values = {
 }
 Look = {
     Get-ArtifactDifference -Artifacts $artifacts
+    Get-HeldDifference
 }
 Change = {
     Install-Artifact -Artifacts $artifacts
+    if ($script:Run.Facts.Versions -ne 'hold') { Clear-HeldVersion }
 }
 }
 

@@ -45,11 +45,13 @@ from winboot_lab.windows.sockets import World as Internet
 
 from winboot.base.errors import ConnectionLost, ScriptFailed, Unreachable
 from winboot.base.secret import Secret
+from winboot.config.inventory import Machine as InventoryMachine
 from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import NodeSpec, resolve
 from winboot.node.run import Patience, Stop
 from winboot.operations.join import Options, RunContext, join, survey
 from winboot.operations.remove import Removal, remove, survey_removal
+from winboot.operations.rollback import rollback
 from winboot.operations.upgrade import upgrade
 from winboot.remote.cluster.base import DrainRules, ExpectedNode, Verdict
 from winboot.remote.cluster.lightkube import LightkubeCluster
@@ -110,6 +112,8 @@ class Site:
         prepare(self)
         self.files = stage(self._as_lab(), folder, profile, wishes=wishes, node_ip=node_ip)
         self.controllers: list[Controller] = []
+        # The machines as the files have them, by name; as they were read last.
+        self.inventory: dict[str, InventoryMachine] = {}
 
     def _machine(self, plan: NodePlan) -> Machine:
         machine = Machine(
@@ -150,7 +154,9 @@ class Site:
 
     def specs(self) -> list[NodeSpec]:
         """The inventory's nodes, resolved."""
-        return [resolve(machine.profile, machine) for machine in load_inventory(self.files.inventory)]
+        machines = list(load_inventory(self.files.inventory))
+        self.inventory.update({machine.name: machine for machine in machines})
+        return [resolve(machine.profile, machine) for machine in machines]
 
     def controller(self, **changes: Any) -> Controller:
         """A new winboot process on some laptop."""
@@ -227,6 +233,7 @@ class Controller:
             run=self.run,
             holder=holder,
             stop=self.stop,
+            machines=site.inventory,
         )
 
     def join(self, **options: Any) -> Report:
@@ -253,6 +260,15 @@ class Controller:
             rules = DrainRules(unmanaged=unmanaged, emptydir=emptydir)
             chosen = self._options(drain_rules=rules, **options)
             return upgrade(self.site.specs(), self.context, chosen, flows=flows)
+
+    def rollback(
+        self, *, unmanaged: bool = True, emptydir: bool = True, flows: bool = False, **options: Any
+    ) -> Report:
+        """`winboot rollback --yes` of every node, with the same."""
+        with self._command():
+            rules = DrainRules(unmanaged=unmanaged, emptydir=emptydir)
+            chosen = self._options(drain_rules=rules, **options)
+            return rollback(self.site.specs(), self.context, chosen, flows=flows)
 
     def survey_removal(self, *, keep_node: bool = False, cluster_only: bool = False) -> Report:
         """`winboot remove --dry-run`."""

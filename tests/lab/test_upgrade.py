@@ -126,3 +126,40 @@ def test_a_machine_that_is_no_node_is_left_alone(tmp_path: Path) -> None:
     report = site.controller().upgrade()
 
     assert (only(report).outcome, report.exit_code) == ("skipped", 2)
+
+
+def runs(site: Site) -> str:
+    """The version that the Node says, and its cordon."""
+    node = site.node()
+    return f"{node['status']['nodeInfo']['kubeletVersion']} {node['spec'].get('unschedulable')}"
+
+
+def test_a_node_goes_back_and_stays_there_until_it_is_upgraded(tmp_path: Path) -> None:
+    site = a_site(tmp_path, OLD)
+    assert problems(site.join()) == []
+    # What a probe asks of the time since a change must not reach back to the join, however slow this computer is.
+    site.settle(1800)
+    nowhere = site.controller().rollback()
+    assert (only(nowhere).outcome, nowhere.exit_code) == ("skipped", 2)
+    assert "no version before this one" in str(problems(nowhere))
+    wants(site, NEW)
+    assert problems(site.controller().upgrade()) == []
+    assert runs(site) == f"v{NEW} None"
+
+    site.settle(1800)
+    assert problems(site.controller().rollback()) == []
+    assert runs(site) == f"v{OLD} None"
+    again = site.controller().rollback()
+    assert (differences(again), again.exit_code) == ({}, 0)
+
+    planned, repaired = site.plan(), site.join()
+    for report in (planned, repaired):
+        assert report.exit_code == 2
+        assert list(differences(report)) == ["held-versions"]
+        assert f"it was rolled back to kubernetes {OLD}" in str(problems(report))
+    assert runs(site) == f"v{OLD} None"
+
+    site.settle(1800)
+    assert problems(site.controller().upgrade()) == []
+    assert runs(site) == f"v{NEW} None"
+    assert (site.plan().exit_code, site.refusals) == (0, [])

@@ -36,6 +36,8 @@
         NoNodeYet                    exit 2    repair: the cluster has no Node of this name
         RestartForbidden             exit 2    a restart of the machine is due, and --no-restart was given
         Declined                     exit 2    somebody was asked and said no, or nobody could be asked
+        NoVersionBefore              exit 2    rollback: the machine has noted no version to go back to
+        VersionsHeld                 exit 2    a rollback holds the node's versions, and what runs here cannot go by them
         OtherThanPlanned             exit 2    settings, script or look are not those of the plan that was approved
       BudgetUsedUp                   exit 4    a failure budget or a deadline was used up before this node was begun
       Superseded                     exit 75   another run has taken over
@@ -257,6 +259,14 @@ class NotDone(WinbootError):
 
 class NoNodeYet(NotDone):
     """The cluster has no Node of this name, and the command is about Nodes that exist."""
+
+
+class NoVersionBefore(NotDone):
+    """The machine has noted no version with which its Node was Ready before the one it has."""
+
+
+class VersionsHeld(NotDone):
+    """A rollback holds other versions on the machine than the profile wants."""
 
 
 class Declined(NotDone):

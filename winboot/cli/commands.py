@@ -45,6 +45,7 @@ COMMANDS: Final = (
     ),
     Command("repair", "join", "The same as join, for nodes that have joined before."),
     Command("upgrade", "upgrade", "Give nodes the versions of the profile, one after the other."),
+    Command("rollback", "rollback", "Take nodes back to the versions they had before an upgrade."),
     Command("remove", "remove", "Put machines back as they were before winboot, and delete their Nodes."),
     Command("status", "status", "Show each node's version, whether it is Ready, its drift and its last run."),
     Command("runs", "runs", "List earlier runs."),

@@ -40,7 +40,7 @@ from winboot.cli.pace import Canary, Deadline, Jitter, MaxFailed, MaxUnavailable
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
-    from winboot.config.demands import Demand
+    from winboot.cli.targets import Fleet
     from winboot.config.node_spec import NodeSpec
     from winboot.operations.join import Options, RunContext
     from winboot.report.flows import FlowReport
@@ -231,13 +231,13 @@ def _run(
         left = () if limit else gone(approved, specs)
         specs = [spec for spec in specs if spec.node.name in approved.nodes]
     elif at_terminal() and not yes:
-        options, left = asked(command, specs, fleet.demands, options, view, reporting)
+        options, left = asked(command, specs, fleet, options, view, reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep, groups=fleet.groups, about=fleet.about) as (context, tuned),
+        run_context(specs, listener, keep, fleet=fleet) as (context, tuned),
     ):
         refuse_without_ca(specs)
         specs, unable = able(specs, context)
@@ -274,13 +274,13 @@ def _verified(
 def asked(
     command: str,
     specs: Sequence[NodeSpec],
-    wanted: Sequence[Demand],
+    fleet: Fleet,
     options: Options,
     view: View,
     reporting: Reporting,
 ) -> tuple[Options, tuple[NodeReport, ...]]:
     """Look at all nodes, show what would be done and ask. What was shown becomes what is approved; nodes that the look did
-    not reach come with it, as they are reported. `wanted` is what the files have this computer run and read.
+    not reach come with it, as they are reported. `fleet` is what the specs are of.
 
     Ends the command where nothing differs, or nothing could be looked at. Raises Declined where the answer is no.
     """
@@ -294,7 +294,7 @@ def asked(
 
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
-        run_context(specs, listener) as (context, tuned),
+        run_context(specs, listener, fleet=fleet) as (context, tuned),
     ):
         refuse_without_ca(specs)
         able_specs, unable = able(specs, context)
@@ -304,7 +304,7 @@ def asked(
     nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
     if context.stop.requested or nothing:
         raise typer.Exit(reporting.end(found, context.stop))
-    ask(found, view.output, command, wanted)
+    ask(found, view.output, command, fleet.demands)
     return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost
 
 

@@ -73,7 +73,7 @@ def plan(
     with (
         progress(View(output, verbose, log_file), [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep, about=fleet.about) as (context, tuned),
+        run_context(specs, listener, keep, fleet=fleet) as (context, tuned),
     ):
         refuse_without_ca(specs)
         specs, unable = able(specs, context)

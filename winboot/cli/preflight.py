@@ -49,7 +49,7 @@ def preflight(
     with (
         progress(View(output, verbose, log_file), [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep, about=fleet.about) as (context, tuned),
+        run_context(specs, listener, keep, fleet=fleet) as (context, tuned),
     ):
         specs, unable = able(specs, context)
         result = check_both_sides(specs, context, tuned(options))

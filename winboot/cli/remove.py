@@ -100,7 +100,7 @@ def remove(
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep, about=fleet.about) as (context, tuned),
+        run_context(specs, listener, keep, fleet=fleet) as (context, tuned),
     ):
         work = survey_removal if dry_run else remove_nodes
         result = work(specs, context, tuned(options), removal)

@@ -43,12 +43,13 @@ Tune = Callable[["Options"], "Options"]
 class Fleet:
     """The nodes of a command, in the order of the inventory, and the group of each of its hosts, the others' included: the
     group that defines the host. `demands` is what the files, as they were read, have this computer run and read, `about`
-    what was asked for, in words: inventory, profiles with their versions, limit."""
+    what was asked for, in words: inventory, profiles with their versions, limit; `machines` are those of the nodes, by name."""
 
     specs: list[NodeSpec]
     groups: Mapping[str, str]
     demands: tuple[Demand, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, Machine] = field(default_factory=dict)
 
 
 def load_targets(
@@ -104,7 +105,8 @@ def load_fleet(
     if pinned:
         _refuse_other_pins(found, inventory)
     groups = {machine.name: machine.group for machine in loaded}
-    return Fleet([spec for _, spec in found], groups, wanted, _about(inventory, limit, found))
+    machines = {machine.name: machine for machine, _ in found}
+    return Fleet([spec for _, spec in found], groups, wanted, _about(inventory, limit, found), machines)
 
 
 def _about(
@@ -213,12 +215,11 @@ def run_context(
     keep: Keep | None = None,
     *,
     in_cluster: bool = False,
-    groups: Mapping[str, str] | None = None,
-    about: Mapping[str, str] | None = None,
+    fleet: Fleet | None = None,
 ) -> Iterator[tuple[RunContext, Tune]]:
-    """The context of one run; `keep` is told of each node that ends, `groups` and `about` are those of a `Fleet`. Ctrl-C
-    and SIGTERM ask the nodes' work to stop at its next safe point. With `in_cluster`, the service account of the pod is used
-    where no kubeconfig is named.
+    """The context of one run; `keep` is told of each node that ends, `fleet` is what the specs are of. Ctrl-C and SIGTERM
+    ask the nodes' work to stop at its next safe point. With `in_cluster`, the service account of the pod is used where no
+    kubeconfig is named.
     """
     from winboot.node.run import Stop
     from winboot.operations.join import RunContext
@@ -236,8 +237,9 @@ def run_context(
         run=uuid.uuid4().hex[:12],
         holder=_holder(),
         stop=stop,
-        groups=groups or {},
-        about=about or {},
+        groups=fleet.groups if fleet is not None else {},
+        about=fleet.about if fleet is not None else {},
+        machines=fleet.machines if fleet is not None else {},
     )
     if keep is not None:
         context = replace(context, keep=keep)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,28 +27,37 @@ from winboot.cli.options import (
 )
 from winboot.cli.pace import Canary, Deadline, Jitter, MaxUnavailable, Soak, budget_of
 
+if TYPE_CHECKING:
+    from winboot.config.node_spec import NodeSpec
+    from winboot.operations.join import Options, RunContext
+    from winboot.report.results import Report
+
+DrainTimeout = Annotated[
+    float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
+]
+Grace = Annotated[
+    int | None,
+    typer.Option("--grace", min=0, help="Seconds that each pod has to end, in the place of its own."),
+]
+DeleteEmptydirData = Annotated[
+    bool, typer.Option("--delete-emptydir-data", help="Evict pods whose emptyDir volumes are lost, too.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Evict pods that nothing makes again, too.")]
+VerifyFlows = Annotated[
+    bool,
+    typer.Option("--verify", help="Try each node's flows, too, before its pods come back (docs/verify.md)."),
+]
+
 
 def upgrade(
     inventory: InventoryFile = DEFAULT_INVENTORY,
     limit: Limit = None,
     yes: Yes = False,
-    drain_timeout: Annotated[
-        float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
-    ] = 600.0,
-    grace: Annotated[
-        int | None,
-        typer.Option("--grace", min=0, help="Seconds that each pod has to end, in the place of its own."),
-    ] = None,
-    delete_emptydir_data: Annotated[
-        bool, typer.Option("--delete-emptydir-data", help="Evict pods whose emptyDir volumes are lost, too.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Evict pods that nothing makes again, too.")] = False,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify", help="Try each node's flows, too, before its pods come back (docs/verify.md)."
-        ),
-    ] = False,
+    drain_timeout: DrainTimeout = 600.0,
+    grace: Grace = None,
+    delete_emptydir_data: DeleteEmptydirData = False,
+    force: Force = False,
+    verify: VerifyFlows = False,
     take_over: TakeOver = False,
     skip_preflight: SkipPreflight = None,
     trust: Trust = False,
@@ -65,46 +76,80 @@ def upgrade(
     Unlike `join --drain` it refuses a wrong order (the API server first, one minor at a time), asks each node whether it
     works before pods may come back, and stops at the first node that fails.
     """
-    from winboot.cli.approval import at_terminal
-    from winboot.cli.join import asked
-    from winboot.cli.output import Reporting, progress
-    from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import Options
     from winboot.operations.upgrade import refuse_wrong_order
     from winboot.operations.upgrade import upgrade as upgrade_nodes
     from winboot.remote.cluster.base import DrainRules
-    from winboot.report.results import NodeReport
 
-    rules = DrainRules(grace=grace, emptydir=delete_emptydir_data, unmanaged=force)
     options = Options(
         drain=True,
         drain_timeout=drain_timeout,
-        drain_rules=rules,
+        drain_rules=DrainRules(grace=grace, emptydir=delete_emptydir_data, unmanaged=force),
         take_over=take_over,
         skip_preflight=words(skip_preflight),
+        versions="released",
         budget=budget_of(
             canary=canary, soak=soak, max_unavailable=max_unavailable, deadline=deadline, jitter=jitter
         ),
     )
-    view = View(output, verbose, log_file)
-    reporting = Reporting(report, output)
-    fleet = load_fleet(inventory, words(limit), pinned=True, trust=trust, may_ask=not yes)
-    specs, left = fleet.specs, tuple[NodeReport, ...]()
+
+    def work(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
+        return upgrade_nodes(specs, context, options, flows=verify)
+
+    bring(
+        "upgrade",
+        inventory,
+        words(limit),
+        options,
+        View(output, verbose, log_file),
+        report,
+        work,
+        yes=yes,
+        trust=trust,
+        first=lambda specs, context: refuse_wrong_order(specs, context.cluster),
+    )
+
+
+def bring(
+    command: str,
+    inventory: Path,
+    limit: tuple[str, ...],
+    options: Options,
+    view: View,
+    report: Path | None,
+    work: Callable[[Sequence[NodeSpec], RunContext, Options], Report],
+    *,
+    yes: bool,
+    trust: bool,
+    first: Callable[[Sequence[NodeSpec], RunContext], None] = lambda specs, context: None,
+) -> None:
+    """Bring other versions to nodes: ask at a terminal, `work`, report, and exit. `first` may refuse before any contact with a
+    machine."""
+    from winboot.cli.approval import at_terminal
+    from winboot.cli.join import asked
+    from winboot.cli.output import Reporting, progress
+    from winboot.cli.targets import load_fleet, run_context
+    from winboot.report.results import NodeReport
+
+    left: tuple[NodeReport, ...] = ()
+    reporting = Reporting(report, view.output)
+    fleet = load_fleet(inventory, limit, pinned=command == "upgrade", trust=trust, may_ask=not yes)
+    specs = fleet.specs
     with (
         progress(view, []) as listener,
         run_context(specs, listener) as (context, _),
     ):
-        refuse_wrong_order(specs, context.cluster)
+        first(specs, context)
     if at_terminal() and not yes:
-        options, left = asked("upgrade", specs, fleet.demands, options, view, reporting)
+        options, left = asked(command, specs, fleet, options, view, reporting)
         kept = {node.node for node in left}
         specs = [spec for spec in specs if spec.node.name not in kept]
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
-        run_context(specs, listener, keep, groups=fleet.groups, about=fleet.about) as (context, tuned),
+        run_context(specs, listener, keep, fleet=fleet) as (context, tuned),
     ):
-        result = upgrade_nodes(specs, context, tuned(options), flows=verify)
+        result = work(specs, context, tuned(options))
     result = replace(result, nodes=(*result.nodes, *left))
     code = reporting.end(result, context.stop)
     if result.exit_code:

@@ -228,6 +228,12 @@ class ScriptRunner:
         """From now on send the script without the library; a machine that does not keep it is sent the whole one."""
         self._expects_library = True
 
+    def exchange(self, script: str, kept: Kept, steps: Sequence[str]) -> None:
+        """Run another script from now on, in the same session. What the first one told of its steps counts no more."""
+        self._script, self._kept = script, kept
+        self._steps = tuple(steps)
+        self.record.steps.clear()
+
     def look(self, facts: Facts) -> Pass:
         """Run the script in mode Look: nothing is changed and no secret travels. Raises the error that ended it."""
         return self._persist("Look", facts, {})

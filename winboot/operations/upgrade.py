@@ -35,16 +35,21 @@ def upgrade(
     """
     refuse_unresolved(specs)
     refuse_wrong_order(specs, context.cluster)
-    options = replace(
+    options = replace(one_by_one(specs, options, flows=flows), versions="released")
+    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=True)
+    work = partial(repair_node, preflight=preflight)
+    return run_nodes("upgrade", work, specs, context, options, preflight.so_far)
+
+
+def one_by_one(specs: Sequence[NodeSpec], options: Options, *, flows: bool) -> Options:
+    """The options of other versions: drained, one node after the other, each proved, and none after the first that failed."""
+    return replace(
         options,
         drain=True,
         workers=1,
         budget=replace(options.budget, max_failed=Share(0)),
         prove=partial(_prove_with_flows, specs) if flows else _prove,
     )
-    preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=True)
-    work = partial(repair_node, preflight=preflight)
-    return run_nodes("upgrade", work, specs, context, options, preflight.so_far)
 
 
 def refuse_wrong_order(specs: Sequence[NodeSpec], cluster_of: Callable[[NodeSpec], Cluster | None]) -> None:

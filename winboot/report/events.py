@@ -7,6 +7,7 @@ The shapes are the wire contract between `templates/powershell/lib/drive.ps1` an
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
@@ -58,6 +59,28 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionSet:
+    """Versions of programs that a machine has or had: artifact → version, and artifact → the SHA-256 of its archive. `at` and
+    `by`: when and by whom they were set to stay; empty elsewhere."""
+
+    versions: Mapping[str, str]
+    archives: Mapping[str, str]
+    at: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionNote:
+    """What a machine notes of its versions (lib/versions.ps1, Read-VersionNote): `now` is what the last whole run brought,
+    `next` what a run began to bring, `before` what `rollback` goes back to, `held` what a rollback brought."""
+
+    now: VersionSet | None = None
+    next: VersionSet | None = None
+    before: VersionSet | None = None
+    held: VersionSet | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunStarted:
     """The first event of a pipeline: which machine this is."""
 
@@ -69,6 +92,8 @@ class RunStarted:
     fence: int
     # The address that the kubelet goes by; empty where the machine has none yet.
     node_ip: str = ""
+    # Empty where the machine notes none.
+    versions: VersionNote = VersionNote()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +237,9 @@ class _Fields:
 
 
 _T = TypeVar("_T")
+_ARTIFACT: Final = re.compile(r"[a-z][a-z0-9-]{0,63}")
+_VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,63}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _TYPES: Final[Mapping[type, str]] = {str: "text", int: "number", bool: "boolean", list: "list"}
 _BAD_EVENT: Final = (
     "This is a bug in winboot or in a step of the profile's own; the run's journal has the whole line."
@@ -232,6 +260,7 @@ def _from(data: _Fields) -> Event | None:
                 computer_name=data.text("computer_name"),
                 fence=data.number("fence"),
                 node_ip=data.text("node_ip", ""),
+                versions=_version_note(data.inner("versions")),
             )
         case "step":
             return StepDone(
@@ -263,6 +292,30 @@ def _from(data: _Fields) -> Event | None:
         case "library-missing":
             return LibraryMissing(run=data.text("run"), why=data.text("why"))
     return None
+
+
+def _version_note(data: _Fields | None) -> VersionNote:
+    if data is None:
+        return VersionNote()
+    return VersionNote(*(_version_set(data.inner(name)) for name in ("now", "next", "before", "held")))
+
+
+def _version_set(data: _Fields | None) -> VersionSet | None:
+    """None for one that no winboot has written: the script that is made of it must run on that machine alone, and be right."""
+    if data is None:
+        return None
+    found = [(one.text("name"), one.text("version"), one.text("archive")) for one in data.each("artifacts")]
+    if not found or not all(
+        _ARTIFACT.fullmatch(name) and _VERSION.fullmatch(version) and _SHA256.fullmatch(archive)
+        for name, version, archive in found
+    ):
+        return None
+    return VersionSet(
+        {name: version for name, version, _ in found},
+        {name: archive for name, _, archive in found},
+        data.text("at", ""),
+        data.text("by", ""),
+    )
 
 
 def _state(text: str) -> StepState:

@@ -164,6 +164,9 @@ HINTS: Final[Mapping[str, str]] = {
     "PendingReboot": "Nothing to do: the run continues after the restart.",
     "ProgramFailed": "Run the program on the machine by hand; its own log may tell more.",
     "ProgramHangs": "Run the program on the machine by hand and look at what it waits for.",
+    "RolledBack": (
+        "`winboot upgrade` gives the node the versions of the profile; or set those that it has in the profile."
+    ),
     "RunFailed": "Run the same command again; if it stays so, report it with the node's journal.",
     "SecretMissing": "Check the references in the profile (env, file, command, mint).",
     "ServiceControl": (

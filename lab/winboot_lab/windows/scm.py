@@ -162,12 +162,16 @@ class ServiceControl:
         return found is not None and found.status == "Running"
 
     def dependents(self, service: Service) -> list[Service]:
-        """Services that name this one in their dependencies, directly or not."""
+        """Services that name this one in their dependencies, directly or not; what would be started last comes first
+        (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-enumdependentservicesw, lpServices)."""
+        return self._start_order(self._above(service))[::-1]
+
+    def _above(self, service: Service) -> list[Service]:
         found: list[Service] = []
         for other in self.all():
             if any(d.lower() == service.name.lower() for d in other.depends):
                 found.append(other)
-                found.extend(s for s in self.dependents(other) if s not in found)
+                found.extend(s for s in self._above(other) if s not in found)
         return found
 
     # ---- defining --------------------------------------------------------------------------------------
@@ -476,7 +480,7 @@ class ServiceControl:
     def stop_with_dependents(self, service: Service) -> list[Service]:
         """Stop what depends on it, then it; gives what was stopped, in order."""
         stopped: list[Service] = []
-        for other in reversed(self._start_order(self.dependents(service))):
+        for other in self.dependents(service):
             if other.status != "Stopped":
                 self.stop(other)
                 stopped.append(other)

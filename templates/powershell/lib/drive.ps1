@@ -5,6 +5,7 @@ function New-Run {
     $known = @{
         NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false
         Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''; Unnoted = $false
+        NodeIsReady = $false; Versions = ''
     }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
@@ -13,6 +14,8 @@ function New-Run {
         Text = ($Text -csplit "`r`n# SIG # Begin signature block`r`n")[0]
         # Steps not to build upon, with the id of the reason.
         Unmet = @{}
+        # Whether all chosen steps were gone through, and nothing waits for a restart.
+        Complete = $false
         # Answers that cost something: read once, forgotten after each change.
         Cache = @{}
         Step = ''; Fence = 0; Sequence = 0
@@ -76,8 +79,12 @@ function Invoke-Locked {
         New-RunEvent
         if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
         if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
+        if ($script:Run.Mode -eq 'Change') { Start-VersionChange }
         & $Work
-        if ($script:Run.Mode -eq 'Change') { Clear-OldVersion }
+        if ($script:Run.Mode -eq 'Change' -and $script:Run.Complete -and $script:Run.Unmet.Count -eq 0) {
+            Complete-VersionChange
+            Clear-OldVersion
+        }
         Clear-OldFile
         Save-Journal -Waiting $script:Run.Journal -Tries 6
     }
@@ -107,7 +114,11 @@ function Invoke-Step {
         if ($result.Reboot) { $rebooting += $step.Name }
         New-StepEvent -Step $step -Result $result -Watch $watch
     }
-    if (-not $rebooting) { New-EndEvent -Reason 'complete'; return }
+    if (-not $rebooting) {
+        $script:Run.Complete = $true
+        New-EndEvent -Reason 'complete'
+        return
+    }
     Save-RebootMark -Steps $rebooting
     New-EventLine -Fields @{ event = 'reboot'; steps = $rebooting }
     New-EndEvent -Reason 'reboot'
@@ -300,6 +311,7 @@ function New-RunEvent {
         computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
         winboot = $script:Run.Plan.Winboot; digest = $script:Run.Plan.Digest; library = $script:Run.Plan.Library
         script = Get-TextHash -Text $script:Run.Text; by = $script:Run.Facts.Holder; plan = $script:Run.Facts.Plan
+        versions = Read-VersionNote
     }
 }
 

@@ -99,14 +99,16 @@ function Test-VersionSwitch {
 function Clear-OldVersion {
     # Deletes versions that are beyond those to keep and from which nothing runs, after a run in which every step succeeded.
     # Housekeeping: it never fails.
-    if ($script:Run.Unmet.Count -gt 0 -or -not $script:Node['keep_versions']) { return }
+    if (-not $script:Node['keep_versions']) { return }
     try {
+        $before = Read-VersionNote | ForEach-Object { $_.before } | Where-Object { $_ } | ForEach-Object { $_.artifacts } | ForEach-Object { $_.archive }
         $placed = @(Read-Placed)
         $kept = @(foreach ($artifact in Get-Artifact) { foreach ($member in $artifact.members) { [IO.Path]::GetDirectoryName($member.to) } })
         $over = @()
         foreach ($artifact in $script:Node.artifacts) {
-            # As they were placed, the oldest first.
-            $others = @($placed | Where-Object { $_.name -eq $artifact.name -and $_.archive -ne $artifact['sha256'] } | Sort-Object -Property { $_.version -ne '' })
+            # As they were placed, the oldest first; last of all what a rollback would take.
+            $others = @($placed | Where-Object { $_.name -eq $artifact.name -and $_.archive -ne $artifact['sha256'] } |
+                    Sort-Object -Property { @($before) -contains $_.archive }, { $_.version -ne '' })
             $count = [Math]::Max(0, $others.Count - $script:Node.keep_versions + 1)
             $over += @($others | Select-Object -First $count)
             foreach ($one in @($others | Select-Object -Skip $count)) { $kept += @($one.files | ForEach-Object { [IO.Path]::GetDirectoryName($_.destination) }) }
@@ -136,4 +138,110 @@ function Remove-Version {
     $left = @(Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts' |
             Where-Object { $_.name -ne $Placed.name -or $_.archive -ne $Placed.archive })
     Write-StateJson -Name 'placed.json' -Value @{ artifacts = $left }
+}
+
+function Get-WantedVersion {
+    # The set of versions that this script wants, as a table.
+    $artifacts = foreach ($artifact in $script:Node['artifacts']) {
+        @{ name = $artifact.name; version = $artifact['version']; archive = "$($artifact['sha256'])" }
+    }
+    @{ artifacts = @($artifacts); ready = $false; at = ''; by = '' }
+}
+
+function Read-VersionNote {
+    # Which sets of versions this machine has had, as a table; nothing where none are noted. now: the last that a run completed; next:
+    # what a run began to change to; before: what `rollback` goes back to; held: what a rollback brought, to stay. Each has
+    # artifacts (name, version, and archive: its sha256), ready (whether its Node was seen Ready), at and by; or is null.
+    $stored = Read-StateJson -Name 'versions.json'
+    $note = @{}
+    foreach ($name in @('now', 'next', 'before', 'held')) { $note[$name] = ConvertTo-VersionSet -Stored (Read-Member -Object $stored -Names $name) }
+    if (-not $note.now) { $note.now = Read-StoredVersion }
+    if ($note.now -or $note.next) { $note }
+}
+
+function ConvertTo-VersionSet {
+    # A stored set of versions as a table; nothing where it is none, or a hand left something else there.
+    param([object]$Stored)
+    $artifacts = @(foreach ($one in Read-Item -Object $Stored -Name 'artifacts') {
+            @{ name = "$(Read-Member -Object $one -Names 'name')"; version = "$(Read-Member -Object $one -Names 'version')"; archive = "$(Read-Member -Object $one -Names 'archive')" }
+        })
+    if ($artifacts.Count -eq 0) { return }
+    $ready = (Read-Member -Object $Stored -Names 'ready') -eq $true
+    @{ artifacts = $artifacts; ready = $ready; at = "$(Read-Member -Object $Stored -Names 'at')"; by = "$(Read-Member -Object $Stored -Names 'by')" }
+}
+
+function Read-StoredVersion {
+    # The versions of a machine whose winboot noted none: those of the script that it stored for its start. Nothing without one.
+    if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
+    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
+        $found = [regex]::Matches("$(Read-FileText -Path $path)", "@\{ name = '([\w-]+)'; version = '([\w.+-]+)';?\s+url = '[^']*';?\s+sha256 =\s+'([0-9a-f]{64})'")
+        $artifacts = @(foreach ($one in $found) { @{ name = $one.Groups[1].Value; version = $one.Groups[2].Value; archive = $one.Groups[3].Value } })
+        if ($artifacts.Count -gt 0) { return @{ artifacts = $artifacts; ready = $false; at = ''; by = '' } }
+    }
+}
+
+function Test-SameVersion {
+    # Whether two sets have the same version of whatever is in both. None is like no other.
+    param([object]$First, [object]$Second)
+    if (-not $First -or -not $Second) { return $false }
+    $versions = @{}
+    foreach ($one in $First.artifacts) { $versions[$one.name] = $one.version }
+    @($Second.artifacts | Where-Object { $versions.ContainsKey($_.name) -and $versions[$_.name] -ne $_.version }).Count -eq 0
+}
+
+function Start-VersionChange {
+    # Notes, before the first step, to which versions this run changes, and whether they are to stay whatever the profile says
+    # (Versions: hold, release). Throws where a rollback holds others and the controller does not know of it.
+    $note = Read-VersionNote
+    if (-not $note) { $note = @{ now = $null; next = $null; before = $null; held = $null } }
+    $wanted = Get-WantedVersion
+    if ($wanted.artifacts.Count -eq 0) { return }
+    $facts = $script:Run.Facts
+    if ($facts.Versions -eq 'release') { $note.held = $null }
+    elseif ($facts.Versions -eq 'hold' -and -not (Test-SameVersion -First $note.held -Second $wanted)) {
+        $note.held = Get-WantedVersion
+        $note.held.at = [DateTime]::UtcNow.ToString('s') + 'Z'
+        $note.held.by = $facts.Holder
+    }
+    elseif ($note.held -and -not (Test-SameVersion -First $note.held -Second $wanted)) {
+        Stop-Step -Id 'RolledBack' -Message "a rollback at $($note.held.at) holds other versions on this machine than this script wants"
+    }
+    # Some steps alone may leave the programs as they are.
+    if (-not $facts.Steps) {
+        if ($facts.NodeIsReady -and $note.now -and -not $note.next) { $note.now.ready = $true }
+        $note.next = if (Test-SameVersion -First $note.now -Second $wanted) { $null } else { $wanted }
+    }
+    Write-StateJson -Name 'versions.json' -Value $note
+}
+
+function Complete-VersionChange {
+    # Notes, after a run in which every step succeeded, which versions the machine has. Those before it are a way back where the Node
+    # was Ready with them; after a rollback there is none.
+    if ($script:Run.Facts.Steps) { return }
+    $note = Read-VersionNote
+    $wanted = Get-WantedVersion
+    if (-not $note -or $wanted.artifacts.Count -eq 0) { return }
+    if (Test-SameVersion -First $note.now -Second $wanted) { $wanted.ready = $note.now.ready }
+    elseif ($note.held) { $note.before = $null }
+    elseif ($note.now -and $note.now.ready) { $note.before = $note.now }
+    $note.now = $wanted
+    $note.next = $null
+    Write-StateJson -Name 'versions.json' -Value $note
+}
+
+function Get-HeldDifference {
+    # A difference where a rollback holds versions that the profile wants again: they need not be held any more.
+    if ($script:Run.Facts.Versions -eq 'hold') { return }
+    $note = Read-VersionNote
+    if ($note -and (Test-SameVersion -First $note.held -Second (Get-WantedVersion))) {
+        New-Difference -Key 'versions:held' -What 'versions held by a rollback' -Is "since $($note.held.at)" -Want $null
+    }
+}
+
+function Clear-HeldVersion {
+    # Notes that no versions are held on this machine. Returns nothing.
+    $note = Read-VersionNote
+    if (-not $note -or -not $note.held) { return }
+    $note.held = $null
+    Write-StateJson -Name 'versions.json' -Value $note
 }

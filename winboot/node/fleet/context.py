@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from winboot.config.inventory import Machine
 from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet.budget import Budget
 from winboot.node.run import Listener, Patience, Stop
@@ -44,6 +45,9 @@ class Options:
     # Asks a changed node whether it works, before pods may come: its NodeRun, and when its change began by the clock of
     # time.monotonic. Raises NodeFailed.
     prove: Callable[[Any, float], None] | None = None
+    # What becomes of versions that a rollback holds on a machine: they stay, or are given up for the profile's; back: there the
+    # node goes (again).
+    versions: Literal["kept", "released", "back"] = "kept"
 
 
 class Keep(Protocol):
@@ -76,6 +80,8 @@ class RunContext:
     groups: Mapping[str, str] = field(default_factory=dict)
     # What was asked for, in words, for the report: inventory, profile, limit.
     about: Mapping[str, str] = field(default_factory=dict)
+    # The machines of the inventory by name: what is rendered again where a rollback holds other versions.
+    machines: Mapping[str, Machine] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,25 +18,31 @@ from winboot.base.errors import (
     InternalError,
     Interrupted,
     NotDone,
+    NoVersionBefore,
     OtherThanPlanned,
+    VersionsHeld,
     WinbootError,
 )
 from winboot.config.node_spec import NodeSpec
 from winboot.config.node_spec.digest import settings_digest
+from winboot.config.node_spec.former import at_versions
 from winboot.node.fleet.context import Options, RunContext
 from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner
 from winboot.remote.cluster.base import Cluster, NodeFacts, Token
 from winboot.remote.transport.dialled import dialled_addresses
-from winboot.report.events import StepDone
+from winboot.report.events import Difference, Problem, StepDone, VersionNote, VersionSet
 from winboot.report.journal import Journal
 from winboot.report.notices import Waiting
 from winboot.report.plan_file import changed_since, differing_digests, found_in
 from winboot.report.results import Digests, Failure, NodeReport, StepReport, collect
-from winboot.script.plan import Plan
+from winboot.script.plan import Plan, make_plan
 from winboot.script.rendering import Helpers, render
+from winboot.script.steps import STEPS
 
 # How long the API server may take to delete a token when a run is left, in seconds.
 FORGET_S: Final = 1.0
+# The controller's own step that stands for what a rollback holds.
+HELD_VERSIONS: Final = "held-versions"
 
 
 class NodeRun:
@@ -61,6 +67,10 @@ class NodeRun:
         self.live: bool | None = None
         # By the clock of time.monotonic.
         self.began = time.monotonic()
+        # Whether spec, plan and script are those of other versions than the profile's, and the step that says so where a
+        # rollback holds them.
+        self.turned = False
+        self.held: StepDone | None = None
         self._helpers = helpers
         # Whether nothing is left on it that a change could disturb.
         self._dead = False
@@ -155,10 +165,54 @@ class NodeRun:
         return node
 
     def look(self, node: NodeFacts | None) -> Pass:
-        """Run the script in mode Look. A machine that has a Node was joined, and may have kept the library."""
+        """Run the script in mode Look. Where other versions are held on the machine, or are to come back, all goes on with the
+        script of those. A machine that has a Node was joined, and may have kept the library. Raises NoVersionBefore,
+        VersionsHeld."""
         if node is not None:
             self.runner.expect_library()
+        found = self.runner.look(self.facts(node))
+        target = None if self.options.undo else self._former_versions(found.started.versions)
+        if target is None:
+            return found
+        self._turn_to(target)
         return self.runner.look(self.facts(node))
+
+    def _former_versions(self, note: VersionNote) -> VersionSet | None:
+        """The versions to go by in the place of the profile's; None for the profile's own. Raises NoVersionBefore."""
+        match self.options.versions:
+            case "released":
+                return None
+            case "back":
+                target = note.held or (note.now if note.next is not None else note.before)
+                if target is None:
+                    raise NoVersionBefore(
+                        f"{self.name}: left alone: no version before this one is noted there with which it was Ready",
+                        hint="Set the versions in the profile, and run `winboot join --drain` for it.",
+                        node=self.name,
+                    )
+            case "kept":
+                target = note.held
+        return None if target is None or _are_wanted(target, self.spec) else target
+
+    def _turn_to(self, target: VersionSet) -> None:
+        """Go on with the script of these versions."""
+        machine = self.context.machines.get(self.name)
+        if machine is None:
+            raise VersionsHeld(
+                f"{self.name}: left alone: it was rolled back to {_in_words(target)}",
+                hint="`winboot upgrade` gives it the versions of the profile.",
+                node=self.name,
+            )
+        wanted = self.spec
+        self.spec = at_versions(machine, target.versions, target.archives)
+        self.plan = make_plan(self.spec, STEPS, only=self.options.only, skip=self.options.skip)
+        self.turned = True
+        script = render(self.plan.complete, self.spec)
+        self._write("script", {"script": script.digest, "versions": dict(target.versions)})
+        self.runner.exchange(script.text, script.kept, [step.name for step in self.plan.node_side])
+        if self.options.versions == "kept":
+            self.held = _held_step(self.name, wanted, target)
+            self.step(self.held)
 
     def is_live(self, node: NodeFacts | None) -> bool:
         """Whether pods may run there: a Node that has lost its startup taint, unless nothing runs on it any more."""
@@ -179,6 +233,8 @@ class NodeRun:
         """What the controller knows and the script does not."""
         return {
             "NodeIsLive": self.is_live(node),
+            "NodeIsReady": node is not None and node.ready,
+            "Versions": "hold" if self.turned else "release" if self.options.versions == "released" else "",
             "Drained": drained,
             "TakeOver": self.options.take_over,
             "Adopt": self.options.adopt,
@@ -306,6 +362,39 @@ class NodeRun:
             hint=f"Report it with {where}; running the command again loses nothing.",
             node=self.name,
         )
+
+
+def _are_wanted(versions: VersionSet, spec: NodeSpec) -> bool:
+    return all(versions.versions.get(one.name, one.version) == one.version for one in spec.artifacts)
+
+
+def _in_words(versions: VersionSet) -> str:
+    named = {
+        name: versions.versions[name] for name in ("kubernetes", "containerd") if name in versions.versions
+    }
+    return ", ".join(f"{name} {version}" for name, version in (named or versions.versions).items())
+
+
+def _held_step(name: str, wanted: NodeSpec, held: VersionSet) -> StepDone:
+    """The difference between what a rollback holds and what the profile wants; nobody changes it but `upgrade`."""
+    differences = tuple(
+        Difference(
+            f"version of {one.name}",
+            held.versions[one.name],
+            one.version,
+            key=f"held:{one.name}",
+            disturbs=True,
+        )
+        for one in wanted.artifacts
+        if held.versions.get(one.name, one.version) != one.version
+    )
+    since = f" at {held.at} by {held.by}" if held.at else ""
+    problem = Problem(
+        "RolledBack",
+        f"it was rolled back to {_in_words(held)}{since}, and stays there",
+        f"`winboot upgrade -l {name}` gives it the versions of the profile; or set these in the profile.",
+    )
+    return StepDone("", HELD_VERSIONS, "blocked", 0, differences, problem)
 
 
 def _network_gone(spec: NodeSpec, steps: Sequence[StepDone]) -> bool:

@@ -57,6 +57,11 @@ class Preflight:
             found = self._asked[id(cluster)]
         return tuple(one for one in found if not one.nodes or spec.node.name in one.nodes)
 
+    def instead(self, spec: NodeSpec) -> Preflight:
+        """The preflight of a node that goes by other versions than its profile's, as `spec` has them; the others stay."""
+        specs = [spec if one.node.name == spec.node.name else one for one in self._specs]
+        return Preflight(specs, self._cluster, skip=tuple(self._skip), drains=self._drains)
+
     def others(self, spec: NodeSpec) -> Others:
         """The other machines of this run, and the Nodes of this node's cluster, which are asked for when they matter."""
 

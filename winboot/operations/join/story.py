@@ -40,7 +40,7 @@ def survey(
     """
     refuse_without_ca(specs)
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    work = survey_known_node if command in ("repair", "upgrade") else survey_node
+    work = survey_known_node if command in ("repair", "upgrade", "rollback") else survey_node
     return run_nodes(command, partial(work, preflight=preflight), specs, context, options, preflight.so_far)
 
 
@@ -61,7 +61,7 @@ def join(
 def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
     """Preflight alone: the cluster's side, and the machine's own step of that name."""
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    only = replace(options, only=("node-preflight", "download-sources"))
+    only = replace(options, only=("node-preflight", "download-sources"), versions="released")
     return run_nodes(
         "preflight", partial(survey_node, preflight=preflight), specs, context, only, preflight.so_far
     )
@@ -69,7 +69,7 @@ def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Op
 
 def ask_sources(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
     """Let each machine ask for what it would have to download; the cluster is asked nothing."""
-    only = replace(options, only=("download-sources",))
+    only = replace(options, only=("download-sources",), versions="released")
     return run_nodes("ping", _look, specs, context, only)
 
 
@@ -168,8 +168,11 @@ def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Prefligh
     run.look_for_life(node, look)
     refuse_another_machine(run.name, node, look)
     if run.options.approved is not None:
-        run.refuse_other_look(collect([*look.steps, *_look_at_node(run, node)]))
+        held = [] if run.held is None else [run.held]
+        run.refuse_other_look(collect([*look.steps, *held, *_look_at_node(run, node)]))
     if look.to_change:
+        if run.turned:
+            preflight = preflight.instead(run.spec)
         preflight.stop_on_error(run.spec)
         _change(run, node, look, _claim(run, look, preflight))
     _admit(run)
