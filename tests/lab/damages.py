@@ -621,10 +621,13 @@ DAMAGES: tuple[Damage, ...] = (
         do=_start_record(lambda site: {"boot_id": hands.boot_id(site), "failed": [FAILED_BOOT]}),
     ),
     damage(
-        "the startup task did not come to its work",
+        "the startup task did not come to its work, and no guard does it",
         "work of the startup task at the start of the machine",
+        r"task \winboot\guard: state",
         do=all_of(
-            _start_record(lambda site: {"boot_id": "before", "failed": []}), lambda site: site.settle(45 * 60)
+            _end_guard,
+            _start_record(lambda site: {"boot_id": "before", "failed": []}),
+            lambda site: site.settle(45 * 60),
         ),
     ),
     # Programs

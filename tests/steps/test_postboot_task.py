@@ -400,3 +400,15 @@ def test_a_run_that_is_there_before_the_startup_task_keeps_the_routes_that_ended
     bench.machine.console.invoke("Remove-NetRoute", {"DestinationPrefix": "10.99.0.0/16"})
     assert [bench.run(STEP).states[STEP] for _ in range(2)] == ["changed", "ok"]
     assert kept(bench) == []
+
+
+def test_work_of_a_start_that_the_startup_task_did_not_get_to_is_done_by_the_guard(bench: Bench):
+    """HNS hung until Windows ended the task: nobody has to come for it."""
+    bench.run(STEP)
+    (boot,) = (task for task in bench.machine.tasks.all() if task.name == "boot")
+    boot.enabled = False
+    bench.reboot()
+    bench.machine.settle(2700)
+    boot.enabled = True
+
+    assert bench.look(STEP).states == {STEP: "ok"}

@@ -92,7 +92,34 @@ function Invoke-BootStep {
     catch {
         $script:Run.Unmet[$Step.Name] = 'BootFailed'
         Add-BootFault -Name $Step.Name -Caught $_
+        return
     }
+    if ($Step.ContainsKey('Boot')) { Invoke-BootWork -Name $Step.Name -Work { Save-Reached -Name $Step.Name } }
+}
+
+function Save-Reached {
+    # Notes that a step has done its work at this start: where the startup task is ended before its own end, the rest is known. Returns nothing.
+    param([string]$Name)
+    $done = @(Get-ReachedStep) + $Name
+    Write-StateJson -Name 'starting.json' -Value @{ boot_id = (Get-BootId); done = @($done | Sort-Object -Unique) } -Tries 4
+}
+
+function Get-ReachedStep {
+    # The steps that have done their work at this start. Nothing where there is none.
+    $noted = Read-StateJson -Name 'starting.json'
+    if ($noted -and (Read-Member -Object $noted -Names 'boot_id') -eq (Get-BootId)) { Read-Item -Object $noted -Name 'done' }
+}
+
+function Get-UnreachedStep {
+    # The steps whose work at this start is not done. Nothing where all is.
+    $done = @(Get-ReachedStep)
+    $script:Run.Steps | Where-Object { $_.ContainsKey('Boot') -and $done -notcontains $_.Name } | ForEach-Object { $_.Name }
+}
+
+function Test-StartOver {
+    # Whether the startup task has come to its end, whichever: the scheduler starts it in the first minutes.
+    $started = Get-BootTime
+    $null -ne $started -and $started.AddMinutes(5) -lt [DateTime]::UtcNow -and -not (Test-TaskRunning -Name 'boot')
 }
 
 function Add-BootFault {

@@ -6,7 +6,7 @@ function Get-GuardDifference {
     param([hashtable]$Wanted)
     $own = @(Get-SetInterface)
     if ($own.Count -eq 0 -or -not (Test-OperatorAwaited -Wanted $Wanted)) { return }
-    if (Test-GuardRunning) { return }
+    if (Test-TaskRunning -Name 'guard') { return }
     $addresses = @($own | ForEach-Object { $_.addresses } | ForEach-Object { $_.ip })
     $what = "guard of the settings of $($own[0].name)"
     if ($addresses.Count -gt 0) { $what = "guard of the static address $($addresses -join ', ')" }
@@ -223,9 +223,10 @@ function New-GuardTask {
         -Description 'winboot: keeps this machine its address while a network is made on its adapter, and starts what makes it.'
 }
 
-function Test-GuardRunning {
-    # Whether the guard is at work now.
-    @(Get-ScheduledTask -TaskName 'guard' -TaskPath '\winboot\' -ErrorAction SilentlyContinue | Where-Object { $_.State.ToString() -eq 'Running' }).Count -gt 0
+function Test-TaskRunning {
+    # Whether one of winboot's tasks is at work now.
+    param([string]$Name)
+    @(Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue | Where-Object { $_.State.ToString() -eq 'Running' }).Count -gt 0
 }
 
 function Start-Guard {
@@ -404,17 +405,22 @@ function Invoke-GuardWork {
             $awaited = $true
         }
     }
+    # Services that fell at the start are the startup task's affair, as long as there is one.
+    if ((Test-StartOver) -and @(Start-FailedService).Count -gt 0) { $awaited = $true }
     # What could not be done at the start of the machine is done once what it builds on is there.
     if (-not $awaited) { $awaited = Repair-Start }
     $awaited
 }
 
 function Repair-Start {
-    # Does again, every five minutes at most, what the startup task could not do for the steps in this start. Returns whether something is left.
+    # Does, every five minutes at most, what the startup task could not do for the steps in this start, or did not get to before it was
+    # ended. Returns whether something is left.
     $noted = Read-StateJson -Name 'started.json'
-    if (-not $noted -or (Read-Member -Object $noted -Names 'boot_id') -ne (Get-BootId)) { return $false }
-    $names = @(Read-Item -Object $noted -Name 'failed' | ForEach-Object { $_.step })
-    if ($names.Count -eq 0) { return $false }
+    if (-not $noted) { return $false }
+    $missed = (Read-Member -Object $noted -Names 'boot_id') -ne (Get-BootId)
+    if ($missed -and -not (Test-StartOver)) { return $false }
+    $names = @(if ($missed) { Get-UnreachedStep } else { Read-Item -Object $noted -Name 'failed' | ForEach-Object { $_.step } })
+    if (-not $missed -and $names.Count -eq 0) { return $false }
     if ($script:Run.ContainsKey('StartTried') -and $script:Run.StartTried.AddMinutes(5) -gt [DateTime]::UtcNow) { return $true }
     $script:Run['StartTried'] = [DateTime]::UtcNow
     Invoke-UnderMutex -Work {
@@ -423,7 +429,8 @@ function Repair-Start {
         foreach ($step in $script:Run.Steps | Where-Object { $names -contains $_.Name }) { Invoke-BootStep -Step $step }
         Save-Start -Failed $script:Run.BootFailed
     }
-    @(Read-Item -Object (Read-StateJson -Name 'started.json') -Name 'failed').Count -gt 0
+    $left = Read-StateJson -Name 'started.json'
+    (Read-Member -Object $left -Names 'boot_id') -ne (Get-BootId) -or @(Read-Item -Object $left -Name 'failed').Count -gt 0
 }
 
 function Invoke-UnderMutex {
@@ -448,7 +455,11 @@ function Watch-Agent {
     # What it builds on comes first, by the startup task, which reports it: sc.exe would start that, too.
     if (@(Get-AwaitedService).Count -gt 0) { return $true }
     $stands = Test-PodNetwork -Wanted $Wanted
-    if (-not $stands -and (Test-HnsRestart -Name $Wanted.agent)) { Invoke-UnderMutex -Work { Restart-OwnService -Name $Wanted.agent } }
+    if (-not $stands) {
+        if (Test-HnsRestart -Name $Wanted.agent) { Invoke-UnderMutex -Work { Restart-OwnService -Name $Wanted.agent -Because 'hns-restarted' } }
+        # flanneld writes its file once it has made network and endpoint (main.go of flannel: RegisterNetwork, then HandleSubnetFile).
+        elseif ((Test-NetworkGone -Wanted $Wanted) -and (Test-Idle -Name $Wanted.agent -Made $Wanted.subnet_env)) { Restart-IdleAgent -Name $Wanted.agent }
+    }
     $late = @(@($Wanted.agent) + $Dependents | Where-Object { Test-Unstarted -Name $_ })
     $now = @($late | Where-Object { $stands -or $_ -eq $Wanted.agent })
     if ($now.Count -gt 0) {
@@ -481,18 +492,54 @@ function Test-HnsRestart {
 }
 
 function Restart-OwnService {
-    # Stops a service and starts it again, with what depends on it. Returns nothing; the journal says that it was done.
-    param([string]$Name)
+    # Stops a service and starts it again, with what depends on it. Returns nothing; the journal says that it was done, and why.
+    param([string]$Name, [string]$Because)
     $running = @($Name) + @((Get-Service -Name $Name).DependentServices | Where-Object { $_.Status.ToString() -eq 'Running' } | ForEach-Object { $_.Name })
-    [void](New-EventLine -Fields @{ event = 'hns-restarted'; service = $Name })
+    [void](New-EventLine -Fields @{ event = $Because; service = $Name })
     Stop-RunningService -Name $Name
     foreach ($one in $running) { Start-CurrentService -Name $one }
+}
+
+function Restart-IdleAgent {
+    # Starts an agent again whose network somebody took away, every five minutes at most: it looks for its network only when it starts.
+    # Returns nothing.
+    param([string]$Name)
+    $key = "Restarted $Name"
+    if ($script:Run.ContainsKey($key) -and $script:Run[$key].AddMinutes(5) -gt [DateTime]::UtcNow) { return }
+    $script:Run[$key] = [DateTime]::UtcNow
+    Invoke-UnderMutex -Work { Restart-OwnService -Name $Name -Because 'network-gone' }
+}
+
+function Test-NetworkGone {
+    # Whether the network, or the endpoint that its agent makes with it, is not there at all.
+    param([hashtable]$Wanted)
+    if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -eq 0) { return $true }
+    $Wanted.endpoint -ne '' -and @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint).Count -eq 0
+}
+
+function Test-Idle {
+    # Whether an agent runs that has done its work: it wrote the file Made since it started; where it writes none, it has had five minutes.
+    param([string]$Name, [string]$Made = '')
+    if ((Get-ServiceState -Name $Name) -ne 'Running') { return $false }
+    $started = @(Get-ServiceProcess -Name $Name | ForEach-Object { $_.Started.ToUniversalTime() } | Sort-Object -Descending)
+    if ($started.Count -eq 0) { return $false }
+    if ($Made -ne '') { return [IO.File]::Exists($Made) -and [IO.File]::GetLastWriteTimeUtc($Made) -gt $started[0] }
+    $started[0].AddMinutes(5) -lt [DateTime]::UtcNow
+}
+
+function Watch-Calico {
+    # Has Calico's agent make its network again that is gone. Returns whether it is still missing.
+    param([hashtable]$Wanted, [string]$Service)
+    if (-not (Test-FormerValue) -or -not (Test-StartSettled) -or -not (Test-NetworkGone -Wanted $Wanted)) { return $false }
+    if (Test-Idle -Name $Service) { Restart-IdleAgent -Name $Service }
+    # What a person stopped makes no network.
+    (Get-ServiceState -Name $Service) -ne 'Stopped'
 }
 
 function Watch-Proxy {
     # Has kube-proxy write its rules again where HNS lost them. Returns nothing.
     param([string]$Name)
-    if (Test-HnsRestart -Name $Name) { Invoke-UnderMutex -Work { Restart-OwnService -Name $Name } }
+    if (Test-HnsRestart -Name $Name) { Invoke-UnderMutex -Work { Restart-OwnService -Name $Name -Because 'hns-restarted' } }
 }
 
 function Watch-OwnNetwork {
@@ -504,8 +551,7 @@ function Watch-OwnNetwork {
     if ($null -eq (Expand-Known -Text $Wanted.subnets[0].prefix)) { return @(Get-HnsObject -Kind networks -Name $Wanted.name).Count -eq 0 }
     # One that is there and otherwise than wanted may carry pods: a join asks before it is made again.
     if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -gt 0 -and (Test-WrongNetwork -Wanted $Wanted)) { return $false }
-    $starting = @(Get-ScheduledTask -TaskName 'boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue | Where-Object { $_.State.ToString() -eq 'Running' })
-    if ($starting.Count -eq 0) { Repair-PodNetwork -Wanted $Wanted -Guard $Guard -Seconds 20 }
+    if (-not (Test-TaskRunning -Name 'boot')) { Repair-PodNetwork -Wanted $Wanted -Guard $Guard -Seconds 20 }
     -not (Test-PodNetwork -Wanted $Wanted)
 }
 
