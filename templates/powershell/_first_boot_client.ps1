@@ -55,20 +55,76 @@ function Send-Output {
     }
 }
 
+function Read-Metadata {
+    # What the machine's own metadata service says; nothing where none answers. It takes no requests of a proxy.
+    param([string]$Path, [string]$Method = 'GET', [hashtable]$Header = @{})
+    $request = [Net.WebRequest]::Create("http://169.254.169.254/$Path")
+    $request.Method = $Method
+    $request.Timeout = 5000
+    $request.Proxy = $null
+    foreach ($name in $Header.Keys) { $request.Headers.Add($name, $Header[$name]) }
+    try {
+        $response = $request.GetResponse()
+        try { [IO.StreamReader]::new($response.GetResponseStream()).ReadToEnd() } finally { $response.Close() }
+    }
+    catch [Net.WebException] { $script:Doubt = "the metadata service does not answer: $($_.Exception.Status)" }
+}
+
+function Get-Proof {
+    # The cloud's signed word about this instance: EC2's identity document, asked for as IMDSv2 wants it.
+    param([string[]]$Kinds)
+    if ($Kinds -notcontains 'aws') { return '' }
+    $token = Read-Metadata -Path 'latest/api/token' -Method 'PUT' -Header @{ 'X-aws-ec2-metadata-token-ttl-seconds' = '60' }
+    if (-not $token) { return '' }
+    $document = Read-Metadata -Path 'latest/dynamic/instance-identity/rsa2048' -Header @{ 'X-aws-ec2-metadata-token' = $token }
+    "$document"
+}
+
+function Enter-Endpoint {
+    # Says who this machine is: its session, or nothing while it has to wait.
+    param([object]$Told)
+    $script:Doubt = ''
+    $proof = ''
+    if (-not $script:Machine.Voucher) { $proof = Get-Proof -Kinds @($Told.proofs) }
+    $addresses = @(Get-NetIPAddress -AddressFamily IPv4 | ForEach-Object { $_.IPAddress })
+    $hello = @{
+        nonce = $Told.nonce; uuid = (Get-CimInstance -ClassName 'Win32_ComputerSystemProduct').UUID
+        computer_name = $env:COMPUTERNAME; addresses = $addresses
+        host = $script:Machine.Host; voucher = $script:Machine.Voucher; document = $proof
+    }
+    $answer = Send-Call -Path '/v1/hello' -Body ([Text.Encoding]::UTF8.GetBytes((ConvertTo-Json -InputObject $hello -Compress)))
+    $session = ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString($answer.Body))
+    if ($answer.Status -eq 200) { return $session }
+    $doubt = ''
+    if ($script:Doubt) { $doubt = "; $script:Doubt" }
+    Write-Word -Text "not let in ($($session.id)): $($session.why)$doubt"
+}
+
 function Invoke-FirstBoot {
-    # Asks for work until there is none left: whether this machine is Ready. False: say hello again.
-    param([object]$Session)
+    # Says hello, and asks for work until there is none left: Ready; again: say hello soon; wait: later.
+    param([object]$Told)
+    $session = Enter-Endpoint -Told $Told
+    if ($null -eq $session) { return 'wait' }
     while ($true) {
-        $answer = Send-Call -Path '/v1/work' -Headers @{ 'Winboot-Session' = $Session.session; 'Winboot-Runner' = $script:Runner }
+        $answer = Send-Call -Path '/v1/work' -Headers @{ 'Winboot-Session' = $session.session; 'Winboot-Runner' = $script:Runner }
         if ($answer.Headers.ContainsKey('Winboot-Result')) {
             $result = ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString($answer.Body))
-            if ($result.state -eq 'Ready') { Write-Word -Text "is the Ready node $($Session.node)"; return $true }
-            Write-Word -Text "is not the node $($Session.node): $($result.why)"
-            return $false
+            Write-Word -Text $result.word
+            if ($result.state -ne 'Ready') { return 'again' }
+            Write-ReadyFile -Path $result.ready_file
+            return 'Ready'
         }
+        if ($answer.Headers.ContainsKey('Winboot-Word')) { Write-Word -Text $answer.Headers['Winboot-Word'] }
         if ($answer.Status -eq 204) { continue }
-        if (-not $answer.Headers.ContainsKey('Winboot-Job')) { return $false }
-        Write-Word -Text "becomes the node $($Session.node)"
-        Invoke-Script -Session $Session -Job $answer.Headers['Winboot-Job'] -Payload $answer.Body
+        if (-not $answer.Headers.ContainsKey('Winboot-Job')) { return 'again' }
+        Invoke-Script -Session $session -Job $answer.Headers['Winboot-Job'] -Payload $answer.Body
     }
+}
+
+function Write-ReadyFile {
+    # The file that somebody waits for, such as Cluster API's bootstrap-success.complete.
+    param([string]$Path)
+    if (-not $Path) { return }
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
+    [IO.File]::WriteAllText($Path, 'success')
 }

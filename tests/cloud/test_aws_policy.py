@@ -22,6 +22,7 @@ from winboot.remote.cloud.pool import Pool
 REFERENCE: dict[str, tuple[str, bool]] = {
     "ec2:DescribeInstances": ("", False),
     "ec2:DescribeRouteTables": ("", False),
+    "ec2:GetConsoleOutput": ("instance", True),
     "ec2:GetPasswordData": ("instance", True),
     "ec2:ModifyInstanceAttribute": ("instance", True),
     "ec2:CreateRoute": ("route-table", True),
@@ -81,6 +82,7 @@ def everything_done(aws: AwsSite, provider: Any, pool: Pool) -> None:
     assert provider.ensure_forwarding(host, ("10.244.1.0/24",)) == ()
     seen = provider.forwarding(host, ("10.244.1.0/24",))
     assert seen.forwards and [route.target for route in seen.routes] == [host.id]
+    provider.console(host)
     with pytest.raises(UsageError):
         provider.lifecycle().protect(host, protected=True)
     provider.lifecycle().replace(host)

@@ -11,7 +11,8 @@ import pytest
 from tests.join.fakes import FakeCluster, a_node
 from tests.steps.builders import a_spec_of
 from winboot.base.errors import InvalidInput, UsageError
-from winboot.operations.firstboot.door import Door, Hello
+from winboot.operations.firstboot.door import Door
+from winboot.operations.firstboot.hello import Hello, Refusal
 from winboot.operations.firstboot.store import HOST_VOUCHER_S, PER_MINUTE, Store
 
 SPEC = a_spec_of("flannel-host-gw")
@@ -41,7 +42,7 @@ class Scene:
         """The refusal's name, or the node's."""
         hello = Hello(OURS, "WIN-X", (HERE,), "", voucher, HERE)
         answer = self.door.ask(replace(hello, **changed))
-        return answer.spec.node.name if answer.spec is not None else answer.id
+        return answer.id if isinstance(answer, Refusal) else answer.node.name
 
 
 @pytest.fixture

@@ -165,6 +165,9 @@ class FakeCluster:
         self.wishes.append(wish)
         return (Difference("node label pool", None, "windows"),)
 
+    def tell(self, name: str, reason: str, message: str, *, good: bool) -> None:
+        self.calls.append(("tell", name, reason, message, good))
+
     def lift_taint(self, name: str, key: str) -> bool:
         self._call("lift_taint", key)
         return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 import typer
 
@@ -16,12 +16,13 @@ from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
 from winboot.operations.firstboot.carrier import Carrier
 
 if TYPE_CHECKING:
-    from winboot.config.inventory import Inventory
     from winboot.config.node_spec import NodeSpec
     from winboot.node.fleet import RunContext
     from winboot.operations.firstboot.endpoint import Endpoint
+    from winboot.operations.firstboot.proof import Proof
     from winboot.operations.firstboot.store import Store
     from winboot.operations.hook.metrics import Log
+    from winboot.remote.cloud.pool import Pool
 
 PORT: Final = 9443
 Hosts = Callable[[], Sequence[tuple["NodeSpec", tuple[str, ...]]]]
@@ -31,6 +32,15 @@ Key = Annotated[
     Path | None,
     typer.Option(
         "--bootstrap-key", help="The endpoint's key; made where there is none. Default: in winboot's state."
+    ),
+]
+
+
+Certificates = Annotated[
+    Path | None,
+    typer.Option(
+        "--aws-certificates",
+        help="AWS' certificates of regions that winboot does not know, from regions-certs.html of the EC2 user guide.",
     ),
 ]
 
@@ -67,7 +77,7 @@ def voucher(
     if not group and not host:
         _list()
         return
-    kind, scope = _scope(_inventory(inventory), group, host)
+    kind, scope = _scope(inventory, group, host)
     made = store().voucher(kind, scope)
     typer.echo(f"good for {_good_for(kind, scope)}; it is shown only now", err=True)
     typer.echo(made.reveal())
@@ -82,19 +92,50 @@ def approve(
 
 
 def why(
-    machine: Annotated[str, typer.Argument(help="The node that a machine becomes by itself.")],
+    machine: Annotated[
+        str,
+        typer.Argument(
+            help="The node that a machine becomes; its address, SMBIOS UUID or EC2 instance, too."
+        ),
+    ],
+    inventory: InventoryFile = DEFAULT_INVENTORY,
 ) -> None:
-    """Say in one sentence how far a machine's first boot has come."""
-    known = store().read().machines
-    seen = known.get(machine)
-    if seen is None:
-        listed = ", ".join(sorted(known)) or "none"
-        raise UsageError(
-            f"no machine has called to be {machine}",
-            hint=f"These have: {listed}. Its own words are on its serial console and in its event log.",
-        )
-    said = f": {seen.why}" if seen.why else ""
-    typer.echo(f"{machine}: {seen.state}{said} (machine {seen.uuid} at {seen.address})")
+    """Say in one sentence how far a machine's first boot has come.
+
+    Where it never reached the endpoint, an EC2 instance of the inventory is asked for its serial console.
+    """
+    known = store().read()
+    seen = known.about(machine)
+    if seen is not None:
+        typer.echo(f"{machine}: {seen.why} (machine {seen.uuid} at {seen.address})")
+        return
+    from winboot.remote.cloud.settings import provider_of
+
+    if inventory.exists() and provider_of(inventory) == "aws":
+        typer.echo(f"{machine}: {_on_console(inventory, machine)}")
+        return
+    listed = ", ".join(sorted(known.machines)) or "none"
+    raise UsageError(
+        f"no machine has called to be {machine}",
+        hint=f"These have: {listed}. Its own words are on its serial console and in its event log; for one of EC2 name the "
+        "inventory with -i.",
+    )
+
+
+def _on_console(inventory: Path, machine: str) -> str:
+    """The last word on an instance's serial console. Raises UsageError where the inventory has no such machine."""
+    from winboot.operations.firstboot.console import last_word
+    from winboot.remote.cloud.pool import ANY_LIVE, Pool
+
+    pool = Pool.read(inventory)
+    found = pool.asked(states=ANY_LIVE)
+    host = next(
+        (one for one, identity in found if machine in (one.id, one.private_ip, identity.node_name)), None
+    )
+    if host is None:
+        listed = ", ".join(sorted(identity.node_name for _, identity in found)) or "none"
+        raise UsageError(f"the inventory has no machine {machine}", hint=f"There are: {listed}.")
+    return last_word(cast("Any", pool.provider).console(host), host.id)
 
 
 def userdata(
@@ -118,6 +159,13 @@ def userdata(
         bool,
         typer.Option("--by-hand", help="No voucher: each machine waits for `winboot hook approve NODE`."),
     ] = False,
+    attested: Annotated[
+        bool,
+        typer.Option(
+            "--attested",
+            help="No voucher: each EC2 instance shows the identity document that AWS has signed.",
+        ),
+    ] = False,
     pin: Annotated[
         str, typer.Option("--pin", help="SHA-256 of the endpoint's key, where it is not on this computer.")
     ] = "",
@@ -132,12 +180,8 @@ def userdata(
     from winboot.operations.firstboot.endpoint import endpoint_key, pin_of
     from winboot.operations.firstboot.userdata import user_data
 
-    kind, scope = _scope(_inventory(inventory), group, host)
-    if (voucher_file is None) == (not by_hand):
-        raise UsageError(
-            "who lets the machine in is not said, or twice",
-            hint="--voucher-file FILE with what `winboot hook voucher` printed, or --by-hand.",
-        )
+    kind, scope = _scope(inventory, group, host)
+    _one_way(inventory, [voucher_file is not None, by_hand, attested], attested=attested)
     address, port = _address(endpoint)
     made = user_data(
         carrier,
@@ -151,6 +195,12 @@ def userdata(
     typer.echo(f"{made.budget}; for {_good_for(kind, scope)}", err=True)
     if voucher_file is not None:
         typer.echo("its voucher is a secret: whoever reads it may be one of these machines", err=True)
+    if carrier is Carrier.EC2 or attested:
+        typer.echo(
+            "pods read user data and identity document, too, unless the launch template has HttpTokens: required and "
+            "HttpPutResponseHopLimit: 1",
+            err=True,
+        )
 
 
 @contextmanager
@@ -164,6 +214,7 @@ def endpoint(
     *,
     workers: int,
     join_timeout: float,
+    proof: Proof | None = None,
 ) -> Iterator[Endpoint]:
     """The endpoint while the context lasts; at its end what is under way is waited for, unless the context's stop is asked."""
     from winboot.operations.firstboot.door import Door
@@ -176,7 +227,7 @@ def endpoint(
     remembered = store()
     remembered.begin()
     machines = Machines(remembered, context, Options(), log, workers=workers, join_timeout=join_timeout)
-    calls = Calls(Door(machines.store, hosts, context.cluster), machines, log)
+    calls = Calls(Door(machines.store, hosts, context.cluster, proof), machines, log)
     with Endpoint(calls, secret, address=host, port=port, proxies=proxies) as served:
         log("first boot: listening", address=host, port=served.port, pin=pin_of(secret))
         try:
@@ -194,27 +245,69 @@ def serve_alone(
     workers: int,
     join_timeout: float,
     idle_exit: float | None,
+    certificates: Path | None = None,
 ) -> None:
-    """The endpoint for machines of an inventory that is no cloud's: there is no queue to watch."""
+    """The endpoint alone: there is no queue to watch, as for a file of hosts, or for Karpenter, which has no groups."""
     from winboot.cli.targets import run_context
     from winboot.node.run import Quiet
     from winboot.operations.hook.metrics import Log
+    from winboot.remote.cloud.settings import provider_of
 
-    hosts_of(inventory)()
-    with (
-        run_context([], Quiet(), in_cluster=True) as (context, _),
-        endpoint(
+    log = Log()
+    with run_context([], Quiet(), in_cluster=True) as (context, _):
+        proof = None
+        if provider_of(inventory) is None:
+            hosts = hosts_of(inventory)
+            hosts()
+        else:
+            hosts, proof = _of_cloud(inventory, context, log, certificates)
+        served = endpoint(
             address,
             key,
             proxies,
-            hosts_of(inventory),
+            hosts,
             context,
-            Log(),
+            log,
             workers=workers,
             join_timeout=join_timeout,
-        ),
-    ):
-        context.stop.wait(idle_exit if idle_exit is not None else float(1 << 31))
+            proof=proof,
+        )
+        with served:
+            context.stop.wait(idle_exit if idle_exit is not None else float(1 << 31))
+
+
+def _of_cloud(
+    inventory: Path, context: RunContext, log: Log, certificates: Path | None
+) -> tuple[Hosts, Proof | None]:
+    """What a cloud's inventory means each time it is asked, and how its machines prove who they are."""
+    from winboot.cli.trust import settle
+    from winboot.config.demands import demands, files_of
+    from winboot.operations.hook.work import NodeWork
+    from winboot.operations.join import Options
+    from winboot.remote.cloud.pool import Pool
+
+    settle(demands(files_of(inventory)), trust=False, may_ask=False)
+    pool = Pool.read(inventory)
+    work = NodeWork(pool, context, Options())
+    work.unresolved = lambda instance, problem: log(
+        "a machine does not resolve", instance=instance, problem=problem
+    )
+    return lambda: [(one.spec, one.member.groups) for one in work.targets()], proof_of(pool, certificates)
+
+
+def proof_of(pool: Pool, certificates: Path | None) -> Proof | None:
+    """What its machines show in place of a voucher; None for a cloud without it. Raises InvalidInput."""
+    from winboot.operations.firstboot.proof import AwsProof
+    from winboot.remote.cloud.aws_identity import Certificates
+
+    if pool.name != "aws":
+        return None
+    if not pool.file.cluster:
+        raise UsageError(
+            f"{pool.path}: `cluster` is missing",
+            hint="Set `cluster: NAME`, the NAME of the tag kubernetes.io/cluster/NAME: it says which instances may be nodes.",
+        )
+    return AwsProof(cast("Any", pool.provider), pool.file.owns, Certificates.read(certificates))
 
 
 def hosts_of(inventory: Path) -> Hosts:
@@ -234,18 +327,35 @@ def hosts_of(inventory: Path) -> Hosts:
     return hosts
 
 
-def _inventory(path: Path) -> Inventory:
+def _one_way(inventory: Path, ways: Sequence[bool], *, attested: bool) -> None:
+    """Raises UsageError unless it is said once who lets a machine in, and the inventory knows that way."""
+    from winboot.remote.cloud.settings import provider_of
+
+    if sum(ways) != 1:
+        raise UsageError(
+            "who lets the machine in is not said, or twice",
+            hint="--voucher-file FILE with what `winboot hook voucher` printed, --by-hand, or (EC2) --attested.",
+        )
+    if attested and provider_of(inventory) != "aws":
+        raise UsageError(
+            f"{inventory}: --attested is for machines of EC2, whose inventory is a *.aws.yaml",
+            hint="--voucher-file FILE for others.",
+        )
+
+
+def _scope(path: Path, group: str, host: str) -> tuple[Literal["host", "group"], str]:
+    """What is asked for, held against the inventory. A cloud's groups come and go with its machines, and are taken as they
+    are named. Raises UsageError."""
     from winboot.config.inventory import load_inventory
+    from winboot.remote.cloud.settings import provider_of
 
     if not path.exists():
         raise UsageError(f"there is no inventory {path}", hint="Name one with --inventory.")
-    return load_inventory(path)
-
-
-def _scope(inventory: Inventory, group: str, host: str) -> tuple[Literal["host", "group"], str]:
-    """What is asked for, held against the inventory. Raises UsageError."""
     if bool(group) == bool(host):
         raise UsageError("for whom is not said, or twice", hint="--group NAME or --host NAME.")
+    if provider_of(path) is not None:
+        return ("host", host) if host else ("group", group)
+    inventory = load_inventory(path)
     names = {machine.name for machine in inventory}
     groups = {name for machine in inventory for name in machine.groups}
     if host:

@@ -14,7 +14,15 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.base.extras import require
-from winboot.cli.first_boot import Key, approve, endpoint, serve_alone, voucher
+from winboot.cli.first_boot import (
+    Certificates,
+    Key,
+    approve,
+    endpoint,
+    proof_of,
+    serve_alone,
+    voucher,
+)
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Workers
 
 if TYPE_CHECKING:
@@ -80,6 +88,7 @@ def serve(
         ),
     ] = "",
     bootstrap_key: Key = None,
+    aws_certificates: Certificates = None,
     proxy_from: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,7 +104,7 @@ def serve(
     """
     from winboot.remote.cloud.settings import provider_of
 
-    if bootstrap and provider_of(inventory) is None:
+    if bootstrap and inventory.exists() and (provider_of(inventory) is None or _queueless(inventory, queue)):
         serve_alone(
             inventory,
             bootstrap,
@@ -104,6 +113,7 @@ def serve(
             workers=workers,
             join_timeout=join_timeout,
             idle_exit=idle_exit,
+            certificates=aws_certificates,
         )
         return
     self_registering = self_registering or bool(bootstrap)
@@ -156,6 +166,7 @@ def serve(
                 log,
                 workers=workers,
                 join_timeout=join_timeout,
+                proof=proof_of(pool, aws_certificates),
             )
         work.unresolved = lambda instance, problem: log(
             "a machine does not resolve", instance=instance, problem=problem
@@ -166,6 +177,13 @@ def serve(
         with served as server, called:
             worker.log("listening", address=listen, port=server.port)
             _run(worker)
+
+
+def _queueless(inventory: Path, queue: str) -> bool:
+    """Whether only machines that call are worked on: AWS without a queue, as with Karpenter, which has no groups."""
+    from winboot.remote.cloud.settings import provider_of
+
+    return provider_of(inventory) == "aws" and not queue
 
 
 def _queue(pool: Pool, url: str, work: NodeWork, context: RunContext, log: Log, every: float) -> HookQueue:

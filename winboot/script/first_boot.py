@@ -25,11 +25,12 @@ def boot_script(*, address: str, port: int, pin: str, host: str = "", voucher: s
     )
 
 
-def stub(*, address: str, port: int, pin: str, host: str = "", voucher: str = "") -> str:
+def stub(*, address: str, port: int, pin: str, host: str = "", voucher: str = "", failed: int = 1) -> str:
     """The script that puts first boot on a machine and starts it. `pin`: see `winboot.operations.firstboot.endpoint.pin_of`;
-    `host` is the one host that it may be, empty for any of its group; `voucher` its text, empty for none."""
+    `host` is the one host that it may be, empty for any of its group; `voucher` its text, empty for none; `failed` its exit
+    code where that fails."""
     text = boot_script(address=address, port=port, pin=pin, host=host, voucher=voucher)
-    return small_script("_first_boot_setup.ps1.j2", folder=FOLDER, text=text)
+    return small_script("_first_boot_setup.ps1.j2", folder=FOLDER, text=text, failed=failed)
 
 
 def client() -> str:

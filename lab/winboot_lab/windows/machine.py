@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -284,10 +285,11 @@ class Machine:
         self.time.advance_to(step)
 
     def outside(self, work: Callable[[], T]) -> T:
-        """Do real input and output without holding the lock: others act on the machine meanwhile."""
+        """Do real input and output without holding the lock: others act on the machine meanwhile, and lab time does not wait
+        for it."""
         helper = ThreadPoolExecutor(1)
         try:
-            with self.lock:
+            with self.lock, self.time.waiting(math.inf):
                 future = helper.submit(work)
                 future.add_done_callback(lambda _: self.wake())
                 self.lock.wait_for(future.done, timeout=120)

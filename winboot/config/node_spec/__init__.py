@@ -7,6 +7,7 @@ Every value is decided here; nothing is looked up later except what exists only 
 from winboot.config.node_spec.node import (
     STARTUP_TAINT,
     Artifact,
+    BootSpec,
     ClusterSpec,
     HandlerSpec,
     KubeletSpec,
@@ -35,6 +36,7 @@ from winboot.config.node_spec.resolve import resolve, unresolved
 __all__ = [
     "STARTUP_TAINT",
     "Artifact",
+    "BootSpec",
     "ClusterSpec",
     "HandlerSpec",
     "KubeProxySpec",

@@ -250,6 +250,15 @@ class NodeObjectSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class BootSpec:
+    """What others wait for: taints that the Node registers with and others take away, and a file on the machine that first
+    boot writes when the Node is Ready (empty: none)."""
+
+    taints: tuple[Taint, ...] = ()
+    ready_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ProxySpec:
     """The HTTP proxy for the services. `no_proxy` is complete: cluster, pods, services, node and loopback are
     in it."""
@@ -379,6 +388,7 @@ class NodeSpec:
     # What preflight asks of the machine's update level.
     updates: tuple[UpdateNeed, ...] = ()
     bad_updates: tuple[BadUpdate, ...] = ()
+    boot: BootSpec = field(default_factory=BootSpec)
 
     @property
     def network_wanted(self) -> Wanted:

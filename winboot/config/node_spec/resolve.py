@@ -19,6 +19,7 @@ from winboot.config.node_spec import components
 from winboot.config.node_spec.authority import certificate, check_ca_hash
 from winboot.config.node_spec.merged import without_nones
 from winboot.config.node_spec.node import (
+    BootSpec,
     ClusterSpec,
     KubeletSpec,
     KubeProxySpec,
@@ -51,7 +52,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
     facts = facts_of(profile)
     where = places(profile, facts, containerd_version(profile, facts))
     paths = where.paths
-    node = _node(profile, machine)
+    node, boot = _node(profile, machine), _boot(profile)
     cluster = _cluster(profile)
     node_ip: Text = machine.node_ip or Known("node_ip")
     dsr = components.wants_dsr(profile, machine.build)
@@ -63,7 +64,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         config=components.kubelet_config(
             profile,
             facts,
-            (*node.taints, node.startup_taint),
+            (*node.taints, *boot.taints, node.startup_taint),
             cluster.dns_service_ips,
             paths,
             provider_id=machine.provider_id,
@@ -94,6 +95,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         paths=paths,
         updates=compat.updates_needed(facts, _features(profile, network.solution, dsr=dsr), machine.build),
         bad_updates=bad_updates(facts, machine.build),
+        boot=boot,
     )
 
 
@@ -115,6 +117,10 @@ def _node(profile: Profile, machine: Machine) -> NodeObjectSpec:
     labels = {key: value for key, value in profile.node.labels.items() if value is not None}
     taints = tuple(_taint(text) for text in profile.node.taints)
     return NodeObjectSpec(machine.name, labels, taints, scheduled_events=profile.node.scheduled_events)
+
+
+def _boot(profile: Profile) -> BootSpec:
+    return BootSpec(tuple(_taint(text) for text in profile.boot.taints), profile.boot.ready_file or "")
 
 
 def _taint(text: str) -> Taint:

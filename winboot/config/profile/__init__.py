@@ -41,6 +41,7 @@ class Profile(Model):
     kubelet: sections.Kubelet = Field(default=sections.Kubelet(), description="the kubelet")
     kube_proxy: sections.KubeProxy = Field(default=sections.KubeProxy(), description="kube-proxy")
     node: sections.Node = Field(default=sections.Node(), description="labels and taints of the Node")
+    boot: sections.Boot = Field(default=sections.Boot(), description="what others wait for at the first boot")
     proxy: sections.Proxy = Field(default=sections.Proxy(), description="the HTTP proxy of the services")
     windows: sections.Windows = Field(default=sections.Windows(), description="what is set in Windows itself")
     artifacts: sections.Artifacts = Field(
@@ -136,6 +137,7 @@ def _draft(node: Table, profile: Profile | None, facts: Compat) -> Draft:
         kubelet=section(sections.Kubelet, "kubelet"),
         kube_proxy=section(sections.KubeProxy, "kube_proxy"),
         labels_and_taints=section(sections.Node, "node"),
+        boot=section(sections.Boot, "boot"),
         proxy=section(sections.Proxy, "proxy"),
         windows=section(sections.Windows, "windows"),
         artifacts=section(sections.Artifacts, "artifacts"),

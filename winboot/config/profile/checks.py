@@ -129,6 +129,7 @@ class Draft:
     kubelet: sections.Kubelet | None
     kube_proxy: sections.KubeProxy | None
     labels_and_taints: sections.Node | None
+    boot: sections.Boot | None
     proxy: sections.Proxy | None
     windows: sections.Windows | None
     artifacts: sections.Artifacts | None
@@ -649,23 +650,22 @@ def _node(draft: Draft) -> Iterator[Complaint]:
     for label, value in node.labels.items():
         yield from _label(draft, label, value, rules)
     seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(node.taints):
+    given = [("node", index, taint) for index, taint in enumerate(node.taints)]
+    if draft.boot is not None:
+        given += [("boot", index, taint) for index, taint in enumerate(draft.boot.taints)]
+    for section, index, taint in given:
+        path: PathParts = (section, "taints", index)
         key, _, effect = taint.partition(":")
         key = key.partition("=")[0]
         if key == _STARTUP_TAINT:
-            yield draft.at(
-                ("node", "taints", index), f"{key} is winboot's own; it comes and goes by itself", "drop it"
-            )
+            yield draft.at(path, f"{key} is winboot's own; it comes and goes by itself", "drop it")
         if (key, effect) in seen:
-            yield draft.at(
-                ("node", "taints", index), f"a second taint {key} with the effect {effect}", "one of them"
-            )
+            yield draft.at(path, f"a second taint {key} with the effect {effect}", "one of them")
         seen.add((key, effect))
     if "os=windows" not in {taint.partition(":")[0] for taint in node.taints}:
         wrong = "without the taint os=windows pods for Linux can land on the node"
-        path: PathParts = ("node", "taints") if node.model_fields_set & {"taints"} else ()
-        if path:
-            yield draft.at(path, wrong, "os=windows:NoSchedule among them", warning=True)
+        if node.model_fields_set & {"taints"}:
+            yield draft.at(("node", "taints"), wrong, "os=windows:NoSchedule among them", warning=True)
 
 
 def _label(

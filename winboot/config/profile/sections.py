@@ -23,6 +23,7 @@ from winboot.config.profile.values import (
     Server,
     Sha256,
     TaintText,
+    WindowsFile,
 )
 from winboot.config.source import Wrong
 
@@ -288,6 +289,21 @@ class Node(Model):
         default=False,
         description="Azure: a task on the machine tells its Node what Azure is going to do to it; Azure inventories set it for "
         "spot machines",
+    )
+
+
+class Boot(Model):
+    """What others wait for when a machine becomes a node; `node.taints` stay, these are theirs to take away."""
+
+    taints: tuple[TaintText, ...] = Field(
+        default=(),
+        description="taints that the Node comes with and somebody else takes away, such as "
+        "karpenter.sh/unregistered:NoExecute; they are not given again",
+    )
+    ready_file: WindowsFile | None = Field(
+        default=None,
+        description="a file that first boot writes when the Node is Ready, such as "
+        r"C:\run\cluster-api\bootstrap-success.complete",
     )
 
 

@@ -328,6 +328,20 @@ NameOrAddress = Annotated[str, PlainValidator(_name_or_address), _schema()]
 TaintText = Annotated[str, PlainValidator(_taint), _schema()]
 
 
+# An absolute path of a machine, on a drive; no `..`, no wildcard, no stream.
+_WINDOWS_FILE: Final = re.compile(r'[A-Za-z]:(\\(?!\.{1,2}(\\|$))[^\\/:*?"<>|\x00-\x1f]+)+')
+
+
+def _windows_file(value: Any) -> str:
+    text = value.replace("/", "\\") if isinstance(value, str) else ""
+    if not _WINDOWS_FILE.fullmatch(text):
+        raise Wrong(repr(value), expected=r"the path of a file on the machine, such as C:\run\ready")
+    return text
+
+
+WindowsFile = Annotated[str, PlainValidator(_windows_file), _schema()]
+
+
 _PRINCIPAL: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 

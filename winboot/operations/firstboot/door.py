@@ -1,143 +1,127 @@
 """Which machine may be which node, by what it proves. A refusal has a name and a sentence; nothing here changes a machine.
 
-Proof is a voucher, or that a person let the machine in. Possession of either is all that they prove: what binds a machine to
-a name is the address that it calls from, which must be the one of the inventory, and its SMBIOS UUID once it was let in.
+A machine has a voucher, or a person let it in: possession of either is all that they prove. What binds it to a name is the
+address that it calls from, which must be the one of the inventory, and its SMBIOS UUID once it was let in. Or its cloud says
+who it is (`proof`).
 """
 
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from winboot.base.clean import clean
-from winboot.base.errors import ClusterError, InvalidInput
+from winboot.base.errors import ClusterError
 from winboot.config.node_spec import NodeSpec
+from winboot.operations.firstboot.hello import Hello, Refusal
+from winboot.operations.firstboot.proof import Proof, Proven
 from winboot.operations.firstboot.store import Store
+from winboot.remote.cloud.base import same_provider_id
 from winboot.remote.cluster.base import Cluster
 from winboot.remote.cluster.identity import same_machine
 from winboot.remote.transport.dialled import resolved
 
-_LONGEST: Final = 256
-_MOST_ADDRESSES: Final = 64
-_UUID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """What a machine says of itself. `peer` is where its call came from, which it cannot choose."""
-
-    uuid: str
-    computer_name: str
-    addresses: tuple[str, ...]
-    host: str
-    voucher: str
-    peer: str
-
-    @classmethod
-    def read(cls, said: Any, peer: str) -> Hello:
-        """Raises InvalidInput for anything else than a hello."""
-        if not isinstance(said, dict):
-            raise InvalidInput("a hello must be an object")
-        words = {name: said.get(name, "") for name in ("uuid", "computer_name", "host", "voucher")}
-        addresses = said.get("addresses", [])
-        texts = [*words.values(), *(addresses if isinstance(addresses, list) else [None])]
-        if not all(isinstance(text, str) and len(text) <= _LONGEST for text in texts):
-            raise InvalidInput("a hello has texts of at most 256 characters")
-        # It is shown to people: letters, digits and hyphens alone.
-        if len(addresses) > _MOST_ADDRESSES or not _UUID.fullmatch(words["uuid"]):
-            raise InvalidInput("a hello names the machine's SMBIOS UUID and at most 64 addresses")
-        return cls(addresses=tuple(addresses), peer=peer, **words)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """`spec` is what the machine is to be. Without it `id` names the refusal and `why` says it; `wait` when asking again
-    may help."""
-
-    spec: NodeSpec | None = None
-    id: str = ""
-    why: str = ""
-    wait: bool = False
+# States of a machine that was let in before, and is not Ready.
+_BEGUN: Final = ("joining", "failed")
+Meant = Sequence[tuple[NodeSpec, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
     """`hosts` gives what the inventory means now, asked for each machine that calls, so that a changed profile holds for the
-    next one: pairs of a spec and the groups of its host."""
+    next one: pairs of a spec and the groups of its host. `proof` is what machines of a cloud show in place of a voucher."""
 
     store: Store
-    hosts: Callable[[], Sequence[tuple[NodeSpec, tuple[str, ...]]]]
+    hosts: Callable[[], Meant]
     cluster: Callable[[NodeSpec], Cluster | None]
+    proof: Proof | None = None
 
-    def ask(self, hello: Hello) -> Answer:
-        """Whether the machine may be one of the nodes. Raises InvalidInput for a wrong inventory, ClusterError."""
-        voucher = self.store.find(hello.voucher) if hello.voucher else None
-        if hello.voucher and voucher is None:
-            return Answer(id="UnknownVoucher", why="its voucher is none of ours, or was revoked")
-        hosts = self.hosts()
-        if voucher is not None:
-            hosts = [(spec, groups) for spec, groups in hosts if voucher.scope in (spec.node.name, *groups)]
-        spec, refused = _meant(hello, [spec for spec, _ in hosts])
-        if spec is None:
-            return refused
-        if (taken := self._taken(spec, hello)) is not None:
-            return taken
+    def ask(self, hello: Hello) -> NodeSpec | Refusal:
+        """What the machine is to be. Raises InvalidInput for a wrong inventory, ClusterError, CloudError."""
+        if hello.voucher:
+            return self._by_voucher(hello)
+        if hello.document and self.proof is not None:
+            return self._by_proof(self.proof, hello)
+        spec = _at(hello, [spec for spec, _ in self.hosts()])
+        return spec if isinstance(spec, Refusal) else self._free(spec, hello) or self._by_hand(spec, hello)
+
+    def _by_voucher(self, hello: Hello) -> NodeSpec | Refusal:
+        voucher = self.store.find(hello.voucher)
         if voucher is None:
-            return self._by_hand(spec, hello)
-        refusal = self.store.use(voucher.id, hello.uuid)
-        return Answer(id="VoucherRefused", why=refusal) if refusal else Answer(spec)
+            return Refusal("UnknownVoucher", "its voucher is none of ours, or was revoked")
+        meant = [spec for spec, groups in self.hosts() if voucher.scope in (spec.node.name, *groups)]
+        spec = _at(hello, meant)
+        if isinstance(spec, Refusal):
+            return spec
+        refusal = self._free(spec, hello)
+        if refusal is not None:
+            return refusal
+        why = self.store.use(voucher.id, hello.uuid)
+        return Refusal("VoucherRefused", why) if why else spec
 
-    def _by_hand(self, spec: NodeSpec, hello: Hello) -> Answer:
+    def _by_proof(self, proof: Proof, hello: Hello) -> NodeSpec | Refusal:
+        seen = self.store.read().machines.values()
+        known = any(same_machine(one.uuid, hello.uuid) and one.state in _BEGUN for one in seen)
+        proven = proof.prove(hello, known=known)
+        if isinstance(proven, Refusal):
+            return proven
+        spec = next((one for one, _ in self.hosts() if _is(one, proven)), None)
+        if spec is None:
+            return Refusal("NotMeant", f"the inventory does not mean its instance {proven.instance}")
+        return self._free(spec, hello) or spec
+
+    def _by_hand(self, spec: NodeSpec, hello: Hello) -> NodeSpec | Refusal:
         name = spec.node.name
         approved = self.store.read().approved.get(name)
         if approved is not None and same_machine(approved, hello.uuid):
-            return Answer(spec)
+            return spec
         why = (
             f"it has no voucher and waits for `winboot hook approve {name}` (SMBIOS UUID {clean(hello.uuid)})"
         )
-        self.store.note(name, "waits", why, uuid=hello.uuid, address=hello.peer)
-        return Answer(id="NotApproved", why=why, wait=True)
+        refusal = Refusal("NotApproved", why, wait=True)
+        self.store.note(name, "waits", refusal.word, uuid=hello.uuid, address=hello.peer)
+        return refusal
 
-    def _taken(self, spec: NodeSpec, hello: Hello) -> Answer | None:
-        """A name that another machine has, or one that has become a node already."""
-        seen = self.store.read().machines.get(spec.node.name)
-        ours = seen is not None and same_machine(seen.uuid, hello.uuid)
-        if seen is not None and seen.state == "joining" and not ours:
-            why = f"{spec.node.name} is being joined from another machine (SMBIOS UUID {seen.uuid})"
-            return Answer(id="AnotherMachine", why=why)
+    def _free(self, spec: NodeSpec, hello: Hello) -> Refusal | None:
+        """Refuses a name that another machine has, and a machine that has become a node already."""
+        name = spec.node.name
+        seen = self.store.read().machines.get(name)
+        if seen is not None and seen.state == "joining" and not same_machine(seen.uuid, hello.uuid):
+            why = f"{name} is being joined from another machine (SMBIOS UUID {seen.uuid})"
+            return Refusal("AnotherMachine", why)
         cluster = self.cluster(spec)
         try:
-            node = cluster.node(spec.node.name) if cluster is not None else None
+            node = cluster.node(name) if cluster is not None else None
         except ClusterError as error:
-            return Answer(id="ClusterAway", why=error.problem, wait=True)
+            return Refusal("ClusterAway", error.problem, wait=True)
         if node is None or not node.ready or node.has_taint(spec.node.startup_taint.key):
             return None
         if same_machine(node.system_uuid, hello.uuid):
-            return Answer(id="AlreadyReady", why=f"the node {spec.node.name} is Ready")
-        why = f"the cluster has a Ready node {spec.node.name} on another machine (SMBIOS UUID {node.system_uuid})"
-        return Answer(id="AnotherMachine", why=why)
+            return Refusal("AlreadyReady", f"the node {name} is Ready")
+        why = f"the cluster has a Ready node {name} on another machine (SMBIOS UUID {node.system_uuid})"
+        return Refusal("AnotherMachine", why)
 
 
-def _meant(hello: Hello, specs: Sequence[NodeSpec]) -> tuple[NodeSpec | None, Answer]:
+def _is(spec: NodeSpec, proven: Proven) -> bool:
+    return same_provider_id(spec.machine.provider_id or "", proven.provider_id)
+
+
+def _at(hello: Hello, specs: Sequence[NodeSpec]) -> NodeSpec | Refusal:
     """The host that calls from its own address; a stub for one host names it, which does not prove it."""
     named = [one for one in specs if not hello.host or one.node.name == hello.host]
     if not named:
         about = f"the host {clean(hello.host)}" if hello.host else "its voucher"
-        return None, Answer(id="NotMeant", why=f"the inventory means no machine for {about}")
+        return Refusal("NotMeant", f"the inventory means no machine for {about}")
     peer = str(ipaddress.ip_address(hello.peer))
     here = [one for one in named if peer in _addresses(one)]
     if len(here) == 1:
-        return here[0], Answer()
+        return here[0]
     if here:
         several = ", ".join(one.node.name for one in here)
-        return None, Answer(
-            id="NotMeant", why=f"several hosts of the inventory have the address {peer}: {several}"
-        )
-    why = f"it calls from {peer}, which is no address of a host that it may be"
-    return None, Answer(id="AnotherAddress", why=why)
+        return Refusal("NotMeant", f"several hosts of the inventory have the address {peer}: {several}")
+    return Refusal("AnotherAddress", f"it calls from {peer}, which is no address of a host that it may be")
 
 
 def _addresses(spec: NodeSpec) -> set[str]:

@@ -1,6 +1,7 @@
 """The HTTPS endpoint that machines call at their first boot, and its key.
 
-    POST /v1/nonce    → a nonce, good for one hello within a minute
+    POST /v1/nonce    → a nonce, good for one hello from the same address within a minute; which proofs are taken; and
+                        the client, the part of first boot that user data does not hold
     POST /v1/hello    who the machine is and what proves it → its session, or a refusal by name
     POST /v1/work     "I run nothing" → the next script with its input, or how all ended
     POST /v1/said     output of a script → how much of it was heard
@@ -21,7 +22,7 @@ import ssl
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -34,9 +35,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from winboot.base.clean import clean
 from winboot.base.errors import InvalidInput, WinbootError
 from winboot.base.private import make_private_folder, open_to_others, replace_privately
-from winboot.operations.firstboot.door import Door, Hello
+from winboot.operations.firstboot.door import Door
+from winboot.operations.firstboot.hello import Hello, Refusal
 from winboot.operations.firstboot.machines import Machine, Machines
 from winboot.operations.hook.metrics import Log
 from winboot.remote.transport.console import ARGUMENTS
@@ -53,6 +56,7 @@ _WORK_S: Final = 20.0
 _CALL_S: Final = 30.0
 _MOST_CALLS: Final = 1024
 _LONGEST_PROXY_LINE: Final = 107
+_LONGEST_WORD: Final = 500
 
 
 # ---- the key ---------------------------------------------------------------------------------------------------
@@ -128,6 +132,11 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
 
     @classmethod
+    def of(cls, told: Mapping[str, object], headers: dict[str, str] | None = None) -> Reply:
+        """What is told, as JSON."""
+        return cls(200, json.dumps(told).encode("ascii"), headers or {})
+
+    @classmethod
     def refusal(cls, status: int, id_: str, why: str) -> Reply:
         """Why not, for the machine's console."""
         return cls(status, json.dumps({"id": id_, "why": why}).encode("ascii"))
@@ -140,14 +149,14 @@ class Calls:
     door: Door
     machines: Machines
     log: Log
-    _nonces: dict[str, float] = field(default_factory=dict)
+    _nonces: dict[str, tuple[float, str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, path: str, headers: Any, body: bytes, peer: str) -> Reply:
         """Any call. What it asks wrongly is refused; an error on our side is 503, and the machine tries again."""
         match path:
             case "/v1/nonce":
-                return self._nonce()
+                return self._nonce(peer)
             case "/v1/hello":
                 return self._hello(body, peer)
             case "/v1/work":
@@ -156,19 +165,20 @@ class Calls:
                 return self._with_machine(headers, lambda machine: self._said(machine, headers, body))
         return Reply.refusal(404, "UnknownCall", "there is no such call")
 
-    def _nonce(self) -> Reply:
+    def _nonce(self, peer: str) -> Reply:
         nonce, now = secrets.token_urlsafe(24), time.monotonic()
         with self._lock:
-            self._nonces = {one: at for one, at in self._nonces.items() if now - at < NONCE_S}
+            self._nonces = {one: given for one, given in self._nonces.items() if now - given[0] < NONCE_S}
             if len(self._nonces) >= _MOST_NONCES:
                 return Reply.refusal(503, "Busy", "too many machines call at once")
-            self._nonces[nonce] = now
-        return Reply(200, nonce.encode("ascii"))
+            self._nonces[nonce] = now, peer
+        proofs = [] if self.door.proof is None else [self.door.proof.kind]
+        return Reply.of({"nonce": nonce, "proofs": proofs, "client": client()})
 
-    def _take(self, nonce: object) -> bool:
+    def _take(self, nonce: object, peer: str) -> bool:
         with self._lock:
-            at = self._nonces.pop(nonce, None) if isinstance(nonce, str) else None
-        return at is not None and time.monotonic() - at < NONCE_S
+            at, whose = self._nonces.pop(nonce, (0.0, "")) if isinstance(nonce, str) else (0.0, "")
+        return whose == peer and time.monotonic() - at < NONCE_S
 
     def _hello(self, body: bytes, peer: str) -> Reply:
         try:
@@ -178,24 +188,26 @@ class Calls:
             return Reply.refusal(400, "NoHello", f"the hello cannot be read: {type(error).__name__}")
         except InvalidInput as error:
             return Reply.refusal(400, "NoHello", error.problem)
-        if not self._take(said.get("nonce")):
-            return Reply.refusal(409, "StaleNonce", "its nonce was used, or is older than a minute")
+        if not self._take(said.get("nonce"), peer):
+            why = "its nonce was used, is older than a minute, or was given to another address"
+            return self._refused(Refusal("StaleNonce", why), hello, 409)
         try:
             answer = self.door.ask(hello)
         except WinbootError as error:
             self.log("first boot: nobody was let in", problem=error.problem, hint=error.hint)
             return Reply.refusal(503, "EndpointFails", "the endpoint cannot decide now; see its log")
-        if answer.spec is None:
-            self.log("first boot: refused", id=answer.id, why=answer.why, address=peer, machine=hello.uuid)
-            return Reply.refusal(202 if answer.wait else 403, answer.id, answer.why)
-        machine = self.machines.admit(answer.spec, hello.uuid, peer)
-        told = {
-            "session": machine.session,
-            "node": answer.spec.node.name,
-            "arguments": " ".join(ARGUMENTS),
-            "client": client(),
-        }
-        return Reply(200, json.dumps(told).encode("ascii"))
+        if isinstance(answer, Refusal):
+            return self._refused(answer, hello, 202 if answer.wait else 403)
+        machine = self.machines.admit(answer, hello.uuid, peer)
+        told = {"session": machine.session, "node": answer.node.name, "arguments": " ".join(ARGUMENTS)}
+        return Reply.of(told)
+
+    def _refused(self, refusal: Refusal, hello: Hello, status: int) -> Reply:
+        about = {"address": hello.peer, "machine": hello.uuid}
+        self.log("first boot: refused", id=refusal.id, why=refusal.why, **about)
+        with suppress(WinbootError):
+            self.door.store.refuse(refusal.word, uuid=hello.uuid, address=hello.peer)
+        return Reply.refusal(status, refusal.id, refusal.why)
 
     def _with_machine(self, headers: Any, act: Any) -> Reply:
         machine = self.machines.of_session(headers.get("Winboot-Session", ""))
@@ -206,12 +218,17 @@ class Calls:
 
     def _work(self, machine: Machine, headers: Any) -> Reply:
         job = machine.line.work(headers.get("Winboot-Runner", ""), _WORK_S)
+        word = {"Winboot-Word": _one_line(machine.word)} if machine.word else {}
         if job is not None:
-            return Reply(200, job.payload, {"Winboot-Job": job.id})
+            return Reply(200, job.payload, {**word, "Winboot-Job": job.id})
         if machine.result is None:
-            return Reply(204)
-        told = {"state": machine.result.state, "why": machine.result.why}
-        return Reply(200, json.dumps(told).encode("ascii"), {"Winboot-Result": machine.result.state})
+            return Reply(204, headers=word)
+        told = {
+            "state": machine.result.state,
+            "word": machine.result.word(machine.spec.node.name),
+            "ready_file": machine.spec.boot.ready_file,
+        }
+        return Reply.of(told, {"Winboot-Result": machine.result.state})
 
     def _said(self, machine: Machine, headers: Any, body: bytes) -> Reply:
         code, start = headers.get("Winboot-Exit", ""), headers.get("Winboot-Start", "")
@@ -227,6 +244,11 @@ class Calls:
         if heard is None:
             return Reply.refusal(410, "NotWanted", "nobody waits for this script any more")
         return Reply(200, str(heard).encode("ascii"))
+
+
+def _one_line(word: str) -> str:
+    """A sentence as a header takes it."""
+    return clean(word).encode("ascii", "replace").decode("ascii").replace("\n", " ")[:_LONGEST_WORD]
 
 
 # ---- the server ------------------------------------------------------------------------------------------------

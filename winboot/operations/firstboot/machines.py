@@ -25,6 +25,10 @@ class Result:
     state: State
     why: str = ""
 
+    def word(self, node: str) -> str:
+        """The sentence of console, log, event and `winboot why`."""
+        return f"is the Ready node {node}" if self.state == "Ready" else f"is not the node {node}: {self.why}"
+
 
 @dataclass(slots=True)
 class Machine:
@@ -36,6 +40,9 @@ class Machine:
     line: Line = field(default_factory=Line)
     session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     result: Result | None = None
+    # How far it is, in one sentence, and the one that its Node was told last.
+    word: str = ""
+    told: str = ""
 
 
 @dataclass(slots=True)
@@ -68,7 +75,7 @@ class Machines:
                 return known
             machine = self._known[spec.node.name] = Machine(spec, uuid, address)
             # At once: a second machine of this name is refused from here on.
-            self._note(machine, "joining", "it was let in")
+            self._remember(machine, "joining", f"becomes the node {spec.node.name}")
             thread = threading.Thread(target=self._work, args=(machine,), name=f"first boot {spec.node.name}")
             self._threads = [*(one for one in self._threads if one.is_alive()), thread]
         thread.start()
@@ -88,14 +95,17 @@ class Machines:
 
     def _work(self, machine: Machine) -> None:
         try:
+            self._tell(machine, "joining", f"becomes the node {machine.spec.node.name}")
             with self._room:
                 machine.result = self._joined(machine)
         finally:
             machine.result = machine.result or Result(
                 "failed", "a bug in winboot itself; see the endpoint's log"
             )
-            self._note(machine, machine.result.state, machine.result.why)
+            word = machine.result.word(machine.spec.node.name)
+            self._remember(machine, machine.result.state, word)
             machine.line.hang_up()
+            self._tell(machine, machine.result.state, word)
 
     def _joined(self, machine: Machine) -> Result:
         """Join until it is Ready, or for so long."""
@@ -107,17 +117,34 @@ class Machines:
             why = _once(machine.spec, context, options)
             if not why:
                 return Result("Ready")
-            self._note(machine, "joining", why)
+            self._note(machine, "joining", f"is not the node {name} yet: {why}")
             if time.monotonic() >= deadline or self.context.stop.wait(self.again):
                 return Result("failed", why)
 
-    def _note(self, machine: Machine, state: State, why: str) -> None:
-        node = machine.spec.node.name
-        self.log(f"first boot: {state}", node=node, why=why, machine=machine.uuid, address=machine.address)
+    def _note(self, machine: Machine, state: State, word: str) -> None:
+        """The same sentence to the log, to what is remembered, and to the Node."""
+        self._remember(machine, state, word)
+        self._tell(machine, state, word)
+
+    def _remember(self, machine: Machine, state: State, word: str) -> None:
+        node, machine.word = machine.spec.node.name, word
+        self.log(f"first boot: {state}", node=node, why=word, machine=machine.uuid, address=machine.address)
         try:
-            self.store.note(node, state, why, uuid=machine.uuid, address=machine.address)
+            self.store.note(node, state, word, uuid=machine.uuid, address=machine.address)
         except WinbootError as error:
             self.log("not remembered", node=node, problem=error.problem)
+
+    def _tell(self, machine: Machine, state: State, word: str) -> None:
+        """An Event at the Node, once for each sentence; the work does not depend on it."""
+        if word == machine.told:
+            return
+        node, machine.told = machine.spec.node.name, word
+        try:
+            cluster = self.context.cluster(machine.spec)
+            if cluster is not None:
+                cluster.tell(node, f"FirstBoot{state.capitalize()}", word, good=state != "failed")
+        except WinbootError as error:
+            self.log("no event at the Node", node=node, problem=error.problem)
 
 
 def _once(spec: NodeSpec, context: RunContext, options: Options) -> str:

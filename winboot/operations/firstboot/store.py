@@ -25,6 +25,8 @@ from winboot.base.secret import Secret
 State = Literal["waits", "refused", "joining", "failed", "Ready"]
 # A voucher for one host is good for so many seconds; one for a group until it is revoked.
 HOST_VOUCHER_S: Final = 3600.0
+_MOST_REFUSED: Final = 200
+_SAME_S: Final = 60.0
 # How many machines a voucher of a group lets in within a minute.
 PER_MINUTE: Final = 30
 
@@ -57,7 +59,7 @@ class Voucher:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How far a machine has come, in one sentence."""
+    """How far a machine has come, in one sentence; `node` is empty where nobody knows which it is to be."""
 
     node: str
     state: State
@@ -69,11 +71,19 @@ class Seen:
 
 @dataclass(slots=True)
 class Remembered:
-    """The whole file. `approved` are nodes that somebody let in by hand, each with the UUID of its machine."""
+    """The whole file. `approved` are nodes that somebody let in by hand, each with the UUID of its machine; `refused` are
+    the last callers that were not let in, by address."""
 
     vouchers: dict[str, Voucher] = field(default_factory=dict)
     approved: dict[str, str] = field(default_factory=dict)
     machines: dict[str, Seen] = field(default_factory=dict)
+    refused: dict[str, Seen] = field(default_factory=dict)
+
+    def about(self, word: str) -> Seen | None:
+        """What was seen last of a machine, by its node's name, its address or its SMBIOS UUID."""
+        everybody = (*self.machines.values(), *self.refused.values())
+        found = [one for one in everybody if word in (one.node, one.address) or same_text(word, one.uuid)]
+        return max(found, key=lambda one: one.at, default=None)
 
 
 class Store:
@@ -91,6 +101,7 @@ class Store:
                 {id_: Voucher(**one) for id_, one in raw["vouchers"].items()},
                 dict(raw["approved"]),
                 {name: Seen(**one) for name, one in raw["machines"].items()},
+                {address: Seen(**one) for address, one in raw.get("refused", {}).items()},
             )
         except FileNotFoundError:
             return Remembered()
@@ -156,6 +167,17 @@ class Store:
         with self.change() as known:
             known.machines[node] = Seen(node, state, why, uuid, address, self.now())
 
+    def refuse(self, word: str, *, uuid: str, address: str) -> None:
+        """Keep who was not let in and why: the last of each address, and of the newest addresses alone. The same again is
+        written once a minute, since anybody may call."""
+        last = self.read().refused.get(address)
+        if last is not None and (last.why, last.uuid) == (word, uuid) and self.now() - last.at < _SAME_S:
+            return
+        with self.change() as known:
+            known.refused[address] = Seen("", "refused", word, uuid, address, self.now())
+            for old in sorted(known.refused, key=lambda one: known.refused[one].at)[:-_MOST_REFUSED]:
+                del known.refused[old]
+
     def begin(self) -> None:
         """An endpoint starts: what an earlier one was joining is nobody's work any more, and no other machine waits for it."""
         with self.change() as known:
@@ -174,6 +196,11 @@ class Store:
             return seen
 
 
+def same_text(one: str, other: str) -> bool:
+    """Whether two UUIDs are written alike; case does not count."""
+    return one.lower() == other.lower()
+
+
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -183,6 +210,7 @@ def _plain(found: Remembered) -> dict[str, Any]:
         "vouchers": {id_: asdict(one) for id_, one in found.vouchers.items()},
         "approved": found.approved,
         "machines": {name: asdict(one) for name, one in found.machines.items()},
+        "refused": {address: asdict(one) for address, one in found.refused.items()},
     }
 
 

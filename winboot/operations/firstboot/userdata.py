@@ -13,6 +13,10 @@ from winboot.script.first_boot import stub
 # Bytes that a carrier takes. EC2: "16 KB, in raw form, before it is base64-encoded" (EC2 user guide, "Run commands when you
 # launch an EC2 instance"); cloudbase-init: the smallest of its sources, OpenStack nova's 65,535 bytes of base64.
 LIMITS: Final = {Carrier.EC2: 16384, Carrier.CLOUDBASE: 49151, Carrier.FILE: None}
+# cloudbase-init restarts the machine after 1001 and 1003, and runs the script again at the next start after 1002 and 1003;
+# it takes anything else, 1 included, for done (cloudbaseinit/plugins/common/execcmd.py, get_plugin_return_value). Restarts are
+# the task's own, so that a stub has 0 and this one.
+AGAIN_AT_NEXT_START: Final = 1002
 # The stub's own bound: it is the same for a whole group, and leaves room for what else a group wants to say.
 LARGEST: Final = 8192
 
@@ -47,6 +51,7 @@ def user_data(
         pin=pin,
         host=host,
         voucher=voucher.reveal() if voucher is not None else "",
+        failed=AGAIN_AT_NEXT_START if carrier is Carrier.CLOUDBASE else 1,
     )
     made = UserData(_wrapped(carrier, text), carrier)
     if made.size > LARGEST:

@@ -40,6 +40,8 @@ _STATES: Final[dict[str, State]] = {
 }
 _GROUP_TAG: Final = "aws:autoscaling:groupName"
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# An instance whose type has no newest output (EC2 API, GetConsoleOutput, "Latest").
+_NO_LATEST: Final = ("UnsupportedOperation", "InvalidParameterValue", "InvalidParameterCombination")
 _PASSWORD_POLL_S: Final = 15.0
 # A page has at most 1000 instances.
 PAGE: Final = 500
@@ -71,6 +73,7 @@ class AwsCloud:
         self.calls: Final = calls
         self.regions: Final = regions
         self._network: Final = AwsNetwork(calls, cluster)
+        self._account = ""
 
     @property
     def name(self) -> ProviderName:
@@ -80,6 +83,29 @@ class AwsCloud:
     def account(self) -> str:
         """The profile or access key; no call is made for it."""
         return self.calls.identity()
+
+    def account_id(self) -> str:
+        """The number of the account, asked once. STS answers it to anybody without a right (API reference,
+        GetCallerIdentity)."""
+        if not self._account:
+            with translated("reading the account's number"):
+                answer = self.calls.client("sts", self.regions[0]).get_caller_identity()
+            self._account = str(answer["Account"])
+        return self._account
+
+    def console(self, host: CloudHost) -> str:
+        """What its serial console shows, or the last 64 KB of it; empty where there is nothing yet. The newest of it is had
+        for instances on Nitro alone; else EC2 keeps what was there soon after a start (EC2 API, GetConsoleOutput)."""
+        client = self.calls.client("ec2", host.region)
+        with translated(f"reading the console of {host.id}"):
+            try:
+                answer = client.get_console_output(InstanceId=host.id, Latest=True)
+            except client.exceptions.ClientError as error:
+                if error.response.get("Error", {}).get("Code") not in _NO_LATEST:
+                    raise
+                answer = client.get_console_output(InstanceId=host.id)
+        # botocore has taken it out of its base64 (handlers.decode_console_output).
+        return str(answer.get("Output") or "")
 
     def hosts(self, query: Query) -> Iterator[CloudHost]:
         """The instances of all regions, page after page. Ids go as a filter: one that is gone is no error then."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-Part = Literal["inventory", "password", "hook", "routes", "replace"]
+Part = Literal["inventory", "password", "hook", "routes", "replace", "console"]
 # What the calls of the inventory need is needed by every other part, too.
-PARTS: Final[tuple[Part, ...]] = ("inventory", "password", "hook", "routes", "replace")
+PARTS: Final[tuple[Part, ...]] = ("inventory", "password", "hook", "routes", "replace", "console")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ RIGHTS: Final = (
     Right("ec2:ModifyInstanceAttribute", "routes", "switch the source/destination check off", "tagged"),
     Right("ec2:CreateRoute", "routes", "a route to the pods of a node", "tagged"),
     Right("ec2:ReplaceRoute", "routes", "a route that points elsewhere, or nowhere", "tagged"),
+    Right("ec2:GetConsoleOutput", "console", "what a machine says that never reached the hook", "tagged"),
     Right("autoscaling:TerminateInstanceInAutoScalingGroup", "replace", "repair --by replace", "tagged"),
 )
 

@@ -277,6 +277,10 @@ class Cluster(Protocol):
         """Remove the taints with this key; False when there was none."""
         ...
 
+    def tell(self, name: str, reason: str, message: str, *, good: bool) -> None:
+        """Leave an Event about the node, which need not exist: `kubectl describe node` shows it. `reason` is one word."""
+        ...
+
     def cordon(self, name: str) -> bool:
         """Make the node unschedulable, marked as ours; False when somebody else already had."""
         ...

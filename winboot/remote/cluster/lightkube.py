@@ -29,11 +29,12 @@ from lightkube.models.certificates_v1 import (
     CertificateSigningRequestCondition,
     CertificateSigningRequestStatus,
 )
+from lightkube.models.core_v1 import EventSource, ObjectReference
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview, SubjectAccessReview
 from lightkube.resources.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestApproval
-from lightkube.resources.core_v1 import ConfigMap, Node, Secret, Service
+from lightkube.resources.core_v1 import ConfigMap, Event, Node, Secret, Service
 from lightkube.types import PatchType
 
 from winboot.base.clean import clean
@@ -244,6 +245,23 @@ class LightkubeCluster:
             return {"metadata": {"resourceVersion": facts.version}, "spec": {"taints": kept or None}}
 
         return self._patch_node(name, "lifting a taint of", patch)
+
+    def tell(self, name: str, reason: str, message: str, *, good: bool) -> None:
+        """See `Cluster.tell`. Its uid is the node's name, as in the kubelet's events (kubectl describe.go, "kubelet use
+        node.name"); a message has at most 1024 letters (k8s.io/kubernetes/pkg/apis/core/validation/events.go)."""
+        now = datetime.now(UTC)
+        event = Event(
+            metadata=ObjectMeta(name=f"{name}.{secrets.token_hex(8)}", namespace="default"),
+            involvedObject=ObjectReference(kind="Node", name=name, uid=name, apiVersion="v1"),
+            reason=reason,
+            message=message[:1024],
+            type="Normal" if good else "Warning",
+            source=EventSource(component="winboot"),
+            firstTimestamp=now,
+            lastTimestamp=now,
+            count=1,
+        )
+        self._call(f"telling about {name}", lambda: self._client.create(event))
 
     def cordon(self, name: str) -> bool:
         """Make the node unschedulable, marked as ours."""

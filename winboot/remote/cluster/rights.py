@@ -68,6 +68,8 @@ HOOK: Final = (
     Need("list", "nodes", why="the Node of a machine, by its provider id"),
     Need("delete", "nodes", why="the Node of a machine that ends"),
 )
+# For machines that become nodes by themselves (`winboot hook serve --bootstrap`).
+FIRST_BOOT: Final = (Need("create", "events", why="how far a machine has come, at its Node"),)
 # For `winboot verify` and `join --verify`: a namespace of its own, whose name is another each time.
 VERIFY: Final = (
     Need("list", "namespaces", why="what a verification that was killed has left"),
