@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,10 +42,34 @@ class UserData:
         return f"{self.size:,} bytes{of}"
 
 
+# What secrets look like as people hand them on. A voucher and the SHA-256 of a key look like none of them.
+_SECRETS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+        r"(?<![a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}(?![a-z0-9_-])",
+        r"(?<![A-Z0-9])(AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])",
+        r"(?<![A-Za-z0-9])gh[opsu]_[A-Za-z0-9]{36}",
+        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.",
+        r"Authorization: *(Basic|Bearer) ",
+        r"://[^/\s:@']+:[^/\s@']+@",
+        r"(password|passwd|secret[a-z_-]*key|client-key-data|token|AccountKey)'?\s*[:=]\s*'?[A-Za-z0-9+/=_.-]{8,}",
+        r"-AsPlainText",
+        r"[?&](sig|X-Amz-Signature|X-Amz-Security-Token)=",
+    )
+)
+
+
+def planted_secrets(text: str) -> tuple[str, ...]:
+    """What of a text is shaped like a secret: where it begins, as `line:column`, never what it says."""
+    starts = sorted({found.start() for one in _SECRETS for found in one.finditer(text)})
+    return tuple(f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}" for at in starts)
+
+
 def user_data(
     carrier: Carrier, *, address: str, port: int, pin: str, host: str = "", voucher: Secret | None = None
 ) -> UserData:
-    """Raises InvalidInput where it grows beyond its bound."""
+    """Raises InvalidInput where it grows beyond its bound, or where anything but the voucher looks like a secret."""
     text = stub(
         address=address,
         port=port,
@@ -54,6 +79,11 @@ def user_data(
         failed=AGAIN_AT_NEXT_START if carrier is Carrier.CLOUDBASE else 1,
     )
     made = UserData(_wrapped(carrier, text), carrier)
+    if found := planted_secrets(made.text):
+        raise InvalidInput(
+            f"something at {', '.join(found)} of the user data looks like a secret",
+            hint="Whoever reads user data would have it. Only a voucher is carried, as `winboot hook voucher` prints it.",
+        )
     if made.size > LARGEST:
         raise InvalidInput(
             f"the user data has {made.size:,} bytes, more than {LARGEST:,}",
