@@ -176,3 +176,73 @@ def test_which_files_are_ansibles(name: str, text: str, is_one: bool, tmp_path: 
     path.write_text(text, encoding="utf-8")
 
     assert is_ansible(path) is is_one
+
+
+def _beside(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return a_file(
+        folder,
+        "[rack_a]\nwin-1 ansible_host=10.0.1.1\nwin-2 ansible_host=10.0.1.2\n[rack_a:vars]\nansible_port=1\n",
+    )
+
+
+def test_group_vars_and_host_vars_are_read_in_ansibles_order(tmp_path: Path) -> None:
+    """A group's file wins over its variables in the inventory, a deeper group over all, a host's file over its line."""
+    path = _beside(
+        tmp_path,
+        {
+            "group_vars/all.yml": "winboot_os: 2019\nansible_user: nobody\nansible_port: 2\n",
+            "group_vars/rack_a/10-way.yaml": "ansible_user: CORP\\ops\nansible_port: 5985\npackages: [a, {b: c}]\n",
+            "group_vars/rack_a/20-os": "winboot_os: 2022\n",
+            "group_vars/rack_a/.hidden.yml": "ansible_port: 9\n",
+            "host_vars/win-2.json": '{"ansible_host": "10.0.1.9", "winboot_os": "2025"}',
+            "host_vars/nobody.yml": "[not a map]\n",
+        },
+    )
+
+    machines = load_inventory(path)
+
+    assert {one.name: (one.os, one.address) for one in machines} == {
+        "win-1": ("2022", "10.0.1.1"),
+        "win-2": ("2025", "10.0.1.9"),
+    }
+    assert {(one.connection.user, one.connection.port) for one in machines} == {("CORP\\ops", 5985)}
+
+
+VAULTED = "$ANSIBLE_VAULT;1.1;AES256\n6638\n"
+
+
+def test_a_vault_is_named_and_stays_closed(tmp_path: Path) -> None:
+    """A value of another program may be encrypted; one that is needed is refused with what to do, at its place."""
+    inline = "!vault |\n  " + VAULTED.replace("\n", "\n  ").rstrip()
+    path = _beside(
+        tmp_path,
+        {
+            "group_vars/all/vars.yml": f"winboot_os: 2022\napp_key: {inline}\n",
+            "group_vars/all/vault.yml": VAULTED,
+        },
+    )
+    loaded = load_inventory(path)
+    assert [str(one) for one in loaded.warnings if "vault.yml:1:1" in str(one) and "Vault" in str(one)]
+
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "host_vars" / "win-1.yml").write_text(f"ansible_password: {inline}\n", encoding="utf-8")
+    with pytest.raises(InvalidInput) as caught:
+        load_inventory(path)
+
+    (said,) = [str(one) for one in caught.value.problems if "ansible_password" in str(one)]
+    assert "win-1.yml:1:1" in said
+    assert "Ansible Vault" in said
+    assert "winboot_password_env=NAME" in said
+    assert "6638" not in said
+
+
+def test_a_wrong_file_of_variables_has_its_place(tmp_path: Path) -> None:
+    path = _beside(tmp_path, {"group_vars/rack_a.yml": "winboot_os: 2022\nansible_port: [1\n"})
+
+    with pytest.raises(InvalidInput) as caught:
+        load_inventory(path)
+
+    assert "rack_a.yml:3:1" in str(caught.value.problems[0])

@@ -1,8 +1,9 @@
 """An inventory of Ansible's, INI or YAML, as it is: made into the nodes of an inventory of winboot's, with its places.
 
 Hosts, ranges, groups, `:children` and `:vars` mean what they mean there
-(docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html). Of the variables those about the way to a machine are
-taken (`VARIABLES`), and what Ansible has no word for, as `winboot_os`. A host without `winboot_os` is no machine of winboot's.
+(docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html), and so do group_vars and host_vars beside the file. Of
+the variables those about the way to a machine are taken (`VARIABLES`), and what Ansible has no word for, as `winboot_os`. A
+host without `winboot_os` is no machine of winboot's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from winboot.config.source import (
     Place,
     Scalar,
     Table,
+    compose,
     nearest,
     read,
     read_text,
@@ -66,6 +68,11 @@ _LOOKUP: Final = re.compile(
 _SECTION: Final = re.compile(r"\[([^\[\]:]+)(?::([a-z]+))?\]\s*(?:[#;].*)?")
 _RANGE: Final = re.compile(r"\[([0-9]*|[A-Za-z]):([0-9]+|[A-Za-z])(?::([0-9]+))?\]")
 _PORT: Final = re.compile(r"(.+):([0-9]+)")
+# docs.ansible.com/ansible/latest/vault_guide/vault_encrypting_content.html, "Format of files encrypted with Ansible Vault".
+_VAULT: Final = "$ANSIBLE_VAULT;"
+_OPEN: Final = "the value as it is, or winboot_password_env=NAME for a password; `ansible-vault view FILE` shows what is in it"
+_TAG: Final = re.compile(r"(?<=\s)!(?:vault|unsafe)(?=\s)")
+_SUFFIXES: Final = ("", ".yml", ".yaml", ".json")
 _GROUP_KEYS: Final = ("hosts", "vars", "children")
 # A range of a typing error must not fill memory.
 _MOST_HOSTS: Final = 10_000
@@ -149,6 +156,7 @@ class _File:
         self.hosts: dict[str, Variables] = {}
         self.places: dict[str, Place] = {}
         self.complaints: list[Complaint] = []
+        self.files: dict[tuple[str, str], Variables] = {}
 
     # INI
 
@@ -340,9 +348,34 @@ class _File:
         """Its variables: of groups the deeper ones win, then the later name; its own win over all."""
         found: Variables = {}
         around = [name for name in self.groups if name == "all" or host in self._members(name)]
-        for name in sorted(around, key=lambda one: (depths[one], one)):
+        around.sort(key=lambda one: (depths[one], one))
+        for name in around:
             found |= self.groups[name].variables
-        return found | self.hosts[host]
+        for name in around:
+            found |= self._beside("group_vars", name)
+        return found | self.hosts[host] | self._beside("host_vars", host)
+
+    def _beside(self, folder: str, name: str) -> Variables:
+        """What group_vars/NAME or host_vars/NAME beside the inventory says: a file, or a folder of them
+        (docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html, "Organizing host and group variables")."""
+        if (folder, name) not in self.files:
+            found: Variables = {}
+            for file in _files_of(self.path.parent / folder / name):
+                found |= self._variables_of(file)
+            self.files[folder, name] = found
+        return self.files[folder, name]
+
+    def _variables_of(self, file: Path) -> Variables:
+        try:
+            text = read_text(file)
+            if text.startswith(_VAULT):
+                self._warn(Place(str(file), 1, 1), "encrypted by Ansible Vault: nothing of it is read", _OPEN)
+                return {}
+            # At the same places: what a tag of Ansible's stands before is a text like others.
+            return dict(compose(_TAG.sub(lambda tag: " " * len(tag[0]), text), str(file), lines=True).entries)
+        except InvalidInput as error:
+            self.complaints.extend(one for one in error.problems if isinstance(one, Complaint))
+            return {}
 
     def _home(self, host: str, depths: Mapping[str, int]) -> str:
         """The group that defines it: the deepest one that lists it."""
@@ -420,6 +453,12 @@ class _File:
         if not isinstance(value, Scalar):
             self._complain(value.place, f"{name}: found a list or a mapping", "one value")
             return None
+        if value.text.startswith(_VAULT):
+            self._complain(value.place, f"{name}: encrypted by Ansible Vault", _OPEN)
+            return None
+        if "\n" in value.text:
+            self._complain(value.place, f"{name}: the value has a line break", "a single line")
+            return None
         if "{{" in value.text:
             self._complain(value.place, f"{name}: a template, which only Ansible can fill in", "the value")
             return None
@@ -452,15 +491,31 @@ class _File:
                 continue
             lookup = _LOOKUP.fullmatch(entry.value.text.strip())
             if lookup is None:
+                vaulted = entry.value.text.startswith(_VAULT)
                 self._complain(
                     entry.key_place,
-                    f"{name}: the password itself, or what only Ansible can fill in",
+                    f"{name}: encrypted by Ansible Vault, which winboot does not open"
+                    if vaulted
+                    else f"{name}: the password itself, or what only Ansible can fill in",
                     "winboot_password_env=NAME or winboot_password_file=PATH, or {{ lookup('env', 'NAME') }}",
                 )
                 return
             where = Scalar(entry.value.place, lookup[2], plain=False)
             tree.put(("connection", "password", lookup[1]), Entry(entry.key_place, where))
             return
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    """The files with the variables of a group or host: NAME, NAME.yml …, or all of a folder NAME, by their names."""
+    for suffix in _SUFFIXES:
+        one = path.with_name(path.name + suffix)
+        if one.is_dir():
+            inside = (file for file in sorted(one.rglob("*")) if file.suffix in _SUFFIXES and file.is_file())
+            yield from (
+                file for file in inside if not file.name.startswith(".") and not file.name.endswith("~")
+            )
+        elif one.is_file():
+            yield one
 
 
 class _Tree:
