@@ -731,7 +731,15 @@ class _Reader:
                     expected = f"a different {key} for each machine"
                     self._complain(places[machine.name], f"hosts.{machine.name}.{key}", wrong, expected)
                 seen.setdefault(value, machine.name)
+        self._refuse_two_here(machines, places)
         self._refuse_shared_names(machines, places)
+
+    def _refuse_two_here(self, machines: tuple[Machine, ...], places: dict[str, Place]) -> None:
+        """`local` is this computer, and it is one node."""
+        here = [one.name for one in machines if one.connection.transport == "local"]
+        for name in here[1:]:
+            wrong = f"{name} and {here[0]} are both this computer (transport: local)"
+            self._complain(places[name], f"hosts.{name}.connection.transport", wrong, "one such host")
 
     def _refuse_shared_names(self, machines: tuple[Machine, ...], places: dict[str, Place]) -> None:
         """No name of one machine in the certificate of another."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -97,7 +97,17 @@ def build(model: type[AModel], node: Node, prefix: PathParts = ()) -> tuple[AMod
         return model.model_validate(raw(node)), []
     except ValidationError as error:
         complaints = [_complaint(model, node, prefix, details) for details in error.errors(include_url=False)]
-        return None, complaints
+        return None, list(_once(complaints))
+
+
+def _once(complaints: Sequence[Complaint]) -> Iterator[Complaint]:
+    """A value that fits no member of a union has a complaint of each: the one that says all of them is enough."""
+    for one in complaints:
+        others = [
+            two for two in complaints if (two.place, two.path, two.wrong) == (one.place, one.path, one.wrong)
+        ]
+        if one is max(others, key=lambda two: len(two.expected)):
+            yield one
 
 
 def _complaint(model: type[Model], node: Node, prefix: PathParts, error: Mapping[str, Any]) -> Complaint:

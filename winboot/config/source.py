@@ -218,9 +218,12 @@ def _undecodable(path: Path, data: bytes, error: UnicodeDecodeError) -> InvalidI
     return InvalidInput(f"{path}: is not UTF-8 text", problems=(complaint,), hint="Save the file as UTF-8.")
 
 
-def compose(text: str, file: str) -> Table:
-    """Text as nodes. Refuses, with every place at once: bad YAML, duplicate keys, foreign tags, several
-    documents, control characters, and structures that are too large or too deep."""
+def compose(text: str, file: str, *, lines: bool = False) -> Table:
+    """Text as nodes; with `lines`, values may have several (another program's may mean them).
+
+    Refuses, with every place at once: bad YAML, duplicate keys, foreign tags, several documents, control characters, and
+    structures that are too large or too deep.
+    """
     try:
         _refuse_depth(text, file)
         documents = list(yaml.compose_all(text, Loader=_LOADER))
@@ -236,7 +239,7 @@ def compose(text: str, file: str) -> Table:
         raise InvalidInput(
             f"{file}: is not valid YAML", problems=(Complaint(Place(file, 1, 1), "", str(error)),)
         ) from error
-    reader = _Reader(file)
+    reader = _Reader(file, lines=lines)
     top = reader.document([node for node in documents if node is not None])
     if reader.complaints:
         raise InvalidInput(f"{file}: is not a valid file", problems=tuple(reader.complaints))
@@ -365,6 +368,9 @@ def _code_point(character: str) -> str:
     return f"U+{ord(character):04X}"
 
 
+_YAML: Final = "YAML: `key: value`, deeper keys indented by blanks, and every bracket and quote closed"
+
+
 def _syntax_complaint(error: yaml.MarkedYAMLError, text: str, file: str) -> Complaint:
     mark = error.problem_mark or error.context_mark
     place = Place(file, 1, 1) if mark is None else Place(file, mark.line + 1, mark.column + 1)
@@ -373,17 +379,17 @@ def _syntax_complaint(error: yaml.MarkedYAMLError, text: str, file: str) -> Comp
     if rest.startswith("\t"):
         return Complaint(place, "", "a tab is used to indent", expected="spaces; YAML allows no tabs there")
     context = f" {error.context}" if error.context else ""
-    return Complaint(place, "", f"{error.problem or 'bad YAML'}{context}", expected="YAML")
+    return Complaint(place, "", f"{error.problem or 'bad YAML'}{context}", expected=_YAML)
 
 
 class _Reader:
     """Turns PyYAML's nodes into ours and gathers what is wrong with them."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, lines: bool) -> None:
         self.file = file
         self.complaints: list[Complaint] = []
         self._open: set[int] = set()
-        self._lines_allowed = False
+        self._lines = self._lines_allowed = lines
         self._left = MOST_NODES
 
     def document(self, documents: Sequence[yaml.Node]) -> Table:
@@ -450,7 +456,7 @@ class _Reader:
             key = self._key(key_node)
             if key is None:
                 continue
-            former, self._lines_allowed = self._lines_allowed, key in _MAY_HAVE_LINES
+            former, self._lines_allowed = self._lines_allowed, self._lines or key in _MAY_HAVE_LINES
             entry = Entry(self._place(key_node), self._node(value_node))
             self._lines_allowed = former
             if key in own:

@@ -42,12 +42,19 @@ class BadUpdate:
     what: str
 
 
+_NO_PATCH: Final = 100
+
+
 def check_kubernetes(
     compat: Compat, version: Version, *, traits: frozenset[str] = frozenset()
 ) -> list[Finding]:
     """Is this a version to make nodes of? `traits` (`l2bridge`, `dual-stack`) bring in patches that are bad
     for them."""
     about = f"Kubernetes {version}"
+    if version.major != 1 or (version.patch or 0) >= _NO_PATCH:
+        # The highest patch of any minor so far is 17 or so (kubernetes.io/releases/patch-releases); 2.0 is not announced.
+        reason = "there is no such version"
+        return [Finding("error", "unsupported", about, reason, f"{compat.floor} to {compat.newest}", "")]
     if minor_key(version.minor) < minor_key(compat.floor):
         reason = "winboot makes nodes that run containerd alone, which it knows from " + compat.floor + " on"
         return [

@@ -237,6 +237,8 @@ def _pause_image(draft: Draft, image: str | None) -> Iterator[Complaint]:
         yield draft.at(
             path, "the image's host contains a user or a password", "runtime.registries: {host: …}"
         )
+    elif "://" in image:
+        yield draft.at(path, f"{image!r} is an address, no image", "host/path:tag, without https://")
     elif not re.fullmatch(r"[a-z0-9][\w.:/-]*[:@][\w.:-]+", image, re.ASCII):
         yield draft.at(path, f"{image!r} has no tag", "host/path:tag")
 
@@ -604,6 +606,34 @@ def _services(draft: Draft) -> Iterator[Complaint]:
             key=True,
             warning=True,
         )
+    yield from _kubelet_of_linux(draft, config)
+
+
+# What the controller-manager gives to a node is a /24, unless --node-cidr-mask-size-ipv4 says otherwise
+# (kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager): 254 addresses, one of them the gateway's.
+_PODS_OF_A_NODE: Final = 253
+
+
+def _kubelet_of_linux(draft: Draft, config: Mapping[str, Any]) -> Iterator[Complaint]:
+    """Fields that are right for the kubelet and cannot be meant on a node like this."""
+    pods = config.get("maxPods")
+    if isinstance(pods, int) and draft.cluster is not None:
+        room = max(cidr.num_addresses for cidr in draft.cluster.pod_cidr)
+        path: PathParts = ("kubelet", "config", "maxPods")
+        if pods > room:
+            yield draft.at(path, f"{pods} pods, and cluster.pod_cidr has {room} addresses", f"at most {room}")
+        elif pods > _PODS_OF_A_NODE:
+            wrong = f"{pods} pods, and the pod CIDR of a node has {_PODS_OF_A_NODE + 1} addresses where it is a /24"
+            yield draft.at(path, wrong, "fewer, or a larger --node-cidr-mask-size-ipv4", warning=True)
+    manifests = config.get("staticPodPath")
+    if isinstance(manifests, str) and manifests.startswith("/"):
+        path = ("kubelet", "config", "staticPodPath")
+        yield draft.at(
+            path,
+            f"{manifests} is a path of Linux",
+            "a folder of Windows, such as C:\\k\\manifests",
+            warning=True,
+        )
 
 
 def _service_names(draft: Draft, services: sections.Services) -> Iterator[Complaint]:
@@ -686,10 +716,13 @@ def _label(
         return
     prefix = label.rpartition("/")[0]
     reserved = prefix.split(".")[-2:] in (["kubernetes", "io"], ["k8s", "io"])
-    # winboot sets labels through the API with the operator's rights, so even reserved ones could be written;
-    # but a kubelet that registers anew loses them, and one told to set them does not start.
-    allowed = label in rules["labels"] or any(
-        prefix == space or prefix.endswith(f".{space}") for space in rules["namespaces"]
+    # winboot sets labels through the API with the operator's rights, so even reserved ones could be written; they belong to
+    # Kubernetes, but for the one that names a node's role, which administrators are to set
+    # (kubernetes.io/docs/reference/labels-annotations-taints, node-role.kubernetes.io/*).
+    allowed = (
+        prefix == "node-role.kubernetes.io"
+        or label in rules["labels"]
+        or any(prefix == space or prefix.endswith(f".{space}") for space in rules["namespaces"])
     )
     if reserved and not allowed:
         wrong = f"{label} is in a namespace that kubelets may not write to"

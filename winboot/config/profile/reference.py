@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from winboot.base.errors import InvalidInput
 from winboot.base.secret import Secret
@@ -39,6 +40,24 @@ class Reference(Model):
         if len(named) != 1:
             raise Wrong(f"{len(named)} places are named", expected="exactly one of env, file, command")
         return self
+
+    @field_validator("env", mode="after")
+    @classmethod
+    def _is_a_name(cls, value: str | None) -> str | None:
+        # What a shell can export (POSIX, Base Definitions 8.1), and the dots and dashes that containers bring.
+        if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", value):
+            raise Wrong(
+                "this is no name of a variable",
+                expected="the name of an environment variable, such as WINBOOT_PASSWORD",
+            )
+        return value
+
+    @field_validator("file", mode="before")
+    @classmethod
+    def _names_a_file(cls, value: object) -> object:
+        if isinstance(value, str) and not value.strip():
+            raise Wrong("no file is named", expected="the path of a file here")
+        return value
 
     @property
     def instance_key(self) -> Path | None:

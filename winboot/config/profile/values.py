@@ -144,6 +144,9 @@ def _cidr(value: Any) -> Network:
     text = _text(value, "a network such as 10.244.0.0/16")
     if "/" not in text:
         raise Wrong(f"{text!r} has no prefix length", expected="a network such as 10.244.0.0/16")
+    if not re.fullmatch(r"[0-9]{1,3}", text.partition("/")[2], re.ASCII):
+        # Python reads 10.0.0.0/255.255.0.0, too, and 10.0.0.0/0.0.255.255, which is another notation.
+        raise Wrong(repr(text), expected="a network such as 10.244.0.0/16")
     try:
         return ipaddress.ip_network(text)
     except ValueError:

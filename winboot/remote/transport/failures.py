@@ -127,6 +127,13 @@ _CUT_OFF: Final = (
 )
 
 
+def _of_login(user: str) -> str:
+    """What to look at after a refused login: a name that says whose it is needs no other form."""
+    if "\\" in user or "@" in user:
+        return "Check `password` and `auth` in the inventory, and whether the account is locked or disabled."
+    return r"Local accounts need the form .\name. Check `user`, `password` and `auth` in the inventory."
+
+
 def translate(error: BaseException, name: str, user: str) -> WinbootError:
     """What `error` means for the machine called `name`, reached as `user`.
 
@@ -144,8 +151,8 @@ def translate(error: BaseException, name: str, user: str) -> WinbootError:
         return kerberos
     if any(isinstance(each, _LOGIN_ERRORS) for each in chain):
         return LoginRefused(
-            f"{name}: the login {user!r} was refused",
-            hint=r"Local accounts need the form .\name. Check `user`, `password` and `auth` in the inventory.",
+            f"{name}: the login '{user}' was refused",
+            hint=_of_login(user),
             node=name,
         )
     if _not_trusted(chain):

@@ -409,7 +409,7 @@ def _dial(endpoint: SshEndpoint, before: Link | None, name: str) -> socket.socke
             before.close()
         raise Unreachable(
             f"{name}: nothing answers at {host}:{port} ({_root(error)})",
-            hint="Is sshd running there, and does a firewall let TCP port 22 in?",
+            hint=f"Is sshd running there, and does a firewall let TCP port {port} in?",
             node=name,
         ) from error
     # paramiko sets neither; without the first each small packet waits for the acknowledgement of the last one.
