@@ -13,15 +13,16 @@ from tests.lab.site import Site
 
 # Files of which only their presence and their access rules count: keys and certificates are new each time.
 # (host-local writes down where its last search ended, winboot which files it has hashed, with
-# their times, and what the adapters are in this boot.)
+# their times, what the adapters are in this boot, and whether a node was seen Ready with its versions.)
 _BY_CHANCE: Final = re.compile(
-    r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem|last_reserved_ip\.\d|hashes\.json|network\.json)$"
+    r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem|last_reserved_ip\.\d|hashes\.json|network\.json"
+    r"|versions\.json)$"
 )
 # What happened, not how it is: logs, winboot's journal, fence and notes of runs that are over, and what flannel's
 # plugin writes down of each sandbox, under its id.
 _HISTORY: Final = re.compile(
     r"(?i)^C:\\(var\\log\\|var\\lib\\cni\\flannel\\|ProgramData\\winboot\\"
-    r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|started\.json|reboot\.json|detached\\|former\\|downloads\\))"
+    r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|start(ed|ing)\.json|reboot\.json|detached\\|former\\|downloads\\))"
 )
 _IMAGES: Final = re.compile(r"(?i)\\io\.containerd\.(?:metadata|snapshotter)\.[^\\]+\\meta(?:data)?\.db$")
 # An overlay's address on the wire is drawn when its network is made.
