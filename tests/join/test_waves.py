@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.join.fakes import FakeMachine, Found, Scene
 from winboot.node.fleet import Budget, Options, Share
+from winboot.operations import upgrade
 from winboot.operations.join import join
 from winboot.report.results import Report
 
@@ -64,3 +68,34 @@ def test_after_the_deadline_no_node_is_begun(tmp_path: Path) -> None:
 
     assert {(node.outcome, node.pipelines) for node in report.nodes} == {("skipped", 0)}
     assert report.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("budget", "flows", "workers", "bears"),
+    [
+        pytest.param(Budget(), False, 1, Share(0), id="one after the other, to the first that fails"),
+        pytest.param(Budget(max_unavailable=Share(3)), False, 32, Share(0), id="as many as may be down"),
+        pytest.param(Budget(max_failed=Share(2)), False, 1, Share(2), id="some may fail"),
+        pytest.param(
+            Budget(max_unavailable=Share(3)), True, 1, Share(0), id="flows need nodes that stand still"
+        ),
+    ],
+)
+def test_an_upgrade_goes_as_fast_as_its_budget_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, budget: Budget, flows: bool, workers: int, bears: Share
+) -> None:
+    seen: list[Options] = []
+
+    def run_nodes(
+        command: str, work: Any, specs: Any, context: Any, options: Options, findings: Any
+    ) -> Report:
+        seen.append(options)
+        return Report(command, "", "")
+
+    monkeypatch.setattr(upgrade, "run_nodes", run_nodes)
+    monkeypatch.setattr(upgrade, "refuse_wrong_order", lambda specs, cluster: None)
+    scene = Scene(tmp_path)
+
+    upgrade.upgrade([scene.spec], scene._context(), Options(budget=budget), flows=flows)
+
+    assert [(one.workers, one.budget.max_failed) for one in seen] == [(workers, bears)]

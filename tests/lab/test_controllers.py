@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
+from tests.cluster.conftest import Time
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
 from tests.lab.state import state
+from winboot.node.fleet import Ownership
 from winboot.node.run import Patience
+from winboot.remote.cluster.claim_folder import ClaimFolder
 from winboot.report.results import Report
 
 FENCE: Final = r"C:\ProgramData\winboot\fence.json"
@@ -109,6 +113,43 @@ def test_who_takes_over_ends_the_older_run_at_its_next_step(scenes: Scenes) -> N
     assert other.report is not None
     (told,) = problems(report)
     assert "Superseded: win-1: another run has taken over: you@desk, run " in told
+    assert report.exit_code == 75
+    assert "containerd" not in {step.name for step in only(report).steps if step.state == "changed"}
+    assert (problems(other.report), only(other.report).ready) == ([], True)
+    assert settled(site)
+
+
+@pytest.mark.check
+def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another_has(scenes: Scenes) -> None:
+    """Nothing tells it that its claim is another's by now, nor that the other one has raised the fence, but the node: its
+    session would be renewed much later."""
+    site, time = scenes.bare("plain"), Time()
+
+    def owned(controller: Controller, name: str) -> Controller:
+        folder = ClaimFolder(site.folder / "claims")
+        claims = Ownership(name, controller.run, lambda spec: folder, lambda spec: folder, 4000, time.clock)
+        controller.context = replace(controller.context, claims=claims)
+        return controller
+
+    other = Other(site)
+    owned(other.controller, "you@desk")
+    said = other.controller.ears.say
+
+    def say(node: str, text: str) -> None:
+        said(node, text)
+        time.wait(2000)
+
+    other.controller.ears.say = say  # type: ignore[method-assign]
+    mine = in_the_middle(site, other, until=lambda: fence(site)["holder"] == "you@desk", at="artifacts")
+    owned(mine, "me@laptop")
+
+    report = mine.join()
+    other.join()
+
+    assert other.report is not None
+    assert other.has_said("held by another run (me@laptop); waiting")
+    (told,) = problems(report)
+    assert "Superseded: win-1: another run has taken over: you@desk" in told
     assert report.exit_code == 75
     assert "containerd" not in {step.name for step in only(report).steps if step.state == "changed"}
     assert (problems(other.report), only(other.report).ready) == ([], True)

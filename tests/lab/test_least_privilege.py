@@ -22,14 +22,17 @@ from winboot_lab.up import Lab
 from winboot.cli import run
 from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import resolve
+from winboot.remote.cluster import connect
+from winboot.remote.cluster.claims import NAMESPACE
 from winboot.remote.manifests import OPERATORS, manifest
 
 RBAC = "rbac.authorization.k8s.io"
 PATHS = {
     "ClusterRole": f"/apis/{RBAC}/v1/clusterroles",
     "ClusterRoleBinding": f"/apis/{RBAC}/v1/clusterrolebindings",
-    "Role": f"/apis/{RBAC}/v1/namespaces/kube-system/roles",
-    "RoleBinding": f"/apis/{RBAC}/v1/namespaces/kube-system/rolebindings",
+    "Role": f"/apis/{RBAC}/v1/namespaces/{{space}}/roles",
+    "RoleBinding": f"/apis/{RBAC}/v1/namespaces/{{space}}/rolebindings",
+    "Namespace": "/api/v1/namespaces",
 }
 # What every user may ask about itself: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
 OF_EVERYBODY = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
@@ -49,7 +52,9 @@ class Story:
         self.staged = staged
         self.rights = {name: objects(name, staged) for name in ("operator", "rbac")}
         for one in (one for several in self.rights.values() for one in several):
-            lab.cluster.request(ADMIN, "POST", PATHS[one["kind"]], one)
+            lab.cluster.request(
+                ADMIN, "POST", PATHS[one["kind"]].format(space=one["metadata"].get("namespace")), one
+            )
         pair = lab.cluster.authority.issue(Subject("operator", (OPERATORS,)), (CLIENT_AUTH,))
         write_kubeconfig(staged.kubeconfig, lab.server.url, lab.cluster.authority.pem, pair)
         lab.cluster.audit = []
@@ -75,6 +80,7 @@ class Story:
                     for role in store.everything()
                     if role["kind"].lower() + "s" == roles
                     and role["metadata"]["name"] == one["roleRef"]["name"]
+                    and role["metadata"].get("namespace", "") == space
                 )
                 for rule in found["rules"]:
                     yield rule, space
@@ -105,6 +111,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         hns.remove_network(network)
         told("join", "--drain")
         told("plan")
+        # What a join of two nodes asks first: which of them are done.
+        with connect(told.staged.kubeconfig) as cluster:
+            assert [claim.node for claim in cluster.leases(NAMESPACE).all()] == ["win-1"]
         told("csr list")
         told("csr approve")
         told("csr watch", "--for", "1")

@@ -175,7 +175,7 @@ _ADMISSION = _held_by(
         "if node is None or not node.ready or same_machine(",
         "if node is None or same_machine(",
     ),
-    ("preflight-not-asked", "        preflight.stop_on_error(run.spec)\n        _change", "        _change"),
+    ("preflight-not-asked", "    preflight.stop_on_error(run.spec)\n    with run", "    with run"),
     (
         "unresolved-joins",
         "    refuse_unresolved(specs)\n    preflight = Preflight(",
@@ -256,8 +256,8 @@ _RUN = _held_by(
     ),
     (
         "superseded-goes-on",
-        'case "superseded":\n                    raise Superseded(',
-        'case "superseded!":\n                    raise Superseded(',
+        'case "superseded":\n                    raise superseded(',
+        'case "superseded!":\n                    raise superseded(',
     ),
     (
         "cut-output-is-an-answer",
@@ -355,7 +355,11 @@ _CLAIMS = _held_by(
     ("claim-never-over", "return bool(self.clock() - since >= there.duration)", "return False"),
     ("claim-renewed-by-another-is-over", "if version != there.version:", "if not version:"),
     ("claim-taken-over-unnoticed", "transitions=there.transitions + 1", "transitions=there.transitions"),
-    ("claim-over-any-version", "version=there.version))", 'version=""))'),
+    (
+        "claim-over-any-version",
+        "transitions=there.transitions, version=there.version)",
+        'transitions=there.transitions, version="")',
+    ),
     (
         "beat-after-the-loss",
         "    def _beat(self) -> None:\n        if not self.lost:\n",
@@ -389,6 +393,34 @@ _CLAIMS = _held_by(
         "                if case.deliveries < self.settings.gone_after:\n                    return self._not_yet(case)",
         "                if case.deliveries < 0:\n                    return self._not_yet(case)",
     ),
+)
+
+_OWNERSHIP = _held_by(
+    "cluster/test_claims.py join/test_ownership.py",
+    (
+        "claim-given-back-is-held",
+        "            if not there.holder:\n",
+        "            if there.holder is None:\n",
+    ),
+    ("session-not-asked", "renewed = read(session) if session else there", "renewed = there"),
+    (
+        "number-of-the-past-counts",
+        "        if max(numbers) != number:\n",
+        "        if number not in numbers:\n",
+    ),
+    ("pause-unnoticed", "paused |= self._write()", "paused = self._write()"),
+    ("version-not-compared", "or str(last[0]) != claim.version:", "or not claim.version:"),
+    (
+        "taken-over-without-fence",
+        '"TakeOver": self.options.take_over or (',
+        '"TakeOver": self.options.take_over and (',
+    ),
+    (
+        "look-before-the-wait-counts",
+        "        if waited:\n            # Whoever",
+        "        if not waited:\n            # Whoever",
+    ),
+    ("done-by-other-settings", "claim.notes.get(SETTINGS_DIGEST) == settings_digest(spec)", "True"),
 )
 
 _ACCESS = _held_by(
@@ -766,6 +798,7 @@ DECISIONS: Final = (
     *_QUOTING,
     *_CLEAN,
     *_CLAIMS,
+    *_OWNERSHIP,
     *_ACCESS,
     *_ARTIFACTS,
     *_FLAGS,

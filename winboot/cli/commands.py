@@ -51,6 +51,7 @@ COMMANDS: Final = (
     Command("runs", "runs", "List earlier runs."),
     Command("log", "log", "Show what the machines said in an earlier run."),
     Command("report", "report", "Show the report of an earlier run, in every form."),
+    Command("fleet", "fleet", "Run over many nodes by several workers, as a Job of the cluster."),
     Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
     Command("userdata", "first_boot", "Print what makes a machine become a node by itself."),
     Command("why", "first_boot", "Say how far a machine's first boot has come."),

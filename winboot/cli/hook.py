@@ -202,12 +202,12 @@ def _run(worker: Worker) -> None:
 
 
 def _finishing(context: RunContext) -> RunContext:
-    """The context of the machines' work: SIGTERM ends the loop, and what is held is finished."""
+    """The context of the machines' work: SIGTERM ends the loop, and what is held is finished. The worker has the claims."""
     from dataclasses import replace
 
     from winboot.node.run import Stop
 
-    return replace(context, stop=Stop())
+    return replace(context, stop=Stop(), claims=None)
 
 
 def _cloud_file(inventory: Path, queue: str) -> Path:

@@ -24,7 +24,7 @@ from winboot.cli.options import (
     Yes,
     words,
 )
-from winboot.cli.pace import Deadline, Jitter, MaxFailed, budget_of
+from winboot.cli.pace import Deadline, Jitter, MaxFailed, MaxUnavailable, budget_of
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
@@ -55,6 +55,7 @@ def remove(
     trust: Trust = False,
     output: OutputForm = Output.table,
     report: ReportFile = None,
+    max_unavailable: MaxUnavailable = None,
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
     jitter: Jitter = None,
@@ -89,7 +90,9 @@ def remove(
     options = Options(
         take_over=take_over,
         drain_timeout=drain_timeout,
-        budget=budget_of(max_failed=max_failed, deadline=deadline, jitter=jitter),
+        budget=budget_of(
+            max_unavailable=max_unavailable, max_failed=max_failed, deadline=deadline, jitter=jitter
+        ),
     )
     view = View(output, verbose, log_file)
     left: tuple[NodeReport, ...] = ()

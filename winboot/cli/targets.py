@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import signal
 import socket
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from winboot.config.inventory import Inventory, Machine
     from winboot.config.node_spec import NodeSpec
     from winboot.config.profile.reference import Reference
-    from winboot.node.fleet import Keep
+    from winboot.node.fleet import Keep, Ownership
     from winboot.node.run import Listener, Stop
     from winboot.operations.join import Options, RunContext
     from winboot.remote.cluster import Kubeconfig
     from winboot.remote.cluster.base import Cluster
+    from winboot.remote.cluster.claims import Leases
     from winboot.remote.transport.base import Transport
     from winboot.remote.transport.logins import Logins
 
@@ -241,13 +243,33 @@ def run_context(
         about=fleet.about if fleet is not None else {},
         machines=fleet.machines if fleet is not None else {},
     )
+    claims = _ownership(context)
+    context = replace(context, claims=claims)
     if keep is not None:
         context = replace(context, keep=keep)
     try:
         with _signals(stop.request):
             yield context, lambda options: _tuned(options, specs)
     finally:
+        claims.close()
         clusters.close()
+
+
+def _ownership(context: RunContext) -> Ownership:
+    """Claims by Lease in each node's cluster; in the folder of journals and reports where there is none."""
+    from winboot.node.fleet import Ownership
+    from winboot.remote.cluster.claim_folder import ClaimFolder
+    from winboot.remote.cluster.claims import NAMESPACE
+
+    def in_cluster(spec: NodeSpec) -> Leases | None:
+        cluster = context.cluster(spec)
+        return cluster.leases(NAMESPACE) if cluster is not None else None
+
+    def in_folder(spec: NodeSpec) -> Leases:
+        machine = hashlib.sha256(spec.machine.address.encode()).hexdigest()[:16]
+        return ClaimFolder(context.journals.parent / "claims" / machine)
+
+    return Ownership(f"{context.holder} (run {context.run})", context.run, in_cluster, in_folder)
 
 
 @contextmanager

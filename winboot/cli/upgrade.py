@@ -25,7 +25,7 @@ from winboot.cli.options import (
     Yes,
     words,
 )
-from winboot.cli.pace import Canary, Deadline, Jitter, MaxUnavailable, Soak, budget_of
+from winboot.cli.pace import Canary, Deadline, Jitter, MaxFailed, MaxUnavailable, Soak, budget_of
 
 if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
@@ -66,6 +66,7 @@ def upgrade(
     canary: Canary = None,
     soak: Soak = None,
     max_unavailable: MaxUnavailable = None,
+    max_failed: MaxFailed = None,
     deadline: Deadline = None,
     jitter: Jitter = None,
     verbose: Verbose = False,
@@ -74,7 +75,8 @@ def upgrade(
     """Give each node the versions of its profile: drained, changed, proved, and open for pods again; one after the other.
 
     Unlike `join --drain` it refuses a wrong order (the API server first, one minor at a time), asks each node whether it
-    works before pods may come back, and stops at the first node that fails.
+    works before pods may come back, and stops at the first node that fails (or after those that --max-failed bears). With
+    --max-unavailable as many nodes go at a time.
     """
     from winboot.operations.join import Options
     from winboot.operations.upgrade import refuse_wrong_order
@@ -89,7 +91,12 @@ def upgrade(
         skip_preflight=words(skip_preflight),
         versions="released",
         budget=budget_of(
-            canary=canary, soak=soak, max_unavailable=max_unavailable, deadline=deadline, jitter=jitter
+            canary=canary,
+            soak=soak,
+            max_unavailable=max_unavailable,
+            max_failed=max_failed,
+            deadline=deadline,
+            jitter=jitter,
         ),
     )
 

@@ -181,6 +181,15 @@ class Heard:
     events: int = 0
 
 
+def superseded(node: str, by: str) -> Superseded:
+    """What ends a run whose node is another's by now."""
+    return Superseded(
+        f"{node}: another run has taken over: {by}",
+        hint="Let that run finish; `winboot plan` shows what is left.",
+        node=node,
+    )
+
+
 class ScriptRunner:
     """The run of one script on one node. Not shared between threads; `close` when done."""
 
@@ -223,6 +232,8 @@ class ScriptRunner:
         self._undoes = undoes
         self._stop = stop
         self._transport: Transport | None = None
+        # Who has taken the node over, as far as the claims say.
+        self._taken_by = ""
 
     def expect_library(self) -> None:
         """From now on send the script without the library; a machine that does not keep it is sent the whole one."""
@@ -269,11 +280,7 @@ class ScriptRunner:
                 case "held":
                     self._wait_held(done.ended.message, deadline_held)
                 case "superseded":
-                    raise Superseded(
-                        f"{self.node}: another run has taken over: {done.ended.message}",
-                        hint="Let that run finish; `winboot plan` shows what is left.",
-                        node=self.node,
-                    )
+                    raise superseded(self.node, done.ended.message)
                 case reason:
                     raise NodeFailed(
                         f"{self.node}: the script ended for the unknown reason {reason!r}",
@@ -302,6 +309,11 @@ class ScriptRunner:
         transport = self._transport
         if transport is not None:
             transport.interrupt()
+
+    def supersede(self, by: str) -> None:
+        """Another run has the node now: end at the next safe point, from any thread."""
+        self._taken_by = by
+        self.interrupt()
 
     def _persist(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
         """One pass, tried again after errors that a new connection can cure.
@@ -621,6 +633,8 @@ class ScriptRunner:
         self._check_stop()
 
     def _check_stop(self) -> None:
+        if self._taken_by:
+            raise superseded(self.node, self._taken_by)
         if self._stop.requested:
             raise Interrupted(
                 f"{self.node}: interrupted",

@@ -84,12 +84,14 @@ def _survey(run: NodeRun, *, removal: Removal) -> None:
 def _remove(run: NodeRun, *, removal: Removal) -> None:
     run.refuse_other_script()
     node = _reached(run, removal)
-    told = tuple(_cluster_look(run, node, removal))
-    if not removal.cluster_only and not _machine_undone(run, node, told):
-        run.step(_blocked())
-        return
-    if run.cluster is not None:
-        _leave(run, run.cluster, node, removal)
+    # What is no node any more needs no claim that tells how it is.
+    with run.claimed(leave=False):
+        told = tuple(_cluster_look(run, node, removal))
+        if not removal.cluster_only and not _machine_undone(run, node, told):
+            run.step(_blocked())
+            return
+        if run.cluster is not None:
+            _leave(run, run.cluster, node, removal)
 
 
 def _reached(run: NodeRun, removal: Removal) -> NodeFacts | None:
@@ -121,7 +123,7 @@ def _machine_undone(run: NodeRun, node: NodeFacts | None, told: Sequence[StepDon
 def _drained(run: NodeRun, cluster: Cluster, told: Sequence[StepDone]) -> None:
     """Evict all pods. Raises NodeFailed where one stays: then nothing was changed."""
     run.say("draining")
-    drain(cluster, run.name, timeout=run.options.drain_timeout, wait=run.context.stop.wait)
+    drain(cluster, run.name, timeout=run.options.drain_timeout, wait=run.pause)
     for done in told:
         if done.step == DRAIN:
             run.step(replace(done, state="changed" if done.differences else "ok"))

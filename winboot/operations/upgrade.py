@@ -1,10 +1,11 @@
-"""Other versions for nodes that exist, one after the other, in the order of the inventory.
+"""Other versions for nodes that exist, in the order of the inventory: one after the other, or as many at a time as may be
+unavailable.
 
     order → look → cordon, drain → change → Ready with the wanted versions → probes → lift our cordon
 
 What differs from `join --drain`: the order is checked for all nodes before anything is touched (the API server first, one
 minor at a time, no way back), pods go by kubectl drain's rules, each node is asked whether it works before pods may come
-back, and the first node that fails is the last one. A node that failed stays cordoned.
+back, and the first node that fails is the last one unless some may. A node that failed stays cordoned.
 """
 
 from __future__ import annotations
@@ -42,12 +43,16 @@ def upgrade(
 
 
 def one_by_one(specs: Sequence[NodeSpec], options: Options, *, flows: bool) -> Options:
-    """The options of other versions: drained, one node after the other, each proved, and none after the first that failed."""
+    """The options of other versions: drained, one node after the other, each proved, and none after the first that failed; as
+    many at a time as may be unavailable, and none after those that may fail, where the budget says so."""
+    budget = options.budget
+    # Flows are tried between two nodes that stand still.
+    side_by_side = budget.max_unavailable is not None and not flows
     return replace(
         options,
         drain=True,
-        workers=1,
-        budget=replace(options.budget, max_failed=Share(0)),
+        workers=options.workers if side_by_side else 1,
+        budget=replace(budget, max_failed=Share(0) if budget.max_failed is None else budget.max_failed),
         prove=partial(_prove_with_flows, specs) if flows else _prove,
     )
 

@@ -85,7 +85,16 @@ def _operator(specs: Sequence[NodeSpec]) -> list[Object]:
     if mints:
         there = (*rights.TOKENS, *rights.HOUSEKEEPING)
         objects += [_role("Role", OPERATOR, there), _operator_binding("Role", OPERATOR)]
-    return objects
+    return [*objects, *_claims(OPERATOR, (*rights.CLAIMS, *rights.ORDER))]
+
+
+def _claims(name: str, needs: Sequence[Need]) -> list[Object]:
+    """Where it is kept which run works on which node. Without it each computer keeps that for itself."""
+    return [
+        _object("v1", "Namespace", rights.CLAIMED),
+        _role("Role", name, needs, namespace=rights.CLAIMED),
+        _operator_binding("Role", name, namespace=rights.CLAIMED),
+    ]
 
 
 def _remover(specs: Sequence[NodeSpec]) -> list[Object]:
@@ -98,7 +107,7 @@ def _remover(specs: Sequence[NodeSpec]) -> list[Object]:
             _role("Role", REMOVER, needs, namespace=space),
             _operator_binding("Role", REMOVER, namespace=space),
         ]
-    return objects
+    return [*objects, *_claims(REMOVER, rights.CLAIMS)]
 
 
 def _verifier(specs: Sequence[NodeSpec]) -> list[Object]:

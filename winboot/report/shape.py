@@ -289,6 +289,17 @@ ANSWERS: Final = (
         },
     ),
     Kind(
+        "fleet",
+        "`fleet status`",
+        "a node of a run that workers share",
+        {
+            "node": (TEXT, "the host of the inventory"),
+            "wave": (COUNT, "its place in the order of the run, from 1 on"),
+            "state": (TEXT, "ok, failed (with the cause), working, next (it may begin), or waits"),
+            "holder": (TEXT, "the worker that has it"),
+        },
+    ),
+    Kind(
         "request",
         "`csr`",
         "a certificate request of a kubelet",

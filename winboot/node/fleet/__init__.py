@@ -1,6 +1,7 @@
 """Many nodes side by side: one thread a node, one report a node, whatever happens to the others.
 
     context   what a run needs from outside, and what the command line asked for
+    ownership which nodes it may change: a claim on each
     budget    how fast a run goes over its nodes, and when it stops by itself
     node      one node while it is worked on: session, journal, report
     workers   the threads
@@ -18,6 +19,7 @@ from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet.budget import Budget, Pace, Share
 from winboot.node.fleet.context import Keep, Options, PreparedNode, RunContext, prepare
 from winboot.node.fleet.node import NodeRun
+from winboot.node.fleet.ownership import Ownership
 from winboot.node.fleet.workers import each
 from winboot.report.finding import Finding
 from winboot.report.notices import NodeEnded
@@ -49,7 +51,8 @@ def run_nodes(
     asked = {**context.about, **{name: said for name, said in chosen.items() if said}}
     so_far = SoFar(command, context.run, nodes, findings, by=context.holder, plan=plan, asked=asked)
     context.keep(so_far.report)
-    pace = _pace(nodes, context, options)
+    order = _order(command, nodes, context)
+    pace = pace_of(specs, [node.name for node in order], context, options.budget)
 
     def ended(node: NodeRun) -> NodeReport:
         report = so_far.ended(node, node.reported(work, pace.begin))
@@ -59,19 +62,38 @@ def run_nodes(
         return report
 
     reports = each(
-        nodes,
+        order,
         ended,
         stop=context.stop,
         workers=options.workers,
         late=NodeRun.abandoned,
         nudge=NodeRun.interrupt,
     )
-    return so_far.whole(reports)
+    by_name = {report.node: report for report in reports}
+    return so_far.whole([by_name[node.name] for node in nodes])
 
 
-def _pace(nodes: Sequence[NodeRun], context: RunContext, options: Options) -> Pace:
+def _order(command: str, nodes: Sequence[NodeRun], context: RunContext) -> list[NodeRun]:
+    """The nodes in the order of the inventory, but those last whose claim says that a run has ended well with them: every
+    node is looked at, and what is left to do comes first."""
+    if context.claims is None or len(nodes) < 2 or command not in ("join", "repair", "upgrade"):
+        return list(nodes)
+    done = context.claims.done([node.spec for node in nodes])
+    return sorted(nodes, key=lambda node: node.name in done)
+
+
+def pace_of(
+    specs: Sequence[NodeSpec],
+    order: Sequence[str],
+    context: RunContext,
+    budget: Budget,
+    *,
+    elapsed: float = 0.0,
+) -> Pace:
+    """The budget of a run over these nodes, which begin in this order; `elapsed` is how long it has lasted already."""
+
     def unavailable() -> dict[str, str]:
-        clusters = {id(one): one for node in nodes if (one := context.cluster(node.spec)) is not None}
+        clusters = {id(one): one for spec in specs if (one := context.cluster(spec)) is not None}
         down = (node for cluster in clusters.values() for node in cluster.nodes())
         return {
             node.name: "cordoned" if node.ready else "NotReady"
@@ -80,12 +102,13 @@ def _pace(nodes: Sequence[NodeRun], context: RunContext, options: Options) -> Pa
         }
 
     return Pace(
-        options.budget,
-        [node.name for node in nodes],
+        budget,
+        order,
         context.groups,
         unavailable,
         context.stop,
         say=context.listener.say,
+        elapsed=elapsed,
     )
 
 
@@ -143,10 +166,12 @@ __all__ = [
     "Keep",
     "NodeRun",
     "Options",
+    "Ownership",
     "PreparedNode",
     "RunContext",
     "Share",
     "each",
+    "pace_of",
     "prepare",
     "run_nodes",
 ]

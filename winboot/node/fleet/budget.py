@@ -119,8 +119,10 @@ class Pace:
         say: Callable[[str, str], None] = lambda node, text: None,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
+        elapsed: float = 0.0,
     ) -> None:
-        """`groups` names the group of every host of the inventory, those outside of this run, too."""
+        """`groups` names the group of every host of the inventory, those outside of this run, too; `elapsed` is how long the
+        work has lasted already, in seconds."""
         self._budget = budget
         self._groups = {**dict.fromkeys(nodes, ""), **groups}
         self._availability = _Availability(unavailable, clock)
@@ -128,7 +130,7 @@ class Pace:
         self._say = say
         self._clock = clock
         self._chance = chance
-        self._started = clock()
+        self._started = clock() - elapsed
         self._count = len(nodes)
         first = budget.canary.of(len(nodes), least=1) if budget.canary is not None else 0
         self._canaries = nodes[:first]
@@ -138,6 +140,15 @@ class Pace:
         self._ended: list[NodeReport] = []
         self._closed = ""
         self._changed = threading.Condition()
+
+    def let_in(self, node: str) -> str | None:
+        """The same without waiting: what this node has to wait for, None once it may begin."""
+        return self._waits_for(node)
+
+    def begun(self, node: str) -> None:
+        """Somebody has let this node in before."""
+        with self._changed:
+            self._running.add(node)
 
     def begin(self, node: str) -> None:
         """Wait until this node may be begun. Raises BudgetUsedUp once nothing new may, and Interrupted when the run is

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from winboot.config.inventory import Machine
 from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet.budget import Budget
+from winboot.node.fleet.ownership import Claims
 from winboot.node.run import Listener, Patience, Stop
 from winboot.remote.cluster.base import ALL_PODS, Cluster, DrainRules
 from winboot.remote.transport.base import Transport
@@ -82,6 +83,8 @@ class RunContext:
     about: Mapping[str, str] = field(default_factory=dict)
     # The machines of the inventory by name: what is rendered again where a rollback holds other versions.
     machines: Mapping[str, Machine] = field(default_factory=dict)
+    # Who may change which node; None: whoever calls has seen to it.
+    claims: Claims | None = None
 
 
 @dataclass(frozen=True, slots=True)

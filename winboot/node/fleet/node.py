@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Final
 
@@ -27,8 +27,10 @@ from winboot.config.node_spec import NodeSpec
 from winboot.config.node_spec.digest import settings_digest
 from winboot.config.node_spec.former import at_versions
 from winboot.node.fleet.context import Options, RunContext
-from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner
+from winboot.node.fleet.ownership import OK, result_of
+from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner, superseded
 from winboot.remote.cluster.base import Cluster, NodeFacts, Token
+from winboot.remote.cluster.sessions import Held
 from winboot.remote.transport.dialled import dialled_addresses
 from winboot.report.events import Difference, Problem, StepDone, VersionNote, VersionSet
 from winboot.report.journal import Journal
@@ -78,6 +80,7 @@ class NodeRun:
         self._journal: Journal | None = None
         self._runner: ScriptRunner | None = None
         self._dialled: tuple[str, ...] | None = None
+        self._held: Held | None = None
 
     def reported(self, work: Callable[[NodeRun], None], begin: Callable[[str], None]) -> NodeReport:
         """Do the work once `begin` lets this node in; an error becomes its outcome and no other's, be it expected or a
@@ -117,6 +120,45 @@ class NodeRun:
         """End the script on the machine, from another thread: else a quiet one holds the node's lock for a while."""
         if self._runner is not None:
             self._runner.interrupt()
+
+    @contextmanager
+    def claimed(self, *, leave: bool = True) -> Iterator[bool]:
+        """While this lasts no other run changes the node; gives whether one had to be waited for, so that a look is old. With
+        `leave` the claim stays, and says how it ended.
+
+        Raises NodeFailed where another run does not end in time, and Superseded where one has taken the node over.
+        """
+        claims = self.context.claims
+        if claims is None:
+            yield False
+            return
+        held, waited = claims.take(
+            self.spec,
+            by_force=self.options.take_over,
+            patience=self.options.patience.held,
+            poll=self.options.patience.poll,
+            wait=self.context.stop.wait,
+            say=self.wait,
+        )
+        self._held = held
+        held.lost = self.runner.supersede
+        result = "failed:InternalError"
+        try:
+            yield waited
+            result = result_of(self.report())
+        except WinbootError as error:
+            result = f"failed:{type(error).__name__}"
+            if held.taken_by is not None:
+                raise superseded(self.name, held.taken_by) from error
+            raise
+        finally:
+            claims.give_back(self.spec, held, result, leave=leave or result != OK)
+        if held.taken_by is not None:
+            raise superseded(self.name, held.taken_by)
+
+    def pause(self, seconds: float) -> bool:
+        """Wait; True where the work on this node is to end: the run was stopped, or another one has the node."""
+        return self.context.stop.wait(seconds) or (self._held is not None and self._held.taken_by is not None)
 
     def _forget(self, cluster: Cluster, token: Token) -> None:
         """Delete the token of a change that was left, in a bounded time: the cluster may be as silent as the node."""
@@ -236,7 +278,8 @@ class NodeRun:
             "NodeIsReady": node is not None and node.ready,
             "Versions": "hold" if self.turned else "release" if self.options.versions == "released" else "",
             "Drained": drained,
-            "TakeOver": self.options.take_over,
+            # Whoever had it before may be paused, not dead: the fence refuses it when it wakes up.
+            "TakeOver": self.options.take_over or (self._held is not None and self._held.claim.taken_over),
             "Adopt": self.options.adopt,
             "Holder": self.context.holder,
             "Steps": self.plan.selection,

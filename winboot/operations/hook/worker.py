@@ -440,7 +440,7 @@ class Worker:
             raise
 
     def _join(self, case: Case, target: Target, keeper: Keeper, *, warm: bool, failed: Outcome | None) -> str:
-        taken_over = keeper.claim.transitions > 0
+        taken_over = keeper.claim.taken_over
         if case.begun is None:
             case.begun = self.pace.now()
             self.log("begun", node=target.spec.node.name, taken_over=taken_over, warm=warm, **case.about())
@@ -591,7 +591,7 @@ class Worker:
     def _let_go(self, case: Case, name: str, keeper: Keeper) -> str:
         """Drain for a bounded time, then remove the Node: the machine goes in any case."""
         case.begun = self.pace.now()
-        self.log("begun", node=name, taken_over=keeper.claim.transitions > 0, **case.about())
+        self.log("begun", node=name, taken_over=keeper.claim.taken_over, **case.about())
         with keeper:
             self.queue.begin(case.action)
             # A join that held the claim until now may have made it since.

@@ -164,18 +164,32 @@ def _existing(run: NodeRun) -> NodeFacts:
 
 def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Preflight) -> None:
     """Look, and change what differs; `node` is the Node as it was before, if there is one."""
+    look = _looked(run, node)
+    if not look.to_change:
+        _admit(run)
+        return
+    if run.turned:
+        preflight = preflight.instead(run.spec)
+    preflight.stop_on_error(run.spec)
+    with run.claimed() as waited:
+        if waited:
+            # Whoever had it has changed it since: that is not of this run's doing.
+            run.record.steps.clear()
+            look = _looked(run, node)
+        if look.to_change:
+            _change(run, node, look, _claim(run, look, preflight))
+        _admit(run)
+
+
+def _looked(run: NodeRun, node: NodeFacts | None) -> Pass:
+    """A look, at a machine that may be changed. Raises WrongMachine and OtherThanPlanned."""
     look = run.look(node)
     run.look_for_life(node, look)
     refuse_another_machine(run.name, node, look)
     if run.options.approved is not None:
         held = [] if run.held is None else [run.held]
         run.refuse_other_look(collect([*look.steps, *held, *_look_at_node(run, node)]))
-    if look.to_change:
-        if run.turned:
-            preflight = preflight.instead(run.spec)
-        preflight.stop_on_error(run.spec)
-        _change(run, node, look, _claim(run, look, preflight))
-    _admit(run)
+    return look
 
 
 def refuse_another_machine(name: str, node: NodeFacts | None, look: Pass) -> None:
@@ -241,7 +255,7 @@ def _drained(run: NodeRun, node: NodeFacts | None, steps: Sequence[StepDone]) ->
         run.cluster,
         run.name,
         timeout=run.options.drain_timeout,
-        wait=run.context.stop.wait,
+        wait=run.pause,
         rules=run.options.drain_rules,
     )
     return True
@@ -271,7 +285,7 @@ def _admission(run: NodeRun) -> Admission | None:
         run.spec,
         steps,
         run.options.ready,
-        run.context.stop.wait,
+        run.pause,
         lambda why: run.wait(why, run.options.ready),
         run.notes.append,
         changed=any(step.state == "changed" for step in run.record.steps),

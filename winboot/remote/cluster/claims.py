@@ -1,12 +1,15 @@
-"""Who works on a node: a claim, taken by creating a Lease, or by replacing one whose holder no longer renews it.
+"""Who works on a node: a claim, taken by creating it, or by replacing one whose holder no longer renews it.
 
-That a holder is gone is seen by this process' own clock: the Lease has not moved for its whole duration. Clocks of
+A claim is a Lease of the cluster, or a file where there is none (`claim_folder`). Who works on many nodes renews one session
+(`sessions`) in the place of each claim: a claim that names a session is over when that one is.
+
+That a holder is gone is seen by this process' own clock: the claim has not moved for its whole duration. Clocks of
 different machines are never compared (client-go's leader election does the same).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
@@ -17,16 +20,23 @@ NAMESPACE: Final = "winboot-system"
 # What a Lease says of the work beside its holder; nothing is decided by it.
 PROVIDER_ID: Final = "winboot.io/provider-id"
 PLAN_DIGEST: Final = "winboot.io/plan-digest"
+# The settings that a node was worked on by (winboot.config.node_spec.digest).
+SETTINGS_DIGEST: Final = "winboot.io/settings-digest"
 # The step that ended last, as of the last renewal.
 STEP: Final = "winboot.io/step"
 # `ok`, or `failed:` and the class of the error or of the step's problem; missing while the work lasts.
 RESULT: Final = "winboot.io/result"
+# The claim whose renewals count for this one.
+SESSION: Final = "winboot.io/session"
+# What a session is kept as, beside the claims on nodes; no node has a slash in its name.
+SESSIONS: Final = "session/"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One Lease. `version` is its resourceVersion, `transitions` how often it has changed hands, `run` the holder's run
-    and `notes` its annotations; `acquired` is None until the store has written it."""
+    """One claim. `version` changes with each write, `transitions` says how often it has changed hands, `run` is the holder's
+    run, `notes` are annotations, and `acquired` is None until the store has written it. Without a `holder` it was given back,
+    and tells what became of the node. `taken_over`: from a holder that may be paused, and not dead."""
 
     node: str
     holder: str
@@ -36,10 +46,12 @@ class Claim:
     run: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
     acquired: datetime | None = None
+    taken_over: bool = False
 
 
 class Leases(Protocol):
-    """The claims of one cluster. Raises ClusterConflict where somebody else was quicker."""
+    """The claims that are kept in one place. Raises ClusterConflict where somebody else was quicker, ClusterRefused where
+    there is no such place, or it is not for this user."""
 
     def read(self, node: str) -> Claim | None:
         """The claim on a node, or None."""
@@ -54,7 +66,11 @@ class Leases(Protocol):
         ...
 
     def delete(self, node: str) -> None:
-        """Give it back."""
+        """Give it back, and leave nothing of it."""
+        ...
+
+    def all(self) -> Sequence[Claim]:
+        """Every claim, sessions among them."""
         ...
 
 
@@ -68,23 +84,60 @@ class Claimant:
     run: str = ""
     _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
 
-    def take(self, leases: Leases, node: str, notes: Mapping[str, str] | None = None) -> Claim | None:
+    def take(
+        self,
+        leases: Leases,
+        node: str,
+        notes: Mapping[str, str] | None = None,
+        *,
+        by_force: bool = False,
+    ) -> Claim | None:
         """The claim on a node; None while somebody else holds it. Two messages about one machine are two takers.
 
-        What the former holder noted of its work goes with it.
+        What the former holder noted of its work goes with it. `by_force` takes it over from whoever holds it.
         """
-        there = leases.read(node)
+        return self.take_seen(leases, leases.read(node), node, notes, leases.read, by_force=by_force)
+
+    def take_seen(
+        self,
+        leases: Leases,
+        there: Claim | None,
+        node: str,
+        notes: Mapping[str, str] | None,
+        read: Callable[[str], Claim | None],
+        *,
+        by_force: bool = False,
+    ) -> Claim | None:
+        """The same for a claim that was read already; `read` gives the session that it names."""
         mine = Claim(node, self.holder, self.duration, run=self.run, notes=notes or {})
         try:
             if there is None:
                 return leases.create(mine)
-            if self._is_over(there):
-                return leases.renew(replace(mine, transitions=there.transitions + 1, version=there.version))
+            mine = replace(mine, transitions=there.transitions, version=there.version)
+            if not there.holder:
+                return leases.renew(mine)
+            over = self.is_over(there, read)
+            if over or by_force:
+                taken = leases.renew(replace(mine, transitions=there.transitions + 1))
+                if over and SESSION in there.notes:
+                    # So that the other nodes of a process that is gone need not be watched again, one by one.
+                    leases.delete(there.notes[SESSION])
+                return replace(taken, taken_over=True)
         except ClusterConflict:
             return None
         return None
 
-    def _is_over(self, there: Claim) -> bool:
+    def watch(self, there: Claim) -> None:
+        """Note that it is as it is now: it may be over later."""
+        self._stands_still(there)
+
+    def is_over(self, there: Claim, read: Callable[[str], Claim | None]) -> bool:
+        """Whether its holder is gone: what is renewed for it has not moved for its whole duration, or is no more."""
+        session = there.notes.get(SESSION, "")
+        renewed = read(session) if session else there
+        return renewed is None or self._stands_still(renewed)
+
+    def _stands_still(self, there: Claim) -> bool:
         version, since = self._seen.get(there.node, ("", 0.0))
         if version != there.version:
             self._seen[there.node] = (there.version, self.clock())

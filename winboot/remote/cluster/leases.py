@@ -12,7 +12,7 @@ from lightkube.models.coordination_v1 import LeaseSpec
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.coordination_v1 import Lease
 
-from winboot.base.errors import ClusterConflict
+from winboot.base.errors import ClusterConflict, ClusterRefused
 from winboot.remote.cluster.claims import Claim
 from winboot.remote.cluster.failures import status_of, translated
 
@@ -43,7 +43,15 @@ class LightkubeLeases:
     def create(self, claim: Claim) -> Claim:
         """See `Leases`."""
         with translated(f"claiming {claim.node}", self._server):
-            return _claim(claim.node, self._client.create(self._lease(claim), namespace=self._namespace))
+            try:
+                return _claim(claim.node, self._client.create(self._lease(claim), namespace=self._namespace))
+            except httpx2.HTTPStatusError as error:
+                if status_of(error) != 404:
+                    raise
+        raise ClusterRefused(
+            f"claiming {claim.node}: the cluster has no namespace {self._namespace}",
+            hint="`winboot manifests operator` prints it, with the rights to keep claims there.",
+        )
 
     def renew(self, claim: Claim) -> Claim:
         """See `Leases`."""
@@ -65,6 +73,12 @@ class LightkubeLeases:
                 if status_of(error) != 404:
                     raise
 
+    def all(self) -> list[Claim]:
+        """See `Leases`."""
+        with translated("listing the claims", self._server):
+            found = self._client.list(Lease, namespace=self._namespace, labels=dict(_LABELS))
+            return [_claim(_node(one.metadata.name or ""), one) for one in found if one.metadata is not None]
+
     def _lease(self, claim: Claim) -> Lease:
         metadata = ObjectMeta(
             name=_name(claim.node),
@@ -76,7 +90,8 @@ class LightkubeLeases:
         now = datetime.now(UTC)
         spec = LeaseSpec(
             acquireTime=claim.acquired or now,
-            holderIdentity=claim.holder,
+            # Given back is without a holder, as client-go's leader election has it (leaderelection.go, release).
+            holderIdentity=claim.holder or None,
             leaseDurationSeconds=claim.duration,
             leaseTransitions=claim.transitions,
             renewTime=now,
@@ -85,7 +100,14 @@ class LightkubeLeases:
 
 
 def _name(node: str) -> str:
-    return f"node-{_NOT_IN_A_NAME.sub('-', node.lower())}"
+    kind, _, name = node.rpartition("/")
+    return f"{kind or 'node'}-{_NOT_IN_A_NAME.sub('-', name.lower())}"
+
+
+def _node(name: str) -> str:
+    """What `_name` made this of; every name of a Node is written in lower case."""
+    kind, _, rest = name.partition("-")
+    return rest if kind == "node" else f"{kind}/{rest}"
 
 
 def _claim(node: str, lease: Any) -> Claim:

@@ -104,6 +104,11 @@ CLAIMS: Final = tuple(
     Need(verb, "leases", "coordination.k8s.io", why="one worker a machine")
     for verb in ("get", "create", "update", "delete")
 )
+CLAIMED: Final = "winboot-system"  # where claims are (winboot.remote.cluster.claims, NAMESPACE)
+# Without it a join works on the nodes in the order of the inventory.
+ORDER: Final = (
+    Need("list", "leases", "coordination.k8s.io", why="nodes that are done come last", namespace=CLAIMED),
+)
 
 
 def needed(*, mints: bool, drains: bool) -> tuple[Need, ...]:

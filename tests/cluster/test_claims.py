@@ -1,0 +1,265 @@
+"""Claims by Lease and by folder keep the same promises: one holder at a time, whoever is quicker, paused or killed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import Scene, Time
+from winboot.base.errors import ClusterConflict, ClusterRefused
+from winboot.remote.cluster.claim_folder import ClaimFolder
+from winboot.remote.cluster.claims import NAMESPACE, RESULT, SESSION, Claim, Claimant, Leases
+from winboot.remote.cluster.sessions import Session
+
+Places = Callable[[], Leases]
+
+
+@pytest.fixture(params=["leases", "folder"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
+    """Ways to the same claims, as two processes have them."""
+    if request.param == "folder":
+        yield lambda: ClaimFolder(tmp_path / "claims")
+        return
+    scene: Scene = request.getfixturevalue("scene")
+    scene.admin("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    yield lambda: scene.cluster.leases(NAMESPACE)
+
+
+def a_session(leases: Leases, time: Time, name: str = "one") -> Session:
+    """A process that renews by hand."""
+    return Session(
+        leases, Claimant(name, time.clock, duration=60, run=name), name, time.clock, by_itself=False
+    )
+
+
+def test_what_is_written_is_read_and_listed(place: Places) -> None:
+    written = place().create(Claim("win-1", "me", 60, run="r", notes={RESULT: "ok"}))
+
+    assert place().read("win-1") == written
+    assert list(place().all()) == [written]
+    assert (written.holder, written.duration, written.run, written.notes) == ("me", 60, "r", {RESULT: "ok"})
+    assert written.acquired is not None and written.version
+    assert place().read("win-2") is None
+
+
+def test_a_second_claim_on_a_node_is_refused(place: Places) -> None:
+    place().create(Claim("win-1", "me", 60))
+
+    with pytest.raises(ClusterConflict):
+        place().create(Claim("win-1", "you", 60))
+
+
+def test_only_who_has_seen_the_last_version_may_write_the_next(place: Places) -> None:
+    old = place().create(Claim("win-1", "me", 60))
+    new = place().renew(replace(old, holder="you", transitions=1))
+
+    with pytest.raises(ClusterConflict):
+        place().renew(old)
+    assert place().read("win-1") == new
+
+
+def test_a_claim_that_was_given_back_and_taken_again_is_not_its_former_holders(place: Places) -> None:
+    old = place().create(Claim("win-1", "me", 60))
+    place().delete("win-1")
+    assert place().read("win-1") is None and list(place().all()) == []
+    with pytest.raises(ClusterConflict):
+        place().renew(old)
+    new = place().create(Claim("win-1", "you", 60))
+
+    with pytest.raises(ClusterConflict):
+        place().renew(old)
+    assert place().read("win-1") == new
+    place().delete("win-2")
+
+
+def test_of_many_who_want_a_node_at_once_one_has_it(place: Places) -> None:
+    """First all create it, then all replace the same version."""
+    barrier, there = threading.Barrier(8), place().create(Claim("win-2", "nobody", 60))
+    won: list[str] = []
+
+    def want(number: int) -> None:
+        mine = place()
+        for write in (
+            lambda: mine.create(Claim("win-1", str(number), 60)),
+            lambda: mine.renew(replace(there, holder=str(number))),
+        ):
+            barrier.wait()
+            try:
+                won.append(write().node)
+            except ClusterConflict:
+                continue
+
+    threads = [threading.Thread(target=want, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(won) == ["win-1", "win-2"]
+
+
+def test_a_node_costs_two_writes_however_long_the_work_lasts(place: Places) -> None:
+    time = Time()
+    session = a_session(leases := Counted(place()), time)
+    held = session.take("win-1")
+    assert held is not None
+    before = leases.writes
+    for _ in range(10):
+        time.wait(30)
+        session.renew()
+    assert leases.writes - before == 10
+
+    assert session.give_back(held, "ok")
+
+    assert leases.writes - before == 11
+    there = place().read("win-1")
+    assert there is not None and (there.holder, there.notes) == ("", {RESULT: "ok"})
+
+
+def test_a_node_that_was_given_back_is_taken_at_once_and_nobody_is_taken_over(place: Places) -> None:
+    time = Time()
+    one, two = a_session(place(), time), a_session(place(), time, "two")
+    held = one.take("win-1")
+    assert held is not None and two.take("win-1") is None and one.take("win-1") is None
+    one.give_back(held, "failed:Unreachable")
+
+    held = two.take("win-1")
+
+    assert held is not None and (held.claim.holder, held.claim.taken_over) == ("two", False)
+
+
+def test_a_process_that_is_gone_loses_all_its_nodes_after_its_session(place: Places) -> None:
+    """They are taken over one after the other, without waiting for each."""
+    time = Time()
+    one, two = a_session(place(), time), a_session(place(), time, "two")
+    assert one.take("win-1") and one.take("win-2")
+    assert two.take("win-1") is None
+    time.wait(59)
+    assert two.take("win-1") is None
+    time.wait(1)
+
+    taken = [two.take("win-1"), two.take("win-2")]
+
+    assert [(held.claim.taken_over, held.claim.transitions) for held in taken if held] == [(True, 1)] * 2
+
+
+def test_a_session_that_moves_keeps_its_nodes(place: Places) -> None:
+    time = Time()
+    one, two = a_session(place(), time), a_session(place(), time, "two")
+    assert one.take("win-1")
+    for _ in range(5):
+        assert two.take("win-1") is None
+        time.wait(50)
+        one.renew()
+    assert two.take("win-1") is None
+    one.close()
+
+    held = two.take("win-1")
+
+    assert held is not None and held.claim.taken_over
+
+
+def test_who_was_paused_learns_which_nodes_are_anothers(place: Places) -> None:
+    time, told = Time(), list[str]()
+    one, two = a_session(place(), time), a_session(place(), time, "two")
+    lost, kept = one.take("win-1"), one.take("win-2")
+    assert lost is not None and kept is not None
+    lost.lost = told.append
+    assert two.take("win-1") is None
+    time.wait(60)
+    assert two.take("win-1") is not None
+
+    one.renew()
+
+    assert (told, lost.taken_by, kept.taken_by) == (["two"], "two", None)
+    assert (one.give_back(lost, "ok"), one.give_back(kept, "ok")) == (False, True)
+    there = place().read("win-1")
+    assert there is not None and there.holder == "two"
+
+
+def test_who_wakes_up_before_its_session_writes_does_not_give_back_what_is_anothers(place: Places) -> None:
+    time = Time()
+    one, two = a_session(place(), time), a_session(place(), time, "two")
+    held = one.take("win-1")
+    assert held is not None and two.take("win-1") is None
+    time.wait(60)
+    assert two.take("win-1") is not None
+
+    assert (one.give_back(held, "ok"), held.taken_by) == (False, "two")
+
+
+def test_by_force_a_node_is_taken_from_who_lives_and_no_other_one(place: Places) -> None:
+    time = Time()
+    one, two = a_session(place(), time), a_session(place(), time, "two")
+    assert one.take("win-1") and one.take("win-2")
+
+    held = two.take("win-1", by_force=True)
+
+    assert held is not None and held.claim.taken_over
+    assert two.take("win-2") is None
+
+
+def test_a_session_names_its_run_and_leaves_nothing(place: Places) -> None:
+    one = a_session(place(), Time())
+    held = one.take("win-1", {"winboot.io/provider-id": "aws:///i-1"})
+    assert held is not None
+    assert {claim.node: claim.run for claim in place().all()} == {"win-1": "one", "session/one": "one"}
+    assert held.claim.notes == {"winboot.io/provider-id": "aws:///i-1", SESSION: "session/one"}
+    one.give_back(held, "ok", leave=False)
+    one.close()
+
+    assert list(place().all()) == []
+
+
+def test_a_cluster_without_the_namespace_says_so(scene: Scene) -> None:
+    with pytest.raises(ClusterRefused, match="no namespace winboot-system"):
+        scene.cluster.leases(NAMESPACE).create(Claim("win-1", "me", 60))
+
+
+def test_a_claim_file_that_nobody_can_read_is_nobodys(tmp_path: Path) -> None:
+    """A disk that was full, or a hand."""
+    folder = ClaimFolder(tmp_path)
+    folder.create(Claim("win-1", "me", 60))
+    (tmp_path / "node-win-1.1.json").write_text("{", encoding="utf-8")
+
+    assert folder.read("win-1") is None
+    assert folder.create(Claim("win-1", "you", 60)).version == "2"
+    assert [one.name for one in tmp_path.iterdir()] == ["node-win-1.2.json"]
+
+
+def test_a_file_of_the_past_is_no_claim(tmp_path: Path) -> None:
+    """Whoever was paused between reading and writing finds the number free that somebody has cleared away."""
+    folder = ClaimFolder(tmp_path)
+    old = folder.create(Claim("win-1", "me", 60))
+    taken = folder.renew(replace(old, holder="you"))
+    last = folder.renew(taken)
+
+    with pytest.raises(ClusterConflict):
+        folder._link("node-win-1", 2, "{}")
+    assert folder.read("win-1") == last
+    assert [one.name for one in tmp_path.iterdir()] == ["node-win-1.3.json"]
+
+
+class Counted:
+    """Counts what is written."""
+
+    def __init__(self, leases: Leases) -> None:
+        self._leases = leases
+        self.writes = 0
+        self.read, self.all = leases.read, leases.all
+
+    def create(self, claim: Claim) -> Claim:
+        self.writes += 1
+        return self._leases.create(claim)
+
+    def renew(self, claim: Claim) -> Claim:
+        self.writes += 1
+        return self._leases.renew(claim)
+
+    def delete(self, node: str) -> None:
+        self.writes += 1
+        self._leases.delete(node)

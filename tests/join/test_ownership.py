@@ -1,0 +1,234 @@
+"""Claims of a join: taken before the first change, given back with what became of the node, and lost to who took over."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.conftest import Time
+from tests.join.fakes import FakeMachine, Found, Scene
+from winboot.base.errors import ClusterRefused
+from winboot.node.fleet import Options, Ownership
+from winboot.operations.join import join, survey
+from winboot.operations.remove import Removal, remove
+from winboot.remote.cluster.claim_folder import ClaimFolder
+from winboot.remote.cluster.claims import RESULT, Claim
+from winboot.report.results import NodeReport, Report
+
+UNDONE = Removal()
+
+
+class Refused:
+    """A cluster that has no place for claims."""
+
+    def read(self, node: str) -> None:
+        raise ClusterRefused("leases is forbidden", hint="")
+
+    all = create = renew = delete = read
+
+
+@dataclass
+class Runs:
+    """Runs of winboot that share a place for claims, and a clock."""
+
+    folder: Path
+    time: Time = field(default_factory=Time)
+
+    def __post_init__(self) -> None:
+        self.claims = ClaimFolder(self.folder / "claims")
+
+    def scene(self, name: str, *found: Found, claims: Any = None, **machine: Any) -> Scene:
+        """One of them, with its own machine."""
+        (self.folder / "site").mkdir(exist_ok=True)
+        scene = Scene(self.folder / "site", *found, **machine)
+        made = scene._context()
+        place = self.claims if claims is None else claims
+        ownership = Ownership(name, name, lambda spec: place, lambda spec: self.claims, 60, self.time.clock)
+        context = replace(made, claims=ownership, run=name)
+        scene._context = lambda: context  # type: ignore[method-assign]
+        return scene
+
+    @property
+    def told(self) -> dict[str, tuple[str, str]]:
+        """Who has which node, and what became of it."""
+        return {
+            claim.node: (claim.holder, claim.notes.get(RESULT, ""))
+            for claim in self.claims.all()
+            if "/" not in claim.node
+        }
+
+
+DIFFERS = Found("directories")
+
+
+def test_a_node_that_is_right_costs_no_claim(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+
+    scene = runs.scene("one")
+    scene.join()
+
+    assert (scene.machine.modes, list(runs.claims.all())) == (["Look"], [])
+
+
+def test_a_plan_claims_nothing(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    scene = runs.scene("one", DIFFERS)
+    survey([scene.spec], scene._context(), Options(patience=scene.patience))
+
+    assert list(runs.claims.all()) == []
+
+
+def test_a_node_is_claimed_while_it_is_changed_and_the_claim_tells_how_it_ended(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    during: list[dict[str, tuple[str, str]]] = []
+
+    report = runs.scene("one", DIFFERS, during=lambda: during.append(runs.told)).join()
+
+    assert (report.outcome, during, runs.told) == (
+        "changed",
+        [{"win-1": ("one", "")}],
+        {"win-1": ("", "ok")},
+    )
+
+
+def test_a_failed_node_is_told_by_its_cause(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    runs.scene("one", DIFFERS, fails_at="directories").join()
+
+    assert runs.told == {"win-1": ("", "failed:directories: ChangeFailed")}
+
+
+def test_who_comes_second_waits_looks_again_and_finds_the_work_done(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    other: list[NodeReport] = []
+    second = runs.scene("two", DIFFERS)
+    threads: list[threading.Thread] = []
+
+    def start() -> None:
+        thread = threading.Thread(target=lambda: other.append(second.join()))
+        threads.append(thread)
+        thread.start()
+        while not second.listener.said:
+            thread.join(0.01)
+        # What the first one does to the machine.
+        second.machine.found = []
+
+    first = runs.scene("one", DIFFERS, during=start)
+    assert first.join().outcome == "changed"
+    threads[0].join()
+
+    assert second.machine.modes == ["Look", "Look"]
+    assert {step.state for step in other[0].steps if step.name in second.machine.steps} == {"ok"}
+    assert "held by another run (one); waiting" in second.listener.said
+
+
+def test_who_waits_too_long_is_told_who_has_the_node(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    runs.claims.create(Claim("win-1", "you@desk (run 7)", 60))
+    scene = runs.scene("one", DIFFERS)
+    scene.patience = replace(scene.patience, held=0.0)
+
+    report = scene.join()
+
+    assert (
+        report.failure is not None
+        and report.failure.message == "win-1: held by another run: you@desk (run 7)"
+    )
+    assert scene.machine.modes == ["Look"]
+
+
+def test_a_claim_that_is_over_is_taken_and_the_node_raises_its_fence(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    runs.claims.create(Claim("win-1", "a killed run", 60))
+    scene = runs.scene("one", DIFFERS)
+    say = scene.listener.say
+
+    def waits(node: str, text: str) -> None:
+        say(node, text)
+        runs.time.wait(60)
+
+    scene.listener.say = waits  # type: ignore[method-assign]
+
+    assert scene.join().outcome == "changed"
+    assert list(
+        zip(scene.machine.modes, [facts["TakeOver"] for facts in scene.machine.facts], strict=True)
+    ) == [
+        ("Look", False),
+        # It had to wait, so that its look is old.
+        ("Look", True),
+        ("Change", True),
+    ]
+
+
+def test_take_over_waits_for_nobody(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    runs.claims.create(Claim("win-1", "you@desk", 60))
+    scene = runs.scene("one", DIFFERS)
+
+    assert (scene.join(take_over=True).outcome, scene.listener.said.count("held")) == ("changed", 0)
+
+
+def test_a_run_whose_node_was_taken_over_ends_as_superseded(tmp_path: Path) -> None:
+    """It learns that from the claim where the node has not said so yet."""
+    runs = Runs(tmp_path)
+
+    def take() -> None:
+        there = runs.claims.read("win-1")
+        assert there is not None
+        runs.claims.renew(replace(there, holder="you@desk", transitions=1, notes={}))
+
+    report = runs.scene("one", DIFFERS, during=take).join()
+
+    assert report.failure is not None and (report.failure.name, report.exit_code) == ("Superseded", 75)
+    assert report.failure.message == "win-1: another run has taken over: you@desk"
+    assert runs.told == {"win-1": ("you@desk", "")}
+
+
+def test_a_cluster_that_keeps_no_claims_has_this_computer_keep_them(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    scene = runs.scene("one", DIFFERS, claims=Refused(), profile="cluster: {kubeconfig: {file: admin.conf}}")
+
+    assert (scene.join().outcome, runs.told) == ("changed", {"win-1": ("", "ok")})
+
+
+def test_nodes_that_are_done_come_last_and_are_looked_at_all_the_same(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    order: list[str] = []
+
+    def joined(name: str, *bad: str) -> Report:
+        scene = runs.scene(name)
+        names = [f"win-{number}" for number in range(1, 5)]
+        specs = [replace(scene.spec, node=replace(scene.spec.node, name=node)) for node in names]
+        machines = {
+            node: FakeMachine(scene.machine.steps, *([DIFFERS] if name == "one" or node in bad else []))
+            for node in names
+        }
+        for node in bad:
+            machines[node].fails_at = "directories"
+
+        def connect(spec: Any) -> Any:
+            order.append(spec.node.name)
+            return machines[spec.node.name]
+
+        context = replace(scene._context(), connect=connect)
+        return join(specs, context, Options(patience=scene.patience, workers=1))
+
+    joined("one", "win-2")
+    assert order == ["win-1", "win-2", "win-3", "win-4"]
+    order.clear()
+
+    report = joined("two")
+
+    assert order == ["win-2", "win-1", "win-3", "win-4"]
+    assert [node.node for node in report.nodes] == ["win-1", "win-2", "win-3", "win-4"]
+    assert all(node.pipelines == 1 and node.failure is None for node in report.nodes)
+
+
+def test_a_removal_leaves_no_claim(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    scene = runs.scene("one")
+    remove([scene.spec], scene._context(), Options(patience=scene.patience), UNDONE)
+
+    assert runs.told == {}

@@ -1,0 +1,398 @@
+"""`winboot fleet`: a run over many nodes by workers of the cluster, which share it by their claims."""
+
+from __future__ import annotations
+
+import socket
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from winboot.base import exits
+from winboot.base.errors import UsageError
+from winboot.cli.options import DEFAULT_INVENTORY, Drain, InventoryFile, Lines, LinesForm, Output, Trust
+from winboot.cli.pace import Canary, Deadline, Jitter, MaxFailed, MaxUnavailable, Soak, budget_of
+
+if TYPE_CHECKING:
+    from winboot.config.inventory import Inventory
+    from winboot.config.node_spec import NodeSpec
+    from winboot.node.fleet import Budget, RunContext
+    from winboot.node.fleet.budget import Pace
+    from winboot.operations.fleet import View
+    from winboot.operations.fleet.manifest import FleetJob
+    from winboot.remote.cluster.claims import Leases
+
+fleet = typer.Typer(
+    no_args_is_help=True, help="Run over many nodes by several workers, as a Job of the cluster."
+)
+
+_RUN: Final = typer.Argument(help="The run, as `winboot fleet render` has named it.")
+Image = Annotated[str, typer.Option("--image", help="The image made from docs/examples/hook/Containerfile.")]
+Shards = Annotated[int, typer.Option("--shards", min=1, max=1000, help="How many workers: pods of the Job.")]
+PerWorker = Annotated[
+    int, typer.Option("--workers", min=1, max=64, help="How many nodes each works on at a time.")
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", help="Where the workers and the claims (Leases) on nodes are.")
+]
+Name = Annotated[str, typer.Option("--name", help="The name of the run; default: from files and options.")]
+
+
+@fleet.command()
+def render(
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    image: Image = "",
+    shards: Shards = 4,
+    workers: PerWorker = 8,
+    name: Name = "",
+    namespace: Namespace = "winboot-system",
+    drain: Drain = False,
+    canary: Canary = None,
+    soak: Soak = None,
+    max_unavailable: MaxUnavailable = None,
+    max_failed: MaxFailed = None,
+    deadline: Deadline = None,
+    jitter: Jitter = None,
+    trust: Trust = False,
+) -> None:
+    """Print Namespace, RBAC, the inventory's files and an Indexed Job as YAML for `kubectl apply`; nothing is contacted."""
+    from winboot.operations.fleet.manifest import fleet_manifest
+
+    words = _words(
+        drain=drain,
+        canary=canary,
+        soak=soak,
+        max_unavailable=max_unavailable,
+        max_failed=max_failed,
+        deadline=deadline,
+        jitter=jitter,
+    )
+    job, mints = _job(
+        inventory, image, words, shards=shards, workers=workers, name=name, namespace=namespace, trust=trust
+    )
+    typer.echo(fleet_manifest(job, mints=mints, drains=drain), nl=False)
+
+
+@fleet.command()
+def work(
+    run: Annotated[str, _RUN],
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    shard: Annotated[int, typer.Option("--shard", min=0, help="Which shard is its own, from 0 on.")] = 0,
+    shards: Shards = 1,
+    attempt: Annotated[
+        int, typer.Option("--attempt", min=1, help="Which try of the run: what failed before is begun again.")
+    ] = 1,
+    workers: PerWorker = 8,
+    namespace: Namespace = "winboot-system",
+    drain: Drain = False,
+    canary: Canary = None,
+    soak: Soak = None,
+    max_unavailable: MaxUnavailable = None,
+    max_failed: MaxFailed = None,
+    deadline: Deadline = None,
+    jitter: Jitter = None,
+    trust: Trust = False,
+    every: Annotated[
+        float, typer.Option("--every", min=0.05, help="Seconds between two looks at the claims.")
+    ] = 2.0,
+) -> None:
+    """Work as one of the workers of a run: its own shard first, then what is left of the others'. A pod of the Job does it."""
+    from winboot.cli.output import Reporting, progress
+    from winboot.cli.targets import load_fleet, run_context
+    from winboot.node.fleet import Options
+    from winboot.operations.fleet import FleetWorker, RunId, Shard
+    from winboot.operations.fleet.joining import Joining
+    from winboot.operations.fleet.release import Release
+    from winboot.remote.cluster.claims import Claimant
+    from winboot.remote.cluster.sessions import DURATION, Session, clock
+    from winboot.report.results import Report
+
+    if shard >= shards:
+        raise UsageError(f"--shard {shard} of --shards {shards}", hint="Shards are counted from 0 on.")
+    budget = budget_of(
+        canary=canary,
+        soak=soak,
+        max_unavailable=max_unavailable,
+        max_failed=max_failed,
+        deadline=deadline,
+        jitter=jitter,
+    )
+    loaded = load_fleet(inventory, (), pinned=True, trust=trust, may_ask=False)
+    specs = [_in_pod(spec) for spec in loaded.specs]
+    names = [spec.node.name for spec in specs]
+    reporting = Reporting(None, Output.json)
+    with (
+        progress(Output.json, names) as listener,
+        run_context(specs, listener, in_cluster=True, fleet=loaded) as (context, tuned),
+    ):
+        leases, run_id = _leases(specs, context, namespace), RunId(run, attempt)
+        holder = f"{socket.gethostname()} (run {run}, shard {shard})"
+        session = Session(
+            leases,
+            Claimant(holder, clock, DURATION, run),
+            f"{run}-{attempt}-{shard}-{uuid.uuid4().hex[:6]}",
+        )
+        worker = FleetWorker(
+            run_id,
+            names,
+            Shard(shard, shards, workers, every, budget.jitter),
+            leases,
+            session,
+            Release(
+                run_id,
+                names,
+                session,
+                lambda order, elapsed: _pace(order, elapsed, replace(budget, jitter=0.0), specs, context),
+                lambda view: _done(view, specs),
+            ),
+            Joining(specs, context, tuned(Options(drain=drain))),
+            context.stop,
+            {spec.node.name: _notes(spec) for spec in specs}.__getitem__,
+            lambda text: typer.echo(text, err=True),
+        )
+        began = time.monotonic()
+        code = worker.run()
+        nodes = [worker.reports[name] for name in names if name in worker.reports]
+        report = Report("fleet work", context.run, "", tuple(nodes), time.monotonic() - began, by=holder)
+        written = reporting.end(report, context.stop)
+    raise typer.Exit(code or (written if written == exits.NOT_WRITTEN else code))
+
+
+@fleet.command()
+def status(
+    run: Annotated[str, _RUN],
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    namespace: Namespace = "winboot-system",
+    output: LinesForm = Lines.table,
+    trust: Trust = False,
+) -> None:
+    """Say from the claims what became of each node of a run. Exits 2 while a node is not done."""
+    from winboot.cli.output import columns
+    from winboot.report.shape import json_line
+
+    with _claims(inventory, namespace, trust=trust) as (specs, leases):
+        view = _newest(run, leases)
+        rows = [_row(view, spec.node.name, specs) for spec in specs]
+    if output is Lines.json:
+        for row in rows:
+            typer.echo(json_line("fleet", row), nl=False)
+    else:
+        columns([{key: str(value) for key, value in row.items()} for row in rows])
+        typer.echo(_summary(view, rows), err=True)
+    raise typer.Exit(exits.DONE if all(row["state"] == "ok" for row in rows) else exits.NOT_DONE)
+
+
+@fleet.command()
+def resume(
+    run: Annotated[str, _RUN],
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    image: Image = "",
+    shards: Shards = 4,
+    workers: PerWorker = 8,
+    namespace: Namespace = "winboot-system",
+    drain: Drain = False,
+    canary: Canary = None,
+    soak: Soak = None,
+    max_unavailable: MaxUnavailable = None,
+    max_failed: MaxFailed = None,
+    deadline: Deadline = None,
+    jitter: Jitter = None,
+    trust: Trust = False,
+) -> None:
+    """Print the Job for another try of a run: nodes that it has ended well with are left alone, all others are begun again."""
+    from winboot.operations.fleet.manifest import fleet_manifest
+
+    words = _words(
+        drain=drain,
+        canary=canary,
+        soak=soak,
+        max_unavailable=max_unavailable,
+        max_failed=max_failed,
+        deadline=deadline,
+        jitter=jitter,
+    )
+    with _claims(inventory, namespace, trust=trust) as (specs, leases):
+        view = _newest(run, leases)
+    if view.release is None:
+        raise UsageError(
+            f"no worker of a run {run} has begun in {namespace}",
+            hint="`winboot fleet render` names its run; `kubectl -n winboot-system get leases` lists the claims.",
+        )
+    left = [spec.node.name for spec in specs if view.result(spec.node.name) != "ok"]
+    job, mints = _job(
+        inventory, image, words, shards=shards, workers=workers, name=run, namespace=namespace, trust=trust
+    )
+    job = replace(job, attempt=view.run.attempt + 1)
+    typer.echo(f"{len(left)} of {len(specs)} nodes are left", err=True)
+    typer.echo(fleet_manifest(job, mints=mints, drains=drain, only_job=True), nl=False)
+
+
+def _words(
+    *,
+    drain: bool,
+    canary: str | None,
+    soak: str | None,
+    max_unavailable: str | None,
+    max_failed: str | None,
+    deadline: str | None,
+    jitter: str | None,
+) -> tuple[str, ...]:
+    """The options for the workers, as they were given. Raises UsageError where one is wrong."""
+    budget = {
+        "canary": canary,
+        "soak": soak,
+        "max_unavailable": max_unavailable,
+        "max_failed": max_failed,
+        "deadline": deadline,
+        "jitter": jitter,
+    }
+    budget_of(
+        canary=canary,
+        soak=soak,
+        max_unavailable=max_unavailable,
+        max_failed=max_failed,
+        deadline=deadline,
+        jitter=jitter,
+    )
+    words = [
+        word
+        for name, value in budget.items()
+        if value is not None
+        for word in (f"--{name.replace('_', '-')}", value)
+    ]
+    return (*words, *(("--drain",) if drain else ()))
+
+
+def _job(
+    inventory: Path,
+    image: str,
+    words: tuple[str, ...],
+    *,
+    shards: int,
+    workers: int,
+    name: str,
+    namespace: str,
+    trust: bool,
+) -> tuple[FleetJob, bool]:
+    """What is to be rendered, and whether bootstrap tokens are minted."""
+    from winboot.cli.targets import load_fleet
+    from winboot.config.inventory import load_inventory
+    from winboot.operations.fleet.manifest import FleetJob, fleet_files
+    from winboot.remote.cloud.settings import provider_of
+
+    if not image:
+        raise UsageError("--image is missing", hint="Build one from docs/examples/hook/Containerfile.")
+    if inventory.exists() and provider_of(inventory) is not None:
+        raise UsageError(
+            f"{inventory} asks a cloud, and the workers' inventory stays as it is",
+            hint="`winboot inventory --list` gives the machines as an inventory of Ansible's: render that one.",
+        )
+    loaded = load_fleet(inventory, (), pinned=True, trust=trust, may_ask=False)
+    files = fleet_files(inventory, _named_by(load_inventory(inventory)))
+    job = FleetJob(inventory.name, files, image, shards, workers, words, namespace, name)
+    return job, any(spec.cluster.bootstrap_token == "mint" for spec in loaded.specs)
+
+
+def _named_by(inventory: Inventory) -> list[Path]:
+    """The profiles and the files that these have read beside them."""
+    found: dict[Path, None] = {}
+    for machine in inventory:
+        profile, file = machine.profile, machine.profile_file
+        found[file] = None
+        ca = profile.cluster.ca
+        for named in (ca.file if ca is not None else None, profile.kubernetes.overlay):
+            if named is not None:
+                found[file.parent / named] = None
+    return list(found)
+
+
+def _in_pod(spec: NodeSpec) -> NodeSpec:
+    """In a pod the workers have the service account, whatever kubeconfig the profile names."""
+    from winboot.remote.cluster import Kubeconfig
+
+    if Kubeconfig.of_pod() is None:
+        return spec
+    return replace(spec, cluster=replace(spec.cluster, kubeconfig=None, context=None))
+
+
+def _leases(specs: Sequence[NodeSpec], context: RunContext, namespace: str) -> Leases:
+    """Where the claims are. Raises UsageError where the nodes are of several clusters, or of none."""
+    clusters = {id(one): one for spec in specs if (one := context.cluster(spec)) is not None}
+    if len(clusters) != 1:
+        raise UsageError(
+            f"the nodes are of {len(clusters)} clusters",
+            hint="The claims of a run are in one: name its kubeconfig.",
+        )
+    return next(iter(clusters.values())).leases(namespace)
+
+
+def _pace(
+    order: Sequence[str], elapsed: float, budget: Budget, specs: Sequence[NodeSpec], context: RunContext
+) -> Pace:
+    from winboot.node.fleet import pace_of
+
+    return pace_of(specs, order, context, budget, elapsed=elapsed)
+
+
+def _done(view: View, specs: Sequence[NodeSpec]) -> frozenset[str]:
+    from winboot.node.fleet.ownership import is_done
+
+    return frozenset(
+        spec.node.name
+        for spec in specs
+        if (claim := view.claims.get(spec.node.name)) is not None and is_done(claim, spec)
+    )
+
+
+def _notes(spec: NodeSpec) -> dict[str, str]:
+    from winboot.node.fleet.ownership import notes_of
+
+    return notes_of(spec)
+
+
+@contextmanager
+def _claims(inventory: Path, namespace: str, *, trust: bool) -> Iterator[tuple[list[NodeSpec], Leases]]:
+    """The nodes of an inventory, and the claims on them."""
+    from winboot.cli.targets import load_fleet, run_context
+    from winboot.node.run import Quiet
+
+    specs = load_fleet(inventory, (), trust=trust, may_ask=False).specs
+    with run_context(specs, Quiet(), in_cluster=True) as (context, _):
+        yield specs, _leases(specs, context, namespace)
+
+
+def _newest(run: str, leases: Leases) -> View:
+    """What the claims say of the last try of a run."""
+    from winboot.operations.fleet.view import newest
+
+    return newest(run, leases.all())
+
+
+def _row(view: View, node: str, specs: Sequence[NodeSpec]) -> dict[str, object]:
+    claim = view.claims.get(node)
+    order = view.order([spec.node.name for spec in specs])
+    wave = order.index(node) + 1
+    result = view.result(node)
+    state = result or (
+        "working" if claim is not None and claim.holder else "waits" if wave > view.wave else "next"
+    )
+    return {
+        "node": node,
+        "wave": wave,
+        "state": state,
+        "holder": claim.holder if claim is not None else "",
+    }
+
+
+def _summary(view: View, rows: Sequence[dict[str, object]]) -> str:
+    done = sum(row["state"] == "ok" for row in rows)
+    failed = sum(str(row["state"]).startswith("failed") for row in rows)
+    said = (
+        f"try {view.run.attempt}: {done} of {len(rows)} done, {failed} failed, let in up to wave {view.wave}"
+    )
+    return f"{said}; stopped: {view.stopped}" if view.stopped else said
