@@ -91,7 +91,7 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.claims: dict[str, Claim] = {}
         self.broken: list[str] = []
-        self.launched = self.expired = 0
+        self.launched = self.expired = self.versions = 0
         self.alive: dict[str, float] = {}
         self.deaf_until = self.away_until = -1.0
         self.never_boots = self.never_joins = self.boot_s = 0.0
@@ -471,7 +471,7 @@ class ModelCluster:
         self.world.cluster_api()
         if claim.node in self.world.claims:
             raise ClusterConflict("it is there", hint="")
-        return self._put(claim, 0)
+        return self._put(claim)
 
     def renew(self, claim: Claim) -> Claim:
         """See `Leases`."""
@@ -479,10 +479,12 @@ class ModelCluster:
         there = self.world.claims.get(claim.node)
         if there is None or there.version != claim.version:
             raise ClusterConflict("it has moved", hint="")
-        return self._put(claim, int(there.version))
+        return self._put(claim)
 
-    def _put(self, claim: Claim, version: int) -> Claim:
-        made = replace(claim, version=str(version + 1))
+    def _put(self, claim: Claim) -> Claim:
+        """No version comes twice, also after a deletion (resourceVersion)."""
+        self.world.versions += 1
+        made = replace(claim, version=str(self.world.versions))
         self.world.claims[claim.node] = made
         return made
 
@@ -521,6 +523,10 @@ class ModelWork:
             spec=SimpleNamespace(node=SimpleNamespace(name=f"win-{one.id}")),
             cluster=self.cluster,
         )
+
+    def groups(self) -> tuple[str, ...]:
+        """One."""
+        return ("pool",)
 
     def notes(self, target: Any) -> dict[str, str]:
         """Nothing."""

@@ -5,7 +5,8 @@
     no Node outlives its machine
     another cluster's machine is left alone
 
-`hook_model` is the cloud and the cluster, `virtual_time` the clock. A thousand runs are in `make matrix`.
+`hook_model` is AWS and the cluster, `azure_model` a scale set, `virtual_time` the clock.
+A thousand runs of each are in `make matrix`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cloud.azure_model import AzureWorld, an_azure_process
 from tests.cloud.hook_model import World, a_process, said
 from tests.cloud.virtual_time import Kernel
 from winboot.operations.hook import Worker
@@ -110,6 +112,16 @@ def test_a_machine_that_answers_and_never_becomes_a_node_is_abandoned_in_time(ke
         "the Node is not Ready",
     )
     assert settled(world) == [] and world.launched == 2 and world.expired == 0
+
+
+def test_the_limits_of_groups_are_told_at_the_start_before_any_message(kernel: Kernel) -> None:
+    world = World(kernel, 1)
+    world.unfit = lambda group, needs: [f"{group} is too short"]  # type: ignore[method-assign]
+    worker = a_process(world, "one")
+
+    kernel.run(1.0)
+
+    assert [line.get("problem") for line in said(worker)] == [None, "pool is too short"]
 
 
 def test_four_kills_lose_nobody(kernel: Kernel) -> None:
@@ -212,3 +224,104 @@ def test_a_group_never_lies_in_some_stories() -> None:
 def test_a_group_never_lies_in_a_thousand_stories(tens: int) -> None:
     seeds = range(10 * tens + 100, 10 * tens + 110)
     assert {seed: wrong for seed in seeds if (wrong := played(seed))} == {}
+
+
+# Scale sets of Azure.
+
+
+def settled_azure(world: AzureWorld) -> list[str]:
+    """What is wrong when all is quiet: each machine of the set is a node that takes pods, and nothing else is."""
+    wrong = list(world.broken)
+    there = world.ours()
+    if len(there) != world.desired:
+        wrong.append(f"{len(there)} machines, {world.desired} wanted")
+    for one in there:
+        node = world.node_of_id(one.id)
+        if node is None or not node.ready or not node.owned:
+            wrong.append(f"{one.id} is no node")
+        elif one.protected:
+            wrong.append(f"{one.id} is still protected")
+    ids = {one.provider_id for one in there}
+    wrong += [
+        f"the Node {one.name} outlives its machine"
+        for one in world.nodes.values()
+        if one.provider_id not in ids
+    ]
+    return wrong
+
+
+def an_azure_story(kernel: Kernel, seed: int) -> tuple[AzureWorld, list[Worker]]:
+    """What happens to a scale set in two hours, by chance."""
+    dice = random.Random(seed)
+    world = AzureWorld(kernel, seed)
+    world.boot_s = dice.choice((30.0, 300.0, 900.0))
+    world.never_boots = dice.choice((0.0, 0.0, 0.1))
+    world.never_joins = dice.choice((0.0, 0.0, 0.1))
+    world.tells = dice.random() < 0.7
+    workers = [an_azure_process(world, f"p{at}", dice.choice((2, 8))) for at in range(dice.choice((1, 1, 2)))]
+
+    def some(count: int, kind: str) -> None:
+        there = world.ours()
+        for one in dice.sample(there, min(count, len(there))):
+            world.plan(kind, one)
+
+    def kill() -> None:
+        alive = [one for one in world.alive if one not in kernel.dead]
+        if not alive:
+            return
+        kernel.kill(dice.choice(alive))
+        name = f"p{len(world.alive)}"
+        kernel.at(
+            kernel.now + dice.choice((1.0, 30.0, 1500.0)),
+            lambda: workers.append(an_azure_process(world, name)),
+        )
+
+    def vanish() -> None:
+        for one in dice.sample(world.ours(), min(1, len(world.ours()))):
+            world.vanish(one)
+
+    events = {
+        "scale": lambda: world.scale(dice.choice((0, 3, 10, 30))),
+        "storm": lambda: some(dice.choice((1, 5, 20)), "Preempt"),
+        "reboot": lambda: some(2, "Reboot"),
+        "redeploy": lambda: some(1, "Redeploy"),
+        "freeze": lambda: some(3, "Freeze"),
+        "gone": vanish,
+        "kill": kill,
+        "throttled": lambda: setattr(world, "deaf_until", kernel.now + 120.0),
+        "away": lambda: setattr(world, "away_until", kernel.now + dice.choice((30.0, 300.0))),
+        "foreign": lambda: world.plan("Preempt", world.start(ours=False)),
+    }
+    kernel.at(0.0, lambda: world.scale(dice.choice((1, 5, 20))))
+    for _ in range(dice.randrange(4, 16)):
+        kernel.at(dice.random() * 2 * HOUR, events[dice.choice(sorted(events))])
+    return world, workers
+
+
+def played_azure(seed: int) -> list[str]:
+    """One run; what was wrong at its end. A person ends what never boots or joins: Azure has no answer to it."""
+    kernel = Kernel()
+    try:
+        world, workers = an_azure_story(kernel, seed)
+        kernel.run(2 * HOUR)
+        world.never_boots = world.never_joins = 0.0
+        for one in world.ours():
+            if one.boots is None or one.never_joins:
+                world.vanish(one)
+        kernel.run(7 * HOUR)
+        return settled_azure(world) + untold(workers)
+    finally:
+        kernel.close()
+
+
+# 1: a worker that ended after a join and before its answer; 13: a storm of more than ten; 28: gone in the middle of a join.
+@pytest.mark.check
+def test_a_scale_set_never_lies_in_some_stories() -> None:
+    assert {seed: wrong for seed in (1, 13, 28) if (wrong := played_azure(seed))} == {}
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("tens", range(100))
+def test_a_scale_set_never_lies_in_a_thousand_stories(tens: int) -> None:
+    seeds = range(10 * tens + 100, 10 * tens + 110)
+    assert {seed: wrong for seed in seeds if (wrong := played_azure(seed))} == {}

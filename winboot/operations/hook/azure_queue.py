@@ -13,13 +13,14 @@ own in its Node, at once. Nothing is remembered that matters: a worker that is k
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from winboot.base.errors import CloudError, NoSuchHost, TransportError
-from winboot.config.node_spec import NodeSpec
+from winboot.config.node_spec import STARTUP_TAINT, NodeSpec
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.pace import Pace
 from winboot.operations.hook.work import NodeWork, Target
@@ -76,6 +77,7 @@ class AzureQueue:
     rest: float = 1800.0
     pace: Pace = field(default_factory=Pace)
     _due: float = 0.0
+    _found: deque[HookAction] = field(default_factory=deque)
     _hidden: dict[str, float] = field(default_factory=dict)
     _received: dict[str, int] = field(default_factory=dict)
     _heard: dict[str, float] = field(default_factory=dict)
@@ -89,15 +91,23 @@ class AzureQueue:
 
     def receive(self, most: int, visibility: int) -> list[Letter]:
         """Look, at most once in `every` seconds; what a machine tells of itself is heard in between."""
-        while (left := self._due - self.pace.now()) > 0:
+        while not self._found and (left := self._due - self.pace.now()) > 0:
             if letters := self._letters(self._told(), most, visibility):
                 return letters
             if self.wait(min(left, _LISTEN_S)):
                 return []
         if self.wait(0.0):
             return []
-        self._due = self.pace.now() + self.every
-        return self._letters(self._wanted(), most, visibility)
+        if not self._found:
+            self._due = self.pace.now() + self.every
+            # What ends has a notice that runs.
+            self._found = deque(sorted(self._wanted(), key=lambda one: one.kind == LAUNCH))
+        return self._letters(self._rest(), most, visibility)
+
+    def _rest(self) -> Iterator[HookAction]:
+        """What the last look has found and nobody has had yet."""
+        while self._found:
+            yield self._found.popleft()
 
     def _letters(self, actions: Iterable[HookAction], most: int, visibility: int) -> list[Letter]:
         now, letters = self.pace.now(), list[Letter]()
@@ -232,7 +242,7 @@ class AzureQueue:
         host = target.member.host
         if host.state != "running" or host.data.get("provisioning_state") == "deleting":
             return False
-        return node is None or node.has_taint(target.spec.node.startup_taint.key)
+        return node is None or node.has_taint(target.spec.node.startup_taint.key) or _unanswered(host, node)
 
     def _node(self, target: Target) -> NodeFacts | None:
         return self.work.node_of(target)
@@ -240,9 +250,7 @@ class AzureQueue:
     def _forget_gone(self, cluster: Cluster, nodes: Iterable[NodeFacts], listed: set[str]) -> None:
         """Delete the Nodes that winboot made of machines that are gone, where no cloud controller manager does."""
         silent = [
-            one
-            for one in nodes
-            if one.provider_id.startswith(PREFIX) and OWNED in one.annotations and not one.ready
+            one for one in nodes if one.provider_id.startswith(PREFIX) and _is_ours(one) and not one.ready
         ]
         ids = {node.name: node.provider_id.removeprefix(PREFIX) for node in silent}
         unlisted = tuple(one for one in ids.values() if one.lower() not in listed)
@@ -378,6 +386,17 @@ def seconds_of(duration: str) -> float:
 def _gravity(event: ScheduledEvent) -> int:
     """The less the worse; what is only noted comes last."""
     return _EVENTS.index(event.kind) if event.kind in _EVENTS else len(_EVENTS)
+
+
+def _is_ours(node: NodeFacts) -> bool:
+    """Whether winboot has made it a node, or was about to when its machine went."""
+    return OWNED in node.annotations or node.has_taint(STARTUP_TAINT)
+
+
+def _unanswered(host: CloudHost, node: NodeFacts) -> bool:
+    """Whether it was joined by a worker that ended before its answer: the set could never end it. A Node that is cordoned, or
+    not Ready, may be protected for a repair."""
+    return bool(host.data.get("protected_by_winboot")) and node.ready and not node.unschedulable
 
 
 def _handle(action: HookAction) -> str:

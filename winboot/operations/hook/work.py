@@ -139,6 +139,11 @@ class NodeWork:
         except InvalidInput:
             return [target for one in found for target in self._alone(one)]
 
+    def groups(self) -> tuple[str, ...]:
+        """The groups of all machines that the inventory means now. One without machines is met with its first message."""
+        found = self.pool.asked(ids=(), states=ANY_LIVE)
+        return tuple(sorted({host.group for host, _ in found if host.group}))
+
     def _alone(self, found: Found) -> list[Target]:
         try:
             return self._resolved(self.pool.members([found]))

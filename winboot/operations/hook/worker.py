@@ -113,6 +113,7 @@ class Worker:
         """Receive until `stop` is requested; then finish what is worked on and give back what waits. Raises UsageError and
         CloudRefused where the queue is not there, or not for this account, when it is asked for the first time."""
         self.log("started", holder=self.claimant.holder)
+        self._say_what_does_not_fit_now()
         over = self.pace.stop()
         beside = [
             self.pace.spawn(f"minder-{at}", partial(self._mind, at, over))
@@ -335,6 +336,16 @@ class Worker:
                 with suppress(WinbootError):
                     self.extend(case, 0)
                 self.cases.end(case)
+
+    def _say_what_does_not_fit_now(self) -> None:
+        """Of the groups that have machines, at the start, when somebody looks."""
+        try:
+            groups = self.work.groups()
+        except WinbootError as error:
+            self.log("the groups were not listed", problem=error.problem)
+            return
+        for group in groups:
+            self._say_what_does_not_fit(group)
 
     def _say_what_does_not_fit(self, group: str) -> None:
         """Once for each group: which of its limits cannot be met."""
