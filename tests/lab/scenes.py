@@ -1,8 +1,4 @@
-"""The nodes that tests play on: each is joined once, then used by one test after another.
-
-A test that leaves its node as it found it may use the joined one; whoever cannot promise that spoils it, and the next
-test gets a new one.
-"""
+"""The nodes that tests play on: bare ones, and joined ones, of which each test gets a copy (tests/lab/copies.py)."""
 
 from __future__ import annotations
 
@@ -184,11 +180,10 @@ SCENES: Final[Mapping[str, Scene]] = {
 
 
 class Scenes:
-    """The joined nodes of one test run."""
+    """The sites of one test run, each in a folder of its own."""
 
     def __init__(self, folder: Callable[[str], Path]) -> None:
         self._folder = folder
-        self._joined: dict[str, Site] = {}
 
     def bare(self, name: str) -> Site:
         """A new site, on which nothing has happened yet."""
@@ -206,22 +201,10 @@ class Scenes:
         )
 
     def joined(self, name: str) -> Site:
-        """A site whose node is joined; the same one for all who ask, until it is spoiled."""
-        if name not in self._joined:
-            site = self.bare(name)
-            report = site.join()
-            assert not problems(report), problems(report)
-            assert only(report).ready
-            site.settle(60)
-            self._joined[name] = site
-        return self._joined[name]
-
-    def take(self, name: str) -> Site:
-        """A joined site for oneself: whoever asks next gets another one, unless this one is given back."""
-        site = self.joined(name)
-        del self._joined[name]
+        """A new site whose node is joined."""
+        site = self.bare(name)
+        report = site.join()
+        assert not problems(report), problems(report)
+        assert only(report).ready
+        site.settle(60)
         return site
-
-    def give_back(self, name: str, site: Site) -> None:
-        """The site is as it was when it was taken."""
-        self._joined[name] = site

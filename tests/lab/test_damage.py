@@ -43,8 +43,8 @@ def words(what: str) -> str:
     "damage",
     KINDS.params(lambda one: one.name),
 )
-def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes) -> None:
-    site = scenes.take(damage.scene)
+def test_repair_puts_exactly_that_back(damage: Damage, joined_site: Callable[[str], Site]) -> None:
+    site = joined_site(damage.scene)
     before = state(site)
 
     damage.do(site)
@@ -58,7 +58,6 @@ def test_repair_puts_exactly_that_back(damage: Damage, scenes: Scenes) -> None:
     site.settle(60)
     assert changes(before, state(site)) == []
     assert not site.refusals
-    scenes.give_back(damage.scene, site)
 
 
 @pytest.mark.parametrize("notice", first(2, NOTICES, lambda one: one.name, daily=5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ from winboot_lab.cluster.kinds import CSRS, LEASES, NODES, PODS, SECRETS
 from winboot_lab.windows.snapshot import Tree, diff, without_chance
 
 from tests.lab import hands
-from tests.lab.scenes import Scenes
 from tests.lab.site import Site, differences, only, problems
 from tests.lab.test_networks import BY_NAME, a_site, run_pod
 from tests.matrix import first
@@ -112,8 +112,8 @@ BUDGET: Final = {
 BUDGETS: Final = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
-def test_a_drain_that_is_blocked_ends_in_time_and_leaves_all_as_it_was(scenes: Scenes) -> None:
-    site = scenes.take("plain")
+def test_a_drain_that_is_blocked_ends_in_time_and_leaves_all_as_it_was(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
     pod = {
         "metadata": {"name": "web", "labels": {"app": "web"}},
         "spec": {"nodeName": "win-1", "containers": []},
@@ -142,8 +142,8 @@ def test_a_drain_that_is_blocked_ends_in_time_and_leaves_all_as_it_was(scenes: S
     assert (problems(ready), in_cluster(site)) == ([], NOTHING)
 
 
-def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(scenes: Scenes) -> None:
-    site = scenes.take("plain")
+def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
     for step in ("kubelet", "artifacts", "firewall-rules"):
         site.machine.files.delete(rf"{STATE}\former\{step}.jsonl")
     hands.write(r"C:\k\somebodys.txt", b"theirs")(site)
@@ -177,8 +177,8 @@ def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(sc
     assert site.machine.services.find("flanneld") is not None
 
 
-def test_a_machine_that_is_gone_leaves_the_cluster_and_a_ready_one_does_not(scenes: Scenes) -> None:
-    site = scenes.take("plain")
+def test_a_machine_that_is_gone_leaves_the_cluster_and_a_ready_one_does_not(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
     refused = site.controller().remove(cluster_only=True)
     assert (only(refused).outcome, refused.exit_code) == ("skipped", 2)
     assert "its Node is Ready" in str(only(refused).failure)

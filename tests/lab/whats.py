@@ -132,7 +132,7 @@ class _Names:
     def _variable(self, name: str) -> list[str]:
         given = [
             text
-            for node in _nodes(self._function)
+            for node in _below(self._function)
             if isinstance(node, ps.Assignment)
             and isinstance(node.target, ps.Variable)
             and node.target.name.lower() == name
@@ -147,9 +147,7 @@ class _Names:
         mine = self._function.name.lower()
         return [
             text
-            for _, caller in _trees()
-            for command in _nodes(caller)
-            if isinstance(command, ps.Command) and _name(command) == mine
+            for caller, command in _calls().get(mine, ())
             for value in [_argument(command, name)]
             if value is not None
             for text in _Names(caller).texts(value)
@@ -163,7 +161,7 @@ def _filled(text: str, values: tuple[str, ...]) -> str:
 
 def _emitted(tree: ps.Node, place: str) -> Iterator[What]:
     names = _Names(tree)
-    for node in _nodes(tree):
+    for node in _below(tree):
         if isinstance(node, ps.Command) and _name(node) in _EMITTERS:
             value = _argument(node, "what")
             if value is not None:
@@ -189,12 +187,35 @@ def _is_switch(element: ps.Node, name: str) -> bool:
     )
 
 
+@functools.cache
+def _below(function: ps.Node) -> tuple[ps.Node, ...]:
+    """`_nodes` of a function, which many ask for."""
+    return tuple(_nodes(function))
+
+
+@functools.cache
+def _calls() -> dict[str, list[tuple[ps.Node, ps.Command]]]:
+    """The commands of library and steps by their names, each with the function that it stands in."""
+    found: dict[str, list[tuple[ps.Node, ps.Command]]] = {}
+    for _, caller in _trees():
+        for node in _below(caller):
+            if isinstance(node, ps.Command):
+                found.setdefault(_name(node), []).append((caller, node))
+    return found
+
+
+@functools.cache
+def _field_names(kind: type[ps.Node]) -> tuple[str, ...]:
+    return tuple(one.name for one in dataclasses.fields(kind))
+
+
 def _nodes(tree: object) -> Iterator[ps.Node]:
     """The node and everything below it."""
-    if isinstance(tree, ps.Node):
-        yield tree
-        for one in dataclasses.fields(tree):
-            yield from _nodes(getattr(tree, one.name))
-    elif isinstance(tree, tuple):
-        for item in tree:
-            yield from _nodes(item)
+    waiting = [tree]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ps.Node):
+            yield one
+            waiting += [getattr(one, name) for name in reversed(_field_names(type(one)))]
+        elif isinstance(one, tuple):
+            waiting += reversed(one)

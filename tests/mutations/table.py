@@ -430,7 +430,7 @@ _ACCESS = _held_by(
     ("writer-delete-not-seen", "[int]$Rights = 0x500d0156", "[int]$Rights = 0x500c0156"),
     (
         "writer-owner-not-seen",
-        "        $security.GetOwner([Security.Principal.SecurityIdentifier]).Value\n        foreach",
+        "        $Security.GetOwner([Security.Principal.SecurityIdentifier]).Value\n        foreach",
         "        foreach",
     ),
     ("writer-denied-is-one", "if ($rule.AccessControlType -ne 'Allow' -or ", "if ("),

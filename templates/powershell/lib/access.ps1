@@ -93,9 +93,27 @@ function Get-UntrustedWriter {
     # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
     param([string]$Path, [int]$Rights = 0x500d0156, [switch]$Itself)
     $security = Read-Access -Path $Path
+    $memory = Get-AccessMemory
+    $key = "$Rights|$Itself|$($security.GetSecurityDescriptorSddlForm('Owner, Access'))"
+    if (-not $memory.ContainsKey($key)) { $memory[$key] = Find-UntrustedWriter -Security $security -Rights $Rights -Itself:$Itself }
+    $memory[$key]
+}
+
+function Get-AccessMemory {
+    # What an owner and rules mean, by their text: most of a thousand files and folders have the same ones.
+    $run = Get-Variable -Name 'Run' -Scope 'Script' -ValueOnly -ErrorAction SilentlyContinue
+    # The small scripts beside the main one have no run.
+    if ($null -eq $run) { return @{} }
+    if (-not $run.ContainsKey('Accesses')) { $run.Accesses = @{} }
+    $run.Accesses
+}
+
+function Find-UntrustedWriter {
+    # What Get-UntrustedWriter returns, of a security object.
+    param([Security.AccessControl.FileSystemSecurity]$Security, [int]$Rights, [switch]$Itself)
     $found = @(
-        $security.GetOwner([Security.Principal.SecurityIdentifier]).Value
-        foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
+        $Security.GetOwner([Security.Principal.SecurityIdentifier]).Value
+        foreach ($rule in $Security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
             # CREATOR OWNER is whoever creates something, and nobody else may.
             if ($rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
             if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) {

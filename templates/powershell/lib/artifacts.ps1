@@ -49,7 +49,7 @@ function Read-PlacedHash {
     # where they came from another archive, so that a new version is never taken for the old one.
     param([hashtable]$Artifact)
     $hashes = @{}
-    foreach ($noted in @(Read-Placed)) {
+    foreach ($noted in @(Get-Placed)) {
         if ($noted.name -ne $Artifact.name -or $noted.archive -ne $Artifact['sha256']) { continue }
         foreach ($file in $noted.files) { $hashes[$file.destination] = $file.sha256 }
     }

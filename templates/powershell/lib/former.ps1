@@ -7,12 +7,14 @@ function Get-FormerPath {
 }
 
 function Get-FormerLine {
-    # The notes of a step, the current one unless it is named: kind, key and value each. What has another shape is none
-    # of ours. Nothing where there are no notes.
-    param([string]$Step = $script:Run.Step)
+    # The notes of a step, the current one unless it is named: kind, key and value each; with Key only lines in which it is
+    # written. What has another shape is none of ours. Nothing where there are no notes.
+    param([string]$Step = $script:Run.Step, [string]$Key)
+    $written = if ($Key) { ConvertTo-Json -InputObject $Key -Compress } else { '' }
     foreach ($line in "$(Read-FileText -Path (Get-FormerPath -Step $Step))".Split("`n")) {
         # Half a line: the machine went down, and the change was not made.
         if (-not $line.EndsWith('}', [StringComparison]::Ordinal)) { continue }
+        if ($line.IndexOf($written, [StringComparison]::OrdinalIgnoreCase) -lt 0) { continue }
         try { $note = ConvertFrom-Json -InputObject $line } catch [ArgumentException] { continue }
         if ($null -ne (Read-Member -Object $note -Names 'kind') -and $note.PSObject.Properties['value']) { $note }
     }
@@ -21,7 +23,7 @@ function Get-FormerLine {
 function Test-FormerNote {
     # Whether a step, the current one unless it is named, has a note of this thing.
     param([string]$Kind, [string]$Key, [string]$Step = $script:Run.Step)
-    foreach ($line in Get-FormerLine -Step $Step) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
+    foreach ($line in Get-FormerLine -Step $Step -Key $Key) { if ($line.kind -eq $Kind -and $line.key -eq $Key) { return $true } }
     $false
 }
 

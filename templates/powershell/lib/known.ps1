@@ -4,6 +4,7 @@ function Expand-Known {
     # The text with its places <<name>> filled; nothing while one of them is not known.
     param([string]$Text)
     $Text = Expand-Place -Text $Text
+    if (-not $Text.Contains('<<')) { return $Text }
     $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
     if ($names.Count -eq 0) { return $Text }
     $known = Get-Known
@@ -106,7 +107,8 @@ function Get-NetworkBase {
     # The first address of the network that an address is in, by the length of its prefix.
     param([string]$Address, [int]$Length)
     $bytes = [Net.IPAddress]::Parse($Address).GetAddressBytes()
-    for ($at = 0; $at -lt $bytes.Length; $at++) {
+    # The bytes before are of the network as a whole.
+    for ($at = [int][Math]::Floor($Length / 8); $at -lt $bytes.Length; $at++) {
         $bits = [Math]::Max(0, [Math]::Min(8, $Length - 8 * $at))
         $bytes[$at] = [byte]($bytes[$at] -band (256 - [int][Math]::Pow(2, 8 - $bits)))
     }

@@ -54,9 +54,14 @@ function Read-OlderPlace {
     $older
 }
 
-function Read-Placed {
+function Get-Placed {
     # What was noted of the programs that were placed here: name, version (empty where an older winboot placed them), archive (its
     # sha256), and files with destination and sha256 each. Nothing where there are none.
+    Get-Cached -Name 'Placed' -Read { Read-Placed }
+}
+
+function Read-Placed {
+    # Reads the notes that Get-Placed returns. Nothing where there are none.
     foreach ($one in Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts') { $one }
     foreach ($artifact in $script:Node['artifacts']) {
         $noted = Read-StateJson -Name "placed-$($artifact.name).json"
@@ -75,12 +80,13 @@ function Save-Placed {
     }
     $own = @{ name = $Artifact.name; version = $Artifact['version']; archive = $Artifact['sha256']; files = $Files }
     Write-StateJson -Name 'placed.json' -Value @{ artifacts = $others + $own }
+    $script:Run.Cache.Remove('Placed')
 }
 
 function Test-OtherVersion {
     # Whether another version of an artifact is here: the node runs with it, and a new one is more than a missing file.
     param([hashtable]$Artifact)
-    foreach ($one in Read-Placed) {
+    foreach ($one in Get-Placed) {
         if ($one.name -ne $Artifact.name -or $one.archive -eq $Artifact['sha256']) { continue }
         foreach ($file in $one.files) { if ([IO.File]::Exists($file.destination)) { return $true } }
     }
