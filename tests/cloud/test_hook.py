@@ -224,6 +224,7 @@ def test_a_worker_killed_before_its_answer_is_followed_by_another(story: Story) 
     assert list(story.nodes().values()) == [True]
 
 
+@pytest.mark.check
 def test_a_started_machine_becomes_a_node_over_winrm_and_the_metrics_say_so(story: Story) -> None:
     """The one join with a machine of the lab that is in every run."""
     from urllib.request import urlopen

@@ -180,6 +180,7 @@ def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over
     assert settled(site)
 
 
+@pytest.mark.check
 def test_while_the_network_is_rewired_the_other_one_waits_for_it_too(scenes: Scenes) -> None:
     """The run on the node belongs to nobody's session."""
     site = scenes.bare("plain")

@@ -85,6 +85,7 @@ def test_routes_follow_the_nodes_that_come_move_and_go(tmp_path: Path) -> None:
     assert "10.244.52.0/24" not in found
 
 
+@pytest.mark.check
 def test_a_node_behind_a_router_is_that_routers_business(tmp_path: Path) -> None:
     site = a_site(tmp_path)
     add_node(site, "far", "10.9.0.12", "10.244.60.0/24")
@@ -99,6 +100,7 @@ def test_a_node_behind_a_router_is_that_routers_business(tmp_path: Path) -> None
     assert "10.244.60.0/24" not in routes(site)
 
 
+@pytest.mark.check
 def test_without_the_right_to_list_nodes_the_step_says_which_binding_is_missing(tmp_path: Path) -> None:
     site = a_site(tmp_path, granted=False)
 

@@ -112,7 +112,9 @@ BUDGET: Final = {
 BUDGETS: Final = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
-def test_a_drain_that_is_blocked_ends_in_time_and_leaves_all_as_it_was(joined_site: Callable[[str], Site]) -> None:
+def test_a_drain_that_is_blocked_ends_in_time_and_leaves_all_as_it_was(
+    joined_site: Callable[[str], Site],
+) -> None:
     site = joined_site("plain")
     pod = {
         "metadata": {"name": "web", "labels": {"app": "web"}},
@@ -142,7 +144,9 @@ def test_a_drain_that_is_blocked_ends_in_time_and_leaves_all_as_it_was(joined_si
     assert (problems(ready), in_cluster(site)) == ([], NOTHING)
 
 
-def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(joined_site: Callable[[str], Site]) -> None:
+def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(
+    joined_site: Callable[[str], Site],
+) -> None:
     site = joined_site("plain")
     for step in ("kubelet", "artifacts", "firewall-rules"):
         site.machine.files.delete(rf"{STATE}\former\{step}.jsonl")
@@ -177,7 +181,9 @@ def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(jo
     assert site.machine.services.find("flanneld") is not None
 
 
-def test_a_machine_that_is_gone_leaves_the_cluster_and_a_ready_one_does_not(joined_site: Callable[[str], Site]) -> None:
+def test_a_machine_that_is_gone_leaves_the_cluster_and_a_ready_one_does_not(
+    joined_site: Callable[[str], Site],
+) -> None:
     site = joined_site("plain")
     refused = site.controller().remove(cluster_only=True)
     assert (only(refused).outcome, refused.exit_code) == ("skipped", 2)

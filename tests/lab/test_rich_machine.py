@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+import pytest
 from winboot_lab.windows.snapshot import Tree, diff, without_chance
 
 from tests.lab import hands
@@ -138,6 +139,7 @@ def tree(site: Site) -> Tree:
     return without_chance(site.machine.snapshot())
 
 
+@pytest.mark.check
 def test_a_machine_of_somebody_else_is_as_it_was_after_a_join_and_its_undo(scenes: Scenes) -> None:
     site = scenes.bare("everything")
     somebodys_files(site.machine)

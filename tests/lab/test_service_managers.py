@@ -77,6 +77,7 @@ def test_a_live_node_is_not_migrated_without_a_drain(tmp_path: Path) -> None:
     assert definitions(site) == before
 
 
+@pytest.mark.check
 def test_variables_and_priority_of_the_profile_reach_the_processes(tmp_path: Path) -> None:
     services = {
         "overrides": {"kube-proxy": "nssm"},
