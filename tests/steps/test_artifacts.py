@@ -463,3 +463,12 @@ def test_a_download_that_somebody_else_has_begun_is_not_continued(site: Site):
 
     assert planted in problem.message and "see whose it is, and delete it" in problem.message
     assert files.read(planted) == b"x"
+
+
+def test_a_run_knows_what_it_has_placed_itself(bench: Bench):
+    place = "Save-Placed -Artifact @{{ name = '{0}'; sha256 = '{0}' }} -Files @(@{{ destination = 'C:\\{0}'; sha256 = '1' }})"
+    count = "@(Get-Placed).Count"
+
+    answer = call(bench, "; ".join([count, place.format("a"), count, place.format("b"), count]))
+
+    assert answer.objects == [0, 1, 2]

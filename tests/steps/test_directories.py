@@ -129,6 +129,21 @@ def test_whoever_is_denied_a_right_has_none(bench: Bench):
     assert call(bench, f"Get-UntrustedWriter -Path '{path}'").objects == [None]
 
 
+def test_what_is_remembered_of_one_path_holds_for_another_only_with_the_same_rules_and_the_same_question(
+    bench: Bench,
+):
+    user = ordinary(bench)
+    paths = [rf"C:\opt\{name}.exe" for name in ("one", "two", "three")]
+    for path in paths:
+        bench.write(path, b"theirs")
+    bench.machine.files.need(paths[1])[1].acl.explicit[:] = [Rule(user.sid, 0x10000)]
+
+    asked = [f"Get-UntrustedWriter -Path '{path}'" for path in paths]
+    others = [f"Get-UntrustedWriter -Path '{paths[1]}' -Rights 2", f"Get-UntrustedHolder -Path '{paths[1]}'"]
+
+    assert call(bench, "; ".join([*asked, *others])).objects == [None, user.sid, None, None, user.sid]
+
+
 def test_audit_entries_outlive_a_join_and_its_undo(bench: Bench):
     bench.machine.files.make_directory(r"C:\k")
     acl = bench.machine.files.need(r"C:\k")[1].acl

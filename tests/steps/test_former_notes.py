@@ -46,6 +46,17 @@ def test_a_copy_that_is_missing_is_an_error_and_the_file_stays(noted: Bench):
     assert noted.file(FILE) == b"ours"
 
 
+@pytest.mark.parametrize("key", [r"C:\k\kubelet.exe", 'a "name" <of> one\'s & more', "ünïcode", "[a-z]*"])
+def test_a_note_is_found_by_its_key_whatever_is_written_in_it(bench: Bench, key: str):
+    bench.machine.files.make_directory(r"C:\ProgramData\winboot\former")
+    quoted = key.replace("'", "''")
+    noted = f"Test-FormerNote -Kind 'Text' -Key '{quoted.upper()}'; Test-FormerNote -Kind 'Text' -Key '{quoted}.old'"
+
+    answer = call(bench, f"{noted}; Save-FormerValue -Kind 'Text' -Key '{quoted}' -Value 'before'; {noted}")
+
+    assert answer.objects == [False, False, True, False]
+
+
 def test_a_cut_between_copy_and_note_loses_nothing(bench: Bench):
     """powercut.md F3: the copy comes first, so that with the note there is always a copy."""
     bench.write(FILE, LARGE)
