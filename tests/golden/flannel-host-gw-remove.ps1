@@ -400,7 +400,11 @@ Ours = @{ files = @('C:\k\versions\containerd-2.3.6\containerd.exe', 'C:\k\versi
             'C:\k\versions\nssm-2.24\nssm.exe', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\win-bridge.exe',
             'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\host-local.exe',
             'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe',
-            'C:\k\versions\flannel-0.27.4\flanneld.exe') }
+            'C:\k\versions\flannel-0.27.4\flanneld.exe', 'C:\Program Files\containerd\bin\containerd.exe',
+            'C:\Program Files\containerd\bin\ctr.exe', 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe',
+            'C:\k\kubelet.exe', 'C:\k\kube-proxy.exe', 'C:\k\kube-log-runner.exe', 'C:\k\kubectl.exe', 'C:\k\crictl.exe',
+            'C:\k\nssm.exe', 'C:\opt\cni\bin\win-bridge.exe', 'C:\opt\cni\bin\host-local.exe', 'C:\opt\cni\bin\flannel.exe',
+            'C:\k\flanneld.exe') }
 Look = {
     Get-RemovalDifference
 }

@@ -1,8 +1,10 @@
-"""Cuts before operations of a join, of a start of the machine and of an undo, each in a copy of the lab.
+"""Cuts before operations of a join, a start of the machine, an undo, an upgrade, a rollback and a removal, each in a copy
+of the lab.
 
     python -m tests.lab.cuts ACT STRIKE SOLUTION EVERY FIRST
 
-ACT is join, start or undo. STRIKE is power (off for 20 seconds) or network (nobody reaches the machine, and it nobody, for 90).
+ACT is one of ACTS. STRIKE is power (off for 20 seconds), network (nobody reaches the machine, and it nobody, for 90) or kill
+(kill -9 of winboot).
 
 The machine had things of somebody's before: services, files, tasks, network settings. After each cut: run again, look,
 restart, look, undo, restart. What has to come of it: a Ready node that is reached by every address it had, and in the end
@@ -37,7 +39,7 @@ from tests.lab.branches import Branches, told
 from tests.lab.interrupted import in_this_thread
 from tests.lab.site import Killed, Site, differences, only, problems
 from tests.lab.state import state
-from tests.lab.test_networks import BY_NAME, a_site
+from tests.lab.test_networks import BY_NAME, a_site, restaged
 from tests.lab.undoing import undo
 from winboot.base.errors import ConnectionLost, Unreachable
 
@@ -133,11 +135,13 @@ def undo_once(site: Site) -> None:
 
 @dataclass(frozen=True)
 class Act:
-    """What is cut, what was done before it, and what is done after it."""
+    """What is cut, what was done before it, and what is done after it; `version` of Kubernetes is what the profile wants at
+    first."""
 
     before: tuple[Callable[[Site], None], ...]
     play: Callable[[Site], None]
     after: Callable[[Site], Iterator[str]]
+    version: str = "1.36.5"
 
 
 def goes_on(site: Site) -> Iterator[str]:
@@ -173,7 +177,79 @@ def goes_away(site: Site) -> Iterator[str]:
     yield from unreached(site, "after the undo and a restart")
 
 
+OLD, NEW = "1.35.9", "1.36.5"
+
+
+def _wants(site: Site, version: str) -> None:
+    """The profile wants this version from now on."""
+    solution = BY_NAME[(site.folder / "solution").read_text(encoding="utf-8")]
+    site.files = restaged(
+        site, {"mode": None, **solution.network}, **{**solution.wishes, "kubernetes": {"version": version}}
+    )
+
+
+def upgrade(site: Site) -> None:
+    """`winboot upgrade` by a minor, whatever becomes of it."""
+    _wants(site, NEW)
+    site.settle(1800)
+    with contextlib.suppress(Killed):
+        site.controller().upgrade()
+    site.settle(60)
+
+
+def rollback(site: Site) -> None:
+    """`winboot rollback`, whatever becomes of it."""
+    site.settle(1800)
+    with contextlib.suppress(Killed):
+        site.controller().rollback()
+    site.settle(60)
+
+
+def remove(site: Site) -> None:
+    """`winboot remove`, whatever becomes of it."""
+    with contextlib.suppress(Killed):
+        site.controller().remove()
+    site.settle(60)
+
+
+def upgraded(site: Site) -> Iterator[str]:
+    """The upgrade again: Ready with the version that is wanted; what is not so."""
+    yield from _brought(site, "upgrade", NEW)
+    yield from _looks_well(site, "after the upgrade")
+
+
+def taken_back(site: Site) -> Iterator[str]:
+    """The rollback again, and the upgrade after it."""
+    yield from _brought(site, "rollback", OLD)
+    yield from _brought(site, "upgrade", NEW)
+    yield from _looks_well(site, "after the upgrade")
+
+
+def _brought(site: Site, command: str, version: str) -> Iterator[str]:
+    site.settle(1800)
+    controller = site.controller()
+    report = controller.upgrade() if command == "upgrade" else controller.rollback()
+    yield from (f"{command}: {one}" for one in problems(report))
+    node = site.node()
+    runs, cordoned = node["status"]["nodeInfo"]["kubeletVersion"], node["spec"].get("unschedulable")
+    if (runs, cordoned) != (f"v{version}", None):
+        yield f"{command}: the Node says {runs}, cordoned: {cordoned}"
+    yield from unreached(site, f"after the {command}")
+
+
+def removed(site: Site) -> Iterator[str]:
+    """The removal again: nothing is left to do, and the Node is gone."""
+    yield from (f"remove: {one}" for one in problems(site.controller().remove()))
+    again = site.controller().remove()
+    if differences(again):
+        yield f"remove: left: {differences(again)}"
+    yield from unreached(site, "after the removal")
+
+
 ACTS: Final[Mapping[str, Act]] = {
+    "upgrade": Act((join,), upgrade, upgraded, OLD),
+    "rollback": Act((join, upgrade), rollback, taken_back, OLD),
+    "remove": Act((join,), remove, removed),
     "join": Act((), join, goes_on),
     "start": Act((join,), restart, goes_on),
     "undo": Act((join,), undo_once, lambda site: iter(())),
@@ -262,7 +338,7 @@ class Cuts:
                 return
             self.strike(site)
             # The controller dies with every other one.
-            if point.number % 2 and not site.machine.running:
+            if self.strike is kill or (point.number % 2 and not site.machine.running):
                 controller = site.controllers[-1]
                 controller.alive = False
                 raise Killed
@@ -330,7 +406,11 @@ def network(site: Site) -> None:
     machine.after(90, lambda: machine.faults.unreachable(False), lasting=True)
 
 
-STRIKES: Final[Mapping[str, Callable[[Site], None]]] = {"power": power, "network": network}
+def kill(site: Site) -> None:
+    """kill -9 of winboot; nothing happens to the machine."""
+
+
+STRIKES: Final[Mapping[str, Callable[[Site], None]]] = {"power": power, "network": network, "kill": kill}
 
 
 # What stays of an interface that is gone; and the default route, which the machine has as before, as a lasting one.
@@ -347,9 +427,10 @@ def tree(site: Site) -> Tree:
     return machine  # type: ignore[no-any-return]
 
 
-def a_machine(solution: str, release: str, folder: Path) -> Site:
+def a_machine(solution: str, release: str, folder: Path, version: str = NEW) -> Site:
     """One with things of somebody's."""
-    site = a_site(folder, BY_NAME[solution], release=release)
+    site = a_site(folder, BY_NAME[solution], release=release, kubernetes={"version": version})
+    (folder / "solution").write_text(solution, encoding="utf-8")
     somebodys(site)
     return site
 
@@ -372,7 +453,7 @@ def main(arguments: list[str]) -> None:
         release = "2019" if "2019" in releases else releases[0]
 
         def make() -> Site:
-            return a_machine(solution, release, Path(tempfile.mkdtemp(dir=folder)))
+            return a_machine(solution, release, Path(tempfile.mkdtemp(dir=folder)), ACTS[act].version)
 
         cuts = Cuts(ACTS[act], STRIKES[strike], make, int(every), int(first), say=_say)
         results = cuts.run()

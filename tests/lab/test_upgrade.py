@@ -37,6 +37,12 @@ def a_pod(site: Site, **spec: Any) -> None:
     site.settle(30)
 
 
+def runs(site: Site) -> str:
+    """The version that the Node says, and its cordon."""
+    node = site.node()
+    return f"{node['status']['nodeInfo']['kubeletVersion']} {node['spec'].get('unschedulable')}"
+
+
 @pytest.mark.check
 def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -63,6 +69,9 @@ def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_la
         broken = site.controller().upgrade()
     assert [one.outcome for one in broken.nodes] == ["failed", "skipped"]
     assert site.node()["spec"]["unschedulable"] is True, "no pod comes to a node that does not work"
+    back = site.controller().rollback()
+    assert [one.outcome for one in back.nodes] == ["changed", "skipped"], "the second was never upgraded"
+    assert runs(site) == f"v{OLD} None"
 
     broken_flow = FlowRow(
         "pod-pod-remote", "win-1", "win-1", "win-2", "failed", "an answer", cause="no route", next="Mend it."
@@ -126,12 +135,6 @@ def test_a_machine_that_is_no_node_is_left_alone(tmp_path: Path) -> None:
     report = site.controller().upgrade()
 
     assert (only(report).outcome, report.exit_code) == ("skipped", 2)
-
-
-def runs(site: Site) -> str:
-    """The version that the Node says, and its cordon."""
-    node = site.node()
-    return f"{node['status']['nodeInfo']['kubeletVersion']} {node['spec'].get('unschedulable')}"
 
 
 def test_a_node_goes_back_and_stays_there_until_it_is_upgraded(tmp_path: Path) -> None:

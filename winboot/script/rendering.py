@@ -18,6 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
 import winboot
 from winboot.base.errors import ScriptError
 from winboot.config.node_spec import NodeSpec
+from winboot.config.node_spec.places import older_places
 from winboot.powershell.literals import literal
 from winboot.script.library import Library, functions_for, library, templates_root
 from winboot.script.opening import opening, reason
@@ -207,7 +208,8 @@ def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: boo
 def _leavings(step: Step, spec: NodeSpec) -> dict[str, list[str]]:
     """What a step leaves that is told to be winboot's where nothing was noted: by its mark, or by its place."""
     left = step.leaves(spec)
-    files = [*step.files(spec), *left.get("programs", ()), *left.get("files with secrets", ())]
+    older = older_places(spec) if left.get("programs") else ()
+    files = [*step.files(spec), *left.get("programs", ()), *older, *left.get("files with secrets", ())]
     found = {
         "services": list(left.get("services", ())),
         "rules": [text.partition(" (")[0] for text in left.get("firewall rules", ())],

@@ -53,9 +53,21 @@ function Get-UnnotedThing {
     $found = @(
         foreach ($name in $ours['services']) { if (Test-OwnService -Name $name) { @{ kind = 'Service'; key = $name } } }
         foreach ($name in $ours['rules']) { if (Test-OwnRule -Name $name) { @{ kind = 'FirewallRule'; key = $name } } }
-        foreach ($path in $ours['files']) { if ([IO.File]::Exists($path)) { @{ kind = 'File'; key = $path } } }
+        foreach ($path in $ours['files']) { Get-VersionPath -Path $path | ForEach-Object { @{ kind = 'File'; key = $_ } } }
     )
     $found | Where-Object { $noted -notcontains "$($_.kind):$($_.key)" }
+}
+
+function Get-VersionPath {
+    # The file, and those of the same program in folders of other versions; nothing where none is there. Links are not followed.
+    param([string]$Path)
+    if ([IO.File]::Exists($Path)) { $Path }
+    $parts = [regex]::Match($Path, '^(.+\\versions)\\([^\\]+)(\\.+)$')
+    if (-not $parts.Success -or -not [IO.Directory]::Exists($parts.Groups[1].Value)) { return }
+    foreach ($folder in [IO.Directory]::GetDirectories($parts.Groups[1].Value)) {
+        $other = $folder + $parts.Groups[3].Value
+        if ($other -ne $Path -and -not (Test-Link -Path $folder) -and [IO.File]::Exists($other)) { $other }
+    }
 }
 
 function Test-OwnMachine {
