@@ -123,6 +123,51 @@ def test_a_program_that_was_replaced_is_seen_and_put_right(site: Site):
     assert site.hashes() == right
 
 
+@pytest.mark.parametrize("pinned", [True, False], ids=["its own hash is known", "the archive's alone"])
+def test_a_right_program_that_somebody_else_put_there_is_replaced_by_a_copy_of_ours(site: Site, pinned: bool):
+    """Who made it may have it open with the right to write, and no look can see a handle: it is left with the old file."""
+    site.run("directories", STEP)
+    kubelet, files = place_of(site, "kubelet"), site.machine.files
+    if pinned:
+        site.spec = with_hash(site.spec, kubelet, hashlib.sha256(site.file(kubelet) or b"").hexdigest())
+    files.delete(r"C:\ProgramData\winboot\placed.json")
+    before = files.need(kubelet)[1]
+
+    found = site.look(STEP).differences(STEP)
+
+    assert found.get(f"file {kubelet}: placed by") == (("somebody else", "winboot") if pinned else None)
+    assert site.run("directories", STEP).states[STEP] == "changed"
+    assert files.need(kubelet)[1] is not before
+    assert site.look(STEP).states == {STEP: "ok"}
+    assert files.list(r"C:\ProgramData\winboot\downloads") == []
+
+
+def with_hash(spec: NodeSpec, place: str, sha256: str) -> NodeSpec:
+    """The spec with the hash of one program."""
+    artifacts = tuple(
+        replace(
+            one,
+            members=tuple(
+                replace(member, sha256=sha256) if member.destination == place else member
+                for member in one.members
+            ),
+        )
+        for one in spec.artifacts
+    )
+    return replace(spec, artifacts=artifacts)
+
+
+def test_programs_of_a_node_that_runs_are_left_where_they_are_whoever_put_them_there(site: Site):
+    site.run("directories", STEP)
+    site.machine.files.delete(r"C:\ProgramData\winboot\placed.json")
+    service = r"SYSTEM\CurrentControlSet\Services\kubelet"
+    call(
+        site, f"Write-Registry -Path '{service}' -Name 'ImagePath' -Kind 'String' -Value 'C:\\k\\kubelet.exe'"
+    )
+
+    assert not [what for what in site.look(STEP).differences(STEP) if "placed by" in what]
+
+
 def test_a_download_that_breaks_off_goes_on_where_it_ended(site: Site):
     url = next(one.url for one in site.spec.artifacts if one.name == "kubernetes")
     site.mirror.faults.breaks[url.rpartition("/")[2]] = 100

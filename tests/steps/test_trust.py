@@ -122,6 +122,7 @@ def test_what_opens_a_file_to_read_it_asks_whose_it_is_or_keeps_it_unread() -> N
     assert callers("Copy-WholeFile") == {
         "Save-FormerFile",
         "Restore-File",
+        "Copy-UnplacedProgram",
         "Install-OneArtifact",
         "Receive-Rest",
     }

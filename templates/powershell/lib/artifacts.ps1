@@ -10,6 +10,9 @@ function Get-ArtifactDifference {
             if (-not $want) { $want = $noted[$member.to] }
             $is = Get-KnownHash -Path $member.to
             if ($want -and $is -eq $want) {
+                if (Test-Unplaced -Path $member.to) {
+                    New-Difference -Key "placed:$($member.to)" -What "file $($member.to): placed by" -Is 'somebody else' -Want 'winboot'
+                }
                 Get-VersionDifference -Artifact $artifact -Member $member
                 continue
             }
@@ -18,6 +21,14 @@ function Get-ArtifactDifference {
         }
     }
     Save-HashMemory
+}
+
+function Test-Unplaced {
+    # Whether winboot put nothing there, on a machine that is no node yet. Whoever did may have it open, and Windows asks for rights
+    # when a file is opened: his handle is to write into what SYSTEM never starts. A node that runs is not disturbed for it.
+    param([string]$Path)
+    if (Read-Registry -Path 'SYSTEM\CurrentControlSet\Services\kubelet' -Name 'ImagePath') { return $false }
+    @(Read-Placed | ForEach-Object { $_.files } | Where-Object { $_.destination -eq $Path }).Count -eq 0
 }
 
 function Get-VersionDifference {
@@ -61,6 +72,10 @@ function Install-Artifact {
     param([hashtable[]]$Artifacts)
     foreach ($artifact in $Artifacts) {
         $found = @(Get-ArtifactDifference -Artifacts $artifact)
+        if ($found | Where-Object { $_.key -like 'placed:*' }) {
+            Copy-UnplacedProgram -Artifact $artifact
+            $found = @(Get-ArtifactDifference -Artifacts $artifact)
+        }
         if ($found | Where-Object { $_.key -notlike 'version:*' }) {
             Install-OneArtifact -Artifact $artifact
             $found = @(Get-ArtifactDifference -Artifacts $artifact)
@@ -69,15 +84,39 @@ function Install-Artifact {
     }
 }
 
+function Copy-UnplacedProgram {
+    # Puts a copy of ours in the place of each program with the right hash that somebody else put there; nothing is downloaded. It is
+    # the copy whose hash counts: one that was written meanwhile stays, and is downloaded.
+    param([hashtable]$Artifact)
+    $folder = Get-DownloadFolder
+    $files = @(foreach ($member in $Artifact.members) {
+            if (-not $member['sha256'] -or -not (Test-OwnPath -Path $member.to) -or -not (Test-Unplaced -Path $member.to)) { continue }
+            $copy = "$folder\$([IO.Path]::GetFileName($member.to))"
+            Copy-WholeFile -From $member.to -To $copy
+            if ((Get-PathHash -Path $copy) -eq $member['sha256']) {
+                Move-FileOver -From $copy -To $member.to
+                @{ destination = $member.to; sha256 = $member['sha256'] }
+            }
+            else { Remove-File -Path $copy }
+        })
+    if ($files) { Save-Placed -Artifact $Artifact -Files $files }
+}
+
+function Get-DownloadFolder {
+    # The folder of downloads, private and ours.
+    $folder = Get-StatePath -Name 'downloads'
+    Set-PrivateFolder -Path $folder
+    # An administrator may have made it, with the rules of the folder above: whoever holds a download open writes after its hash.
+    Assert-OwnFolder -Path $folder
+    $folder
+}
+
 function Install-OneArtifact {
     # Downloads an artifact, checks its hash, unpacks it and puts its files in their places. Returns nothing. An archive
     # that a cut run left behind is not downloaded again.
     param([hashtable]$Artifact)
     if (-not $Artifact['sha256']) { Stop-Step -Id 'HashMissing' -Message "no sha256 is known for $($Artifact.file)" }
-    $folder = Get-StatePath -Name 'downloads'
-    Set-PrivateFolder -Path $folder
-    # An administrator may have made it, with the rules of the folder above: whoever holds a download open writes after its hash.
-    Assert-OwnFolder -Path $folder
+    $folder = Get-DownloadFolder
     $archive = "$folder\$($Artifact.file)"
     if ((Get-PathHash -Path $archive) -ne $Artifact['sha256']) { Receive-Artifact -Artifact $Artifact -Path $archive }
     $unpacked = "$folder\$($Artifact.name)-unpacked"
@@ -134,7 +173,7 @@ function Install-Member {
     if ($Member['sha256'] -and $hash -ne $Member['sha256']) {
         Stop-Step -Id 'HashMismatch' -Message "$($Member.path) has sha256 $hash, expected $($Member['sha256'])"
     }
-    if ((Get-PathHash -Path $Member.to) -ne $hash) {
+    if ((Get-PathHash -Path $Member.to) -ne $hash -or (Test-Unplaced -Path $Member.to)) {
         foreach ($service in $Member['services']) { Save-RestartNeed -Name $service }
         Save-FormerFile -Path $Member.to
         [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Member.to))
