@@ -1,4 +1,4 @@
-"""A cut before any operation of a join, a start of the machine and an undo; see cuts.py."""
+"""A cut before any operation of a join, a start of the machine, an undo and the commands after a join; see cuts.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab.branches import CAN_SPLIT
-from tests.lab.cuts import ACTS, STRIKES
+from tests.lab.cuts import STRIKES
 from tests.matrix import first
 
 pytestmark = pytest.mark.skipif(not CAN_SPLIT, reason="this system cannot copy a process")
@@ -20,6 +20,9 @@ ROOT = Path(__file__).parents[2]
 SOLUTIONS = ("flannel-host-gw", "flannel-vxlan", "win-bridge", "win-overlay", "azure", "calico-node")
 # In parts, none of which takes as long as a test that hangs.
 PARTS = {"join": 24, "start": 4, "undo": 12}
+# Of the commands after a join: thirty places each, of some hundred operations.
+LATER = ("upgrade", "rollback", "remove")
+PLACES = 30
 
 
 def cuts(act: str, strike: str, solution: str, *, every: int, first: int) -> dict[str, Any]:
@@ -53,14 +56,33 @@ def test_a_node_outlives_a_cut_and_an_undo_leaves_what_was_there(
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(
-    ("act", "part"), [(act, part) for act in ACTS for part in range(PARTS[act])], ids=str
+    ("act", "part"), [(act, part) for act in PARTS for part in range(PARTS[act])], ids=str
 )
-@pytest.mark.parametrize("strike", STRIKES)
+@pytest.mark.parametrize("strike", ["power", "network"])
 @pytest.mark.parametrize("solution", SOLUTIONS)
 def test_a_node_outlives_a_cut_before_every_operation(
     solution: str, strike: str, act: str, part: int
 ) -> None:
     results = cuts(act, strike, solution, every=PARTS[act], first=part + 1)
+
+    assert results
+    assert {where: wrong for where, wrong in results.items() if wrong} == {}
+
+
+@pytest.mark.parametrize(
+    ("act", "strike", "part"),
+    first(
+        0,
+        [(act, strike, part) for part in range(PLACES // 2) for act in LATER for strike in sorted(STRIKES)],
+        daily=0,
+    ),
+    ids=str,
+)
+def test_the_next_run_ends_right_after_a_cut_of_a_command_after_the_join(
+    act: str, strike: str, part: int
+) -> None:
+    """Two places of each part."""
+    results = cuts(act, strike, "flannel-host-gw", every=150, first=10 * part + 5)
 
     assert results
     assert {where: wrong for where, wrong in results.items() if wrong} == {}
