@@ -159,3 +159,23 @@ def test_hns_that_restarts_takes_no_rules_for_good(tmp_path: Path) -> None:
     assert ready(site)
     assert (differences(site.join()), site.refusals) == ({}, [])
     assert only(site.join()).ready
+
+
+@pytest.mark.matrix
+def test_while_the_task_scheduler_does_not_run_no_agent_rewires_anything(tmp_path: Path) -> None:
+    """Nobody would guard the address: the node waits for the scheduler, and is then Ready by itself."""
+    site = joined(tmp_path, BY_NAME["flannel-vxlan"])
+    tasks = [task for task in site.machine.tasks.all() if task.path.startswith("\\winboot")]
+    for task in tasks:
+        task.enabled = False
+    site.machine.reboot()
+    site.settle(900)
+    assert NODE in reached(site)
+    assert not ready(site)
+
+    for task in tasks:
+        task.enabled = True
+    site.settle(600)
+
+    assert NODE in reached(site)
+    assert ready(site)

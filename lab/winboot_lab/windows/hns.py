@@ -125,7 +125,8 @@ class Hns:
         self.blocking_lists = False
         # A fault: so many attachments are refused, as right after a network was made (flannel-io/flannel#1112).
         self.busy_attachments = 0
-        # How long (lab seconds) it takes until a new network knows its ManagementIP.
+        # How long (lab seconds) it takes until a new network knows its ManagementIP. Unsourced: how long; flanneld gives
+        # it 30 seconds (hostgw_windows.go). Get-HnsNetwork in a loop beside a New-HnsNetwork would show it.
         self.management_delay = 1.0
 
     # ---- the door --------------------------------------------------------------------------------------
