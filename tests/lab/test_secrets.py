@@ -297,6 +297,7 @@ def _inside(pem: str) -> str:
 # ---- what was looked at --------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_the_story_has_a_restart_a_detached_run_a_failure_and_a_lost_connection(story: Story) -> None:
     """Otherwise the rest would prove little."""
     failed = {step["step"] for node in story.reports for step in node["steps"] if step["state"] == "failed"}
@@ -311,6 +312,7 @@ def test_the_story_has_a_restart_a_detached_run_a_failure_and_a_lost_connection(
     assert not [refusal for machine in story.machines for refusal in machine.refusals]
 
 
+@pytest.mark.check
 def test_every_secret_was_where_it_belongs(story: Story) -> None:
     """A canary that nobody carried anywhere would be found nowhere."""
     stored = {
@@ -326,6 +328,7 @@ def test_every_secret_was_where_it_belongs(story: Story) -> None:
 # ---- where no secret may be ----------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_no_script_holds_a_secret(story: Story) -> None:
     rendered = story.console[0]
 
@@ -334,12 +337,14 @@ def test_no_script_holds_a_secret(story: Story) -> None:
     assert story.canaries.leaks([("a script that was sent", script) for script in story.scripts]) == []
 
 
+@pytest.mark.check
 def test_no_event_holds_a_secret(story: Story) -> None:
     """Before the journal hides anything."""
     assert any('"event":"detached"' in line for line in story.said)
     assert story.canaries.leaks([("a line of a script", line) for line in story.said]) == []
 
 
+@pytest.mark.check
 def test_nothing_that_the_command_leaves_or_says_holds_a_secret(story: Story) -> None:
     """Journals, reports in all forms, both streams; and no file is left behind where temporary ones go."""
     kept = [path for name in ("state", "reports", "temp") for path in (story.folder / name).rglob("*")]
@@ -352,6 +357,7 @@ def test_nothing_that_the_command_leaves_or_says_holds_a_secret(story: Story) ->
     assert story.canaries.leaks([("stdout or stderr", text) for text in story.console]) == []
 
 
+@pytest.mark.check
 def test_a_plan_of_damaged_files_says_that_they_differ_and_shows_no_secret(story: Story) -> None:
     """The plan file, what `show` makes of it, the plan on the screen, and the page."""
     plan = (story.folder / "reports" / "approved.json").read_text(encoding="utf-8")
@@ -367,6 +373,7 @@ def test_a_plan_of_damaged_files_says_that_they_differ_and_shows_no_secret(story
     assert story.canaries.leaks(places.items()) == []
 
 
+@pytest.mark.check
 def test_nothing_on_the_machines_shows_a_secret_but_its_own_file(story: Story) -> None:
     """Command lines and environments of all processes there ever were, tasks, event logs, registry, names of files; and
     what module logging would have written of every cmdlet."""
@@ -378,6 +385,7 @@ def test_nothing_on_the_machines_shows_a_secret_but_its_own_file(story: Story) -
     assert story.canaries.leaks(seen) == []
 
 
+@pytest.mark.check
 def test_files_with_a_secret_are_read_by_nobody_else_at_any_moment(story: Story) -> None:
     wrong = []
     for one in story.witness.written:
@@ -390,6 +398,7 @@ def test_files_with_a_secret_are_read_by_nobody_else_at_any_moment(story: Story)
     assert wrong == []
 
 
+@pytest.mark.check
 def test_the_token_is_gone_once_the_kubelet_has_its_certificate(story: Story) -> None:
     left = [one for machine in story.machines for one in files_of(machine)]
     tokens = {
@@ -404,6 +413,7 @@ def test_the_token_is_gone_once_the_kubelet_has_its_certificate(story: Story) ->
     assert [name for name in secrets if name.startswith("bootstrap-token")] == ["bootstrap-token-given0"]
 
 
+@pytest.mark.check
 def test_the_cluster_is_told_no_secret_but_its_own_tokens(story: Story) -> None:
     objects = [
         (f"{change.type} {change.key}", json.dumps(change.object))
@@ -415,6 +425,7 @@ def test_the_cluster_is_told_no_secret_but_its_own_tokens(story: Story) -> None:
     assert story.canaries.leaks(objects) == []
 
 
+@pytest.mark.check
 def test_nobody_on_the_wire_reads_a_secret(story: Story) -> None:
     assert b"multipart/encrypted" in story.wire and b"Negotiate" in story.wire
     assert story.canaries.leaks([("the wire", story.wire)]) == []
