@@ -182,7 +182,7 @@ def converged(network: Network, uplink: Adapter) -> None:
     network.add_adapter("vEthernet (SMB)", "Hyper-V Virtual Ethernet Adapter #2", physical=False)
 
 
-@pytest.mark.parametrize("release", ["2022", "2025"])
+@pytest.mark.parametrize("release", first(1, ["2022", "2025"]))
 @pytest.mark.parametrize("profile", ["win-bridge", "flannel-host-gw", "azure"])
 @pytest.mark.parametrize(
     ("furnish", "says"),
@@ -255,7 +255,7 @@ def test_a_network_on_the_right_adapter_needs_no_first_switch(node: Node):
     assert node.look(STEP).states == {STEP: "ok"}
 
 
-@pytest.mark.parametrize("scene", ["plain", "own network", "azure"])
+@pytest.mark.parametrize("scene", first(1, ["plain", "own network", "azure"]))
 def test_the_nodes_address_is_settled_before_the_adapter_is_rewired(
     scene: str, joined: Callable[[str], Node]
 ):
@@ -283,9 +283,9 @@ def remove_all_networks(site: Site) -> None:
     ("scene", "hand"),
     [
         ("plain", adapter_renamed),
-        ("plain", interface_renamed),
+        pytest.param("plain", interface_renamed, marks=pytest.mark.check),
         pytest.param("vxlan", adapter_renamed, marks=pytest.mark.matrix),
-        ("azure", interface_renamed),
+        pytest.param("azure", interface_renamed, marks=pytest.mark.check),
         ("azure", name_given_to_a_new_card),
     ],
 )
@@ -306,14 +306,17 @@ def test_a_name_that_differs_is_no_difference_and_no_trouble(
 
 @pytest.mark.parametrize(
     ("scene", "name"),
-    [
-        ("plain", "Ethernet"),
-        ("vxlan", "Ethernet"),
-        ("azure", "Ethernet"),
-        ("plain", "LAN [Prod]"),
-        ("vxlan", "10G `fast`"),
-        ("azure", "10G (Prod)"),
-    ],
+    first(
+        2,
+        [
+            ("vxlan", "10G `fast`"),
+            ("azure", "10G (Prod)"),
+            ("plain", "Ethernet"),
+            ("vxlan", "Ethernet"),
+            ("azure", "Ethernet"),
+            ("plain", "LAN [Prod]"),
+        ],
+    ),
 )
 def test_a_switch_is_made_on_an_adapter_of_any_name(scene: str, name: str, joined: Callable[[str], Node]):
     """Windows numbers the new interface's name where a hidden device has it; patterns are none in a name."""
