@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from winboot.base.errors import Declined, UsageError
+from winboot.base.limits import LARGEST_PLAN
 from winboot.cli import run
 from winboot.cli.approval import ask, at_terminal, gone, with_plan
 from winboot.cli.options import Output
@@ -177,6 +178,16 @@ def test_a_plan_whose_owner_cannot_be_asked_is_no_approval(
 
     assert run(["join", "-i", str(tmp_path / "none.yaml"), "--plan", str(file)]) == 64
     assert "cannot be asked (Permission denied)" in capsys.readouterr().err
+
+
+def test_a_plan_of_gigabytes_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plan.json"
+    with file.open("wb") as hole:
+        hole.truncate(LARGEST_PLAN + 1)
+
+    assert run(["show", str(file)]) == 64
+
+    assert "larger than any plan" in capsys.readouterr().err
 
 
 def test_a_plan_is_a_file(capsys: pytest.CaptureFixture[str]) -> None:

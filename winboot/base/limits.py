@@ -37,6 +37,9 @@ LONGEST_DETACHED: Final = (
 LARGEST_FACTS: Final = 8 << 20  # characters of one look
 MOST_FACTS: Final = 10_000  # of one kind: load balancers, endpoints, routes
 
+# A file of `winboot plan --out`.
+LARGEST_PLAN: Final = 256 << 20  # bytes; a thousand nodes with all their differences are some ten million
+
 # The wire.
 LARGEST_ANSWER: Final = (
     4 << 20

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from winboot.base.errors import Declined, Interrupted, InvalidInput, UsageError
+from winboot.base.limits import LARGEST_PLAN
 
 if TYPE_CHECKING:
     from winboot.cli.options import Output
@@ -28,11 +29,14 @@ def load_plan(file: Path) -> PlanFile:
     if file.exists() and not file.is_file():
         raise InvalidInput(f"{file}: no file", hint="Name a file of `winboot plan --out FILE`.")
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open(encoding="utf-8") as source:
+            text = source.read(LARGEST_PLAN + 1) if file.stat().st_size <= LARGEST_PLAN else None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
             f"{file}: the plan cannot be read: {error}", hint="Name a file of `winboot plan --out FILE`."
         ) from error
+    if text is None or len(text) > LARGEST_PLAN:
+        raise InvalidInput(f"{file}: larger than any plan", hint="Name a file of `winboot plan --out FILE`.")
     return read_plan(text, str(file))
 
 
