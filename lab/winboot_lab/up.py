@@ -31,12 +31,13 @@ MIRROR_HOST: Final = "mirror.lab"
 @dataclass(frozen=True, slots=True)
 class NodePlan:
     """One machine of a lab: the name its Node shall have, its release, and the address it has in its own network; `ssh`
-    where its sshd runs and is the way in."""
+    where its sshd runs and is the way in, `https` where WinRM has a certificate."""
 
     name: str
     release: Release
     address: str
     ssh: bool = False
+    https: bool = False
 
 
 def default_nodes(count: int) -> list[NodePlan]:
@@ -84,7 +85,7 @@ class Lab:
 
     def add(self, plan: NodePlan) -> LabNode:
         """One more machine, as a cloud would start it; it answers at once."""
-        node = self._node(plan, https=self._https)
+        node = self._node(plan, https=self._https or plan.https)
         self.nodes[plan.name] = node
         return node
 

@@ -10,8 +10,9 @@ import pytest
 from tests.shape import lines_of
 from winboot.cli import run
 from winboot.config.keys import keys
+from winboot.config.profile.checks import OWNED_FLAGS
 from winboot.script import glossary
-from winboot.script.glossary import EXIT_CODES, WORDS, word
+from winboot.script.glossary import EXIT_CODES, FLAGS, WORDS, word
 
 QUESTIONS = [
     (
@@ -154,3 +155,15 @@ def test_a_word_names_only_keys_and_steps_that_there_are(text: str) -> None:
     named = re.findall(r"\b([a-z_]+\.[a-z_.]*[a-z_])\b", text)
 
     assert [one for one in named if one.partition(".")[0] in sections and one not in keys()] == []
+
+
+def test_a_flag_that_winboot_writes_says_what_it_does_and_where_its_value_is_from(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["explain", "flag", "--node-ip"]) == 0
+
+    told = capsys.readouterr().out
+    assert "InternalIP" in told
+    assert "node_ip in the inventory" in told
+    owned = {name for flags in OWNED_FLAGS.values() for name in flags}
+    assert owned == set(FLAGS)

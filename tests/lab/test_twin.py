@@ -85,10 +85,32 @@ def test_a_site_with_proxy_registry_and_ssh_joins_in_a_lab_like_it(
     assert any("the registry registry.corp.example" in one for one in invented)
     staged = load_inventory(inventory)
     assert staged["win-a2"].connection.transport == "ssh"
+    assert staged["win-a1"].connection.https
     assert staged["win-a1"].groups == ("pool", "edge")
     by_name = {spec.node.name: spec for spec in load_targets(inventory, (), trust=True)}
     assert by_name["win-a1"].kubelet.config["maxPods"] == 60
     assert by_name["win-a2"].node.labels["rack"] == "r7"
+
+
+def test_several_clusters_become_one_and_that_is_said(site: Path) -> None:
+    """And HTTPS, which is the default, stays HTTPS."""
+    other = PROFILE.replace("k8s.corp.example", "k8s.edge.example")
+    (site.parent / "other.yaml").write_text(other, encoding="utf-8")
+    text = site.read_text(encoding="utf-8")
+    host = "{win-b1: {address: 10.0.7.20, connection: {port: 5985}}}"
+    site.write_text(f'{text}  b: {{profile: other.yaml, os: "2019", hosts: {host}}}\n', encoding="utf-8")
+
+    twin = twin_of(site)
+
+    assert {plan.name: (plan.https, plan.ssh) for plan in twin.plans} == {
+        "win-a1": (True, False),
+        "win-a2": (False, True),
+        "win-b1": (False, False),
+    }
+    assert (
+        "one cluster in place of 2: https://k8s.corp.example:6443, https://k8s.edge.example:6443"
+        in twin.invented
+    )
 
 
 def test_a_command_is_run_at_a_machines_console(control: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,7 +107,7 @@ def _of_kind(kind: str, name: str) -> str:
     if kind not in _OF_DATA:
         raise UsageError(f"{kind!r} cannot be explained", hint=_kinds())
     try:
-        return text(load(), kind, name)
+        return text(load(), kind, name) + (_owned(name) if kind == "flag" else "")
     except UsageError:
         # `explain field network.cni`: a field of winboot's own.
         from winboot.config.keys import key_named
@@ -116,6 +116,22 @@ def _of_kind(kind: str, name: str) -> str:
         if key is None:
             raise
         return str(key)
+
+
+def _owned(name: str) -> str:
+    """What a flag does that winboot writes itself, and where its value is from; nothing of others."""
+    from winboot.config.compat.flags import normal
+    from winboot.config.profile.checks import OWNED_FLAGS
+    from winboot.script.glossary import FLAGS
+
+    flag = normal(name.partition("=")[0])
+    lines = [f"\n  says            {FLAGS[flag]}"] if flag in FLAGS else []
+    for component, owned in OWNED_FLAGS.items():
+        if flag in owned:
+            lines.append(
+                f"\n  winboot         writes {component}'s itself: {owned[flag] or 'it has one right value here'}"
+            )
+    return "".join(lines)
 
 
 def _problem(name: str) -> str:

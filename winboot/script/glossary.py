@@ -215,3 +215,28 @@ def word(name: str) -> str | None:
     return f"{wanted}\n" + textwrap.fill(
         text, 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
     )
+
+
+# What the flags do that winboot writes itself
+# (kubernetes.io/docs/reference/command-line-tools-reference, kubelet and kube-proxy).
+FLAGS: Final[Mapping[str, str]] = {
+    "bootstrap-kubeconfig": "the login for the first certificate, used where the kubeconfig is not there yet",
+    "cert-dir": "where the kubelet keeps its certificates",
+    "cluster-cidr": "the network of all pods: traffic to services from elsewhere is given the node's address",
+    "config": "the file with the configuration; flags win over it",
+    "config-dir": "a folder of further configuration files, in the order of their names",
+    "container-runtime-endpoint": "the named pipe of containerd",
+    "enable-dsr": "replies of services go to the client directly, not back through the load balancer",
+    "hostname-override": "the name of the Node; without it the computer name, in lower case",
+    "kubeconfig": "where the API server is, and the login there",
+    "network-name": "the HNS network that kube-proxy makes its policies for",
+    "node-ip": "the address that the Node has as InternalIP: the API server reaches the kubelet there, and pods of the host's "
+    "network have it. Without it the kubelet takes the one that the machine's name or default route leads to",
+    "node-labels": "labels that the kubelet gives its Node when it first registers",
+    "proxy-mode": "how services are made; on Windows kernelspace alone",
+    "register-with-taints": "taints that the Node has from its first moment on",
+    "root-dir": "the folder for volumes and pods",
+    "root-hnsendpoint-name": "the HNS endpoint of the node itself, for overlays",
+    "source-vip": "the address that nodes of an overlay give to traffic for services",
+    "windows-service": "the program answers the service manager itself",
+}

@@ -186,6 +186,9 @@ def _inventory(lab: Lab, *, node_ip: bool) -> dict[str, Any]:
 
 def way(node: LabNode) -> dict[str, Any]:
     """How a machine is reached: over SSH where its sshd runs, else over WinRM."""
+    if node.ssh is None and node.endpoint.certificate is not None:
+        tls = {"fingerprint": f"sha256:{node.endpoint.certificate.fingerprint}"}
+        return {"port": node.endpoint.https_port, "scheme": "https", "auth": "ntlm", "tls": tls}
     if node.ssh is None:
         return {"port": node.endpoint.http_port, "scheme": "http", "auth": "ntlm"}
     return {

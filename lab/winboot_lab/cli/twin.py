@@ -64,7 +64,14 @@ def twin_of(path: Path) -> Twin:
         ssh = machine.connection.transport == "ssh"
         if machine.connection.transport == "local":
             invented.append(f"{machine.name}: it is reached over WinRM, not as this computer")
-        plans.append(NodePlan(machine.name, machine.os, address, ssh=ssh))
+        https = machine.connection.transport == "winrm" and machine.connection.https
+        plans.append(NodePlan(machine.name, machine.os, address, ssh=ssh, https=https))
+    secure = [plan.name for plan in plans if plan.https]
+    if secure:
+        invented.append(f"{', '.join(secure)}: HTTPS, with a certificate of the lab's that is pinned")
+    servers = dict.fromkeys(str(machine.profile.cluster.server) for machine in inventory)
+    if len(servers) > 1:
+        invented.append(f"one cluster in place of {len(servers)}: {', '.join(servers)}")
     return Twin(inventory, tuple(plans), tuple(invented))
 
 

@@ -67,8 +67,9 @@ class NodeRun:
         self.needs: list[tuple[str, str]] = []
         self.digests = Digests()
         self.live: bool | None = None
-        # By the clock of time.monotonic.
+        # By the clock of time.monotonic; `_since` is None before the node's turn has come.
         self.began = time.monotonic()
+        self._since: float | None = None
         # Whether spec, plan and script are those of other versions than the profile's, and the step that says so where a
         # rollback holds them.
         self.turned = False
@@ -89,7 +90,7 @@ class NodeRun:
         failure = None
         try:
             begin(self.name)
-            clock = time.monotonic()
+            self._since = clock = time.monotonic()
             self._open()
             work(self)
         except (NotDone, BudgetUsedUp) as error:
@@ -109,12 +110,17 @@ class NodeRun:
         if self.token is not None and self.cluster is not None:
             self._forget(self.cluster, self.token)
         failure = Failure.of(self._interrupted("it did not end in time; its script may run on for a while"))
-        return self.report(failure)
+        return self._so_far(failure)
 
     def unfinished(self) -> NodeReport:
         """What is known while the work goes on, for a report that may be the last: nobody knows who kills winboot."""
         what = "it was not begun" if self._runner is None else "it was still being worked on"
-        return self.report(Failure.of(self._interrupted(f"{what} when this report was written")))
+        return self._so_far(Failure.of(self._interrupted(f"{what} when this report was written")))
+
+    def _so_far(self, failure: Failure) -> NodeReport:
+        """The report of a node that has not ended, with the time that it has taken until now."""
+        seconds = 0.0 if self._since is None else time.monotonic() - self._since
+        return replace(self.report(failure), seconds=seconds)
 
     def interrupt(self) -> None:
         """End the script on the machine, from another thread: else a quiet one holds the node's lock for a while."""
