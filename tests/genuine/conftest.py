@@ -32,6 +32,8 @@ from winboot_lab.cluster.authority import (
 )
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
 
+from tests.genuine.kubelets import ADMINS, CLIENT, Kubelets
+
 PROGRAMS = ("kube-apiserver", "kube-controller-manager")
 CONTROLLERS = (
     "certificatesigningrequest-approving-controller",
@@ -41,6 +43,8 @@ CONTROLLERS = (
     "node-ipam-controller",
     "node-lifecycle-controller",
     "serviceaccount-controller",
+    "endpointslice-controller",
+    "namespace-controller",
 )
 RBAC = "rbac.authorization.k8s.io"
 NODECLIENT = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
@@ -63,6 +67,7 @@ class Genuine:
     url: str
     folder: Path
     authority: Authority
+    kubelets: Kubelets | None = None
 
     def kubeconfig(self, name: str, *groups: str) -> Path:
         """A kubeconfig for a user in these groups."""
@@ -143,8 +148,10 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
     folder = tmp_path_factory.mktemp("genuine")
     ports = [_free_port() for _ in range(4)]
     authority = Authority("kubernetes")
-    running = Genuine(f"https://127.0.0.1:{ports[2]}", folder, authority)
+    kubelets = Kubelets(folder, authority)
+    running = Genuine(f"https://127.0.0.1:{ports[2]}", folder, authority, kubelets)
     files = _files(running)
+    files["egress"] = kubelets.write_config()
     manager = running.kubeconfig("system:kube-controller-manager")
     commands = {
         "etcd": [etcd, *_flags(_etcd(folder, ports))],
@@ -155,6 +162,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
         ],
     }
     with ExitStack() as stack:
+        stack.callback(kubelets.close)
         for name, command in commands.items():
             log = stack.enter_context((folder / f"{name}.log").open("wb"))
             process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
@@ -199,7 +207,10 @@ def _files(running: Genuine) -> dict[str, Path]:
     pair = running.authority.issue(
         Subject("kube-apiserver", dns_names=("localhost",), addresses=("127.0.0.1",)), (SERVER_AUTH,)
     )
+    asks = running.authority.issue(Subject(CLIENT, (ADMINS,)), (CLIENT_AUTH,))
     texts = {
+        "kubelet-client.crt": asks.certificate,
+        "kubelet-client.key": asks.key,
         "ca.crt": running.authority.pem,
         "ca.key": key_pem(running.authority._key),
         "tls.crt": pair.certificate,
@@ -240,6 +251,12 @@ def _apiserver(folder: Path, ports: list[int], files: Mapping[str, Path]) -> dic
         "service-account-signing-key-file": files["sa.key"],
         "service-cluster-ip-range": "10.96.0.0/16",
         "endpoint-reconciler-type": "none",
+        # As kubeadm has it, but for the tunnel: nodes are reached at their addresses, and prove who they are.
+        "egress-selector-config-file": files["egress"],
+        "kubelet-preferred-address-types": "InternalIP,ExternalIP,Hostname",
+        "kubelet-certificate-authority": files["ca.crt"],
+        "kubelet-client-certificate": files["kubelet-client.crt"],
+        "kubelet-client-key": files["kubelet-client.key"],
     }
 
 

@@ -30,6 +30,8 @@ class Forwarded(LabCluster):
         self._folder = folder
         self._clients: dict[Credentials, httpx2.Client] = {}
         self._clients_lock = threading.Lock()
+        # What the lab's network knows of the cluster, it reads as its administrator.
+        self._reader = Credentials(certificate=(pair := self.admin()).certificate, key=pair.key)
         self._closed = False
         self._asked = itertools.count(1)
         # Methods and paths with the status, of each kind of client.
@@ -77,6 +79,14 @@ class Forwarded(LabCluster):
     def latest(self, kind: Kind) -> int:
         """Something may always have changed: the programs look each time."""
         return next(self._asked)
+
+    def objects(self, kind: Kind) -> list[dict[str, Any]]:
+        """All objects of a kind, as the genuine server has them."""
+        group = f"/apis/{kind.group}" if kind.group else "/api"
+        items: list[dict[str, Any]] = self.request(
+            self._reader, "GET", f"{group}/{kind.version}/{kind.plural}"
+        ).body["items"]
+        return items
 
     def _client(self, shown: Credentials) -> httpx2.Client:
         with self._clients_lock:
