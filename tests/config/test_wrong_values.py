@@ -285,3 +285,15 @@ def _taken_in_inventory(path: str, folder: Path) -> Iterator[str]:
         yield from (
             f"{path}: {value}: no place: {one}" for one in errors if one.place is None or not one.place.line
         )
+
+
+def test_this_computer_is_one_node(tmp_path: Path) -> None:
+    """operator N12: two hosts with the transport local are the same machine twice."""
+    local = "{connection: {transport: local}}"
+    text = f"groups: {{p: {{profile: profile.yaml, os: '2022', hosts: {{a: {local}, b: {local}}}}}}}\n"
+
+    errors = [one for one in check_inventory(an_inventory(tmp_path, text)) if one.level == "error"]
+
+    (said,) = [one for one in errors if "both this computer" in one.wrong]
+    assert said.place is not None
+    assert "b and a" in said.wrong

@@ -102,8 +102,9 @@ class Preflight:
 def refuse_unknown(ids: Sequence[str]) -> None:
     """Raises UsageError for an id that no check has."""
     for wrong in wrong_ids(ids):
-        meant = nearest(wrong, [check.id for check in CHECKS])
-        hint = f"Did you mean {meant!r}?" if meant else "`winboot preflight --help` lists the ids."
+        ids = [check.id for check in CHECKS]
+        meant = nearest(wrong, ids)
+        hint = f"Did you mean {meant!r}?" if meant else f"One of {', '.join(ids)}."
         raise UsageError(f"--skip-preflight {wrong}: no check has this id", hint=hint)
 
 
