@@ -919,8 +919,9 @@ DAMAGES: tuple[Damage, ...] = (
         "the network is removed",
         "HNS network cbr0",
         "HNS endpoint cbr0_ep",
+        r"task \winboot\guard: state",
         "node win-1: Ready",
-        do=all_of(remove_network(), wait(15)),
+        do=all_of(_end_guard, remove_network(), wait(15)),
     ),
     damage(
         "the network hangs on another adapter",
@@ -953,7 +954,8 @@ DAMAGES: tuple[Damage, ...] = (
     damage(
         "the host's endpoint is removed",
         "HNS endpoint cbr0_ep",
-        do=endpoint(lambda hns, found: hns.remove_endpoint(found)),
+        r"task \winboot\guard: state",
+        do=all_of(_end_guard, endpoint(lambda hns, found: hns.remove_endpoint(found))),
     ),
     damage("the host's endpoint has another address", "HNS endpoint cbr0_ep", do=endpoint(_another_address)),
     damage(
@@ -1059,8 +1061,9 @@ DAMAGES: tuple[Damage, ...] = (
     damage(
         "the overlay is removed",
         "HNS network flannel.4096",
+        r"task \winboot\guard: state",
         "node win-1: Ready",
-        do=all_of(remove_network("flannel.4096"), wait(15)),
+        do=all_of(_end_guard, remove_network("flannel.4096"), wait(15)),
         scene="vxlan",
     ),
     # A network and routes of winboot's own
@@ -1069,8 +1072,9 @@ DAMAGES: tuple[Damage, ...] = (
         "HNS network l2bridge",
         "HNS endpoint l2bridge_ep",
         "route to 10.244.0.0/24",
+        r"task \winboot\guard: state",
         "node win-1: Ready",
-        do=all_of(remove_network("l2bridge"), wait(15)),
+        do=all_of(_end_guard, remove_network("l2bridge"), wait(15)),
         scene="own network",
     ),
     damage(
