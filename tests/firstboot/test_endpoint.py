@@ -32,6 +32,8 @@ SPEC = a_spec_of("flannel-host-gw", address="127.0.0.1")
 class OneMachine:
     """In the place of `Machines`: nothing is joined, and the test gives out the scripts."""
 
+    ending = False
+
     def __init__(self) -> None:
         self.machine: Machine | None = None
 

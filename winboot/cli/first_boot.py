@@ -149,7 +149,7 @@ def userdata(
             metavar="HOST[:PORT]",
             help="Where machines reach `winboot hook serve --bootstrap ADDRESS`.",
         ),
-    ],
+    ] = "",
     group: Group = "",
     host: Host = "",
     voucher_file: Annotated[
@@ -166,6 +166,18 @@ def userdata(
             help="No voucher: each EC2 instance shows the identity document that AWS has signed.",
         ),
     ] = False,
+    inline: Annotated[
+        Path | None,
+        typer.Option(
+            "--inline",
+            metavar="FILE.ps1",
+            help="For a file and one host, without an endpoint: write its script there, and its secrets beside it.",
+        ),
+    ] = None,
+    token_hours: Annotated[
+        int,
+        typer.Option("--token-hours", min=1, max=720, help="--inline: how long its bootstrap token lives."),
+    ] = 24,
     pin: Annotated[
         str, typer.Option("--pin", help="SHA-256 of the endpoint's key, where it is not on this computer.")
     ] = "",
@@ -181,6 +193,13 @@ def userdata(
     from winboot.operations.firstboot.userdata import user_data
 
     kind, scope = _scope(inventory, group, host)
+    if inline is not None:
+        _inline(inventory, carrier, scope if kind == "host" else "", inline, token_hours)
+        return
+    if not endpoint:
+        raise UsageError(
+            "where the endpoint is was not said", hint="--endpoint HOST[:PORT], or --inline FILE.ps1."
+        )
     _one_way(inventory, [voucher_file is not None, by_hand, attested], attested=attested)
     address, port = _address(endpoint)
     made = user_data(
@@ -199,6 +218,42 @@ def userdata(
         typer.echo(
             "pods read user data and identity document, too, unless the launch template has HttpTokens: required and "
             "HttpPutResponseHopLimit: 1",
+            err=True,
+        )
+
+
+def _inline(inventory: Path, carrier: Carrier, host: str, path: Path, hours: int) -> None:
+    """Write one host's script, and its secrets beside it. Raises UsageError, InvalidInput, ClusterError."""
+    import json
+    from datetime import timedelta
+
+    from winboot.base.private import replace_privately
+    from winboot.cli.targets import load_targets, run_context
+    from winboot.node.run import Quiet
+    from winboot.operations.join.secrets import own_secrets
+    from winboot.operations.join.story import refuse_unresolved
+    from winboot.script.first_boot import alone
+
+    if carrier is not Carrier.FILE or not host:
+        raise UsageError("--inline is for a file and one host", hint="--for file --host NAME.")
+    specs = load_targets(inventory, (host,), pinned=True)
+    refuse_unresolved(specs)
+    beside = path.with_suffix(".secrets.json")
+    with run_context(specs, Quiet()) as (context, _):
+        secrets = own_secrets(specs[0], context.cluster(specs[0]), timedelta(hours=hours))
+    text = alone(specs[0], secrets=beside.name if secrets else "")
+    try:
+        path.write_text(text, encoding="utf-8")
+        if secrets:
+            replace_privately(
+                beside, json.dumps({name: one.reveal() for name, one in secrets.items()}) + "\n"
+            )
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error}", hint="Name another place.") from error
+    typer.echo(f"{path}: {len(text.encode()):,} bytes; an administrator runs it once on {host}", err=True)
+    if secrets:
+        typer.echo(
+            f"{beside}: its secrets, the token for {hours} h; it goes beside the script, and nobody else may read it",
             err=True,
         )
 

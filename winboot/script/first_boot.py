@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from winboot.config.node_spec import NodeSpec
 from winboot.script.library import templates_root
-from winboot.script.rendering import small_script
+from winboot.script.plan import make_plan
+from winboot.script.rendering import helpers, render, small_script
+from winboot.script.steps import STEPS
 
 FOLDER: Final = r"C:\ProgramData\winboot-first-boot"
 
@@ -30,7 +33,18 @@ def stub(*, address: str, port: int, pin: str, host: str = "", voucher: str = ""
     `host` is the one host that it may be, empty for any of its group; `voucher` its text, empty for none; `failed` its exit
     code where that fails."""
     text = boot_script(address=address, port=port, pin=pin, host=host, voucher=voucher)
-    return small_script("_first_boot_setup.ps1.j2", folder=FOLDER, text=text, failed=failed)
+    return small_script(
+        "_first_boot_setup.ps1.j2", folder=FOLDER, files=[("first-boot.ps1", text)], secrets="", failed=failed
+    )
+
+
+def alone(spec: NodeSpec, *, secrets: str) -> str:
+    """One host's script with what runs it, for where there is no endpoint. `secrets` is the name of the file beside it that
+    has its secrets as one JSON object, empty for none. Raises ScriptError."""
+    script = render(make_plan(spec, STEPS, only=(), skip=()).complete, spec)
+    runner = small_script("_first_boot_alone.ps1.j2", node=spec.node.name, folder=FOLDER)
+    files = [("first-boot.ps1", runner), ("node.ps1", script.text), ("restart.ps1", helpers().restart)]
+    return small_script("_first_boot_setup.ps1.j2", folder=FOLDER, files=files, secrets=secrets, failed=1)
 
 
 def client() -> str:

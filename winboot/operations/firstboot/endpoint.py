@@ -191,6 +191,8 @@ class Calls:
         if not self._take(said.get("nonce"), peer):
             why = "its nonce was used, is older than a minute, or was given to another address"
             return self._refused(Refusal("StaleNonce", why), hello, 409)
+        if self.machines.ending:
+            return Reply.refusal(503, "Ending", "the endpoint ends now; another one takes over")
         try:
             answer = self.door.ask(hello)
         except WinbootError as error:

@@ -81,6 +81,11 @@ class Machines:
         thread.start()
         return machine
 
+    @property
+    def ending(self) -> bool:
+        """Whether nothing new is begun any more: the endpoint was told to stop."""
+        return self.context.stop.requested
+
     def of_session(self, session: str) -> Machine | None:
         """Whose session it is; None for nobody's."""
         with self._lock:

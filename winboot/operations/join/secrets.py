@@ -14,7 +14,8 @@ from winboot.config.node_spec import NodeSpec
 from winboot.remote.cluster.base import Cluster, Token
 from winboot.remote.cluster.kubeconfig import Kubeconfig
 from winboot.report.events import StepDone
-from winboot.script.plan import Plan
+from winboot.script.plan import Plan, make_plan
+from winboot.script.steps import STEPS
 from winboot.script.steps.kube_proxy_config import KUBECONFIG_SECRET, USER
 from winboot.script.steps.texts import kubeconfig_text
 
@@ -62,6 +63,23 @@ def change_secrets(
         minted_one(None)
 
 
+def own_secrets(spec: NodeSpec, cluster: Cluster | None, lifetime: timedelta) -> Mapping[str, Secret]:
+    """All secrets of a node's steps, for a machine that nobody talks to later; a token that is minted lives so long.
+
+    Raises InvalidInput where a reference cannot be read, ClusterError where no token can be made.
+    """
+    names = {
+        secret for step in make_plan(spec, STEPS, only=(), skip=()).node_side for secret in step.secrets(spec)
+    }
+    values = {}
+    for name in sorted(names):
+        if name == BOOTSTRAP and spec.cluster.bootstrap_token == "mint":
+            values[name] = _mint(spec, cluster, lifetime).value
+        else:
+            values[name] = _read(spec, name)
+    return values
+
+
 def secret_names(spec: NodeSpec, plan: Plan, differing: Sequence[StepDone]) -> set[str]:
     """The secrets that the differing steps ask for."""
     names = {step.step for step in differing}
@@ -73,13 +91,13 @@ def _requestor(token: Secret | None) -> str | None:
     return None if token is None else f"system:bootstrap:{token.reveal().partition('.')[0]}"
 
 
-def _mint(spec: NodeSpec, cluster: Cluster | None) -> Token:
+def _mint(spec: NodeSpec, cluster: Cluster | None, lifetime: timedelta = TOKEN_LIFETIME) -> Token:
     if cluster is None:
         raise InvalidInput(
             f"{spec.node.name}: a token must be minted, but the profile names no cluster.kubeconfig",
             hint="Name one, or give cluster.bootstrap_token as {env: NAME}, {file: PATH} or {command: [...]}.",
         )
-    return cluster.mint_token(node=spec.node.name, lifetime=TOKEN_LIFETIME)
+    return cluster.mint_token(node=spec.node.name, lifetime=lifetime)
 
 
 def _forget(cluster: Cluster, token: Token, note: Callable[[str], None]) -> None:
