@@ -62,10 +62,13 @@ function Get-Placed {
 
 function Read-Placed {
     # Reads the notes that Get-Placed returns. Nothing where there are none.
-    foreach ($one in Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts') { $one }
+    $placed = @(Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts')
+    $placed
     foreach ($artifact in $script:Node['artifacts']) {
         $noted = Read-StateJson -Name "placed-$($artifact.name).json"
-        if ($noted) { [pscustomobject]@{ name = $artifact.name; version = ''; archive = $noted.archive; files = @($noted.files) } }
+        # One that was repaired since then has both notes, and is one version.
+        $again = @($placed | Where-Object { $noted -and $_.name -eq $artifact.name -and $_.archive -eq $noted.archive })
+        if ($noted -and -not $again) { [pscustomobject]@{ name = $artifact.name; version = ''; archive = $noted.archive; files = @($noted.files) } }
     }
 }
 
