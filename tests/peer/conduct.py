@@ -62,6 +62,8 @@ class Machine:
         self.changed = False
         self.running = False
         self._boot = 1
+        # What becomes of its network when it restarts; by default it is back at once.
+        self.leave: Callable[[], None] = lambda: None
         self._conduct = CONDUCTS[conduct]
 
     def run(self, script: str, parameters: Mapping[str, object], emit: Emit, cancelled: Stop) -> Ended:
@@ -73,7 +75,9 @@ class Machine:
                 return self._conduct(self, Call(parameters, emit, cancelled))
             finally:
                 self.running = False
-        if "BootId" in parameters:
+        if "BootId" in parameters and self._conduct is never_back:
+            self.leave()
+        elif "BootId" in parameters:
             self._boot += parameters["BootId"] == self.boot_id
         else:
             emit("output", self.boot_id)
@@ -160,6 +164,11 @@ def breaking_off(machine: Machine, call: Call) -> Ended:
     return Ended()
 
 
+def never_back(machine: Machine, call: Call) -> Ended:
+    """Wants a restart, and does not come back from it."""
+    return good(machine, call)
+
+
 # A conduct, and the name that such a node has in the report; None where it ends well.
 CONDUCTS: Final[Mapping[str, Conduct]] = {
     "good": good,
@@ -168,4 +177,5 @@ CONDUCTS: Final[Mapping[str, Conduct]] = {
     "lying": lying,
     "damaged": damaged,
     "breaking off": breaking_off,
+    "never back": never_back,
 }

@@ -28,6 +28,7 @@ NAMED: Final[Mapping[str, str]] = {
     "lying": "IncompleteRun",
     "damaged": "BadEvent",
     "breaking off": "ConnectionLost",
+    "never back": "Unreachable",
     "gone": "Unreachable",
     "deaf": "Unreachable",
     "redirecting": "ProtocolError",

@@ -64,6 +64,7 @@ class Room:
         machine = self.machines[facts.name] = Machine(facts, conduct, Kubelet(self.api, taint))
         settings = Settings(users={USER: PASSWORD}, computer_name=facts.name.upper())
         endpoint = self._endpoints[facts.name] = self._farm.add(facts.name, machine, settings)
+        machine.leave = lambda: self._farm.tell(endpoint, "down")
         assert endpoint.http_port is not None
         self.ports[facts.name] = endpoint.http_port
 

@@ -353,6 +353,40 @@ def test_a_page_begins_with_the_causes_each_once_with_the_nodes_that_share_it() 
     assert card.index("artifacts") < card.index("kubelet") < card.index("directories")
 
 
+def test_a_page_shows_when_each_node_and_each_step_was_worked_on() -> None:
+    """In the order of time; what was right all along takes no room."""
+    steps = (
+        StepReport("kubelet", "changed", 500, ended=8.0),
+        StepReport("windows-features", "changed", 2000, ended=3.0),
+        StepReport("dynamic-ports", "ok", 10),
+    )
+    nodes = (
+        NodeReport("win-1", "10.0.0.1", "2022", steps, seconds=10.0),
+        NodeReport("win-2", "10.0.0.2", "2022", began=10.0, seconds=30.0),
+    )
+    page = html(replace(a_report(*nodes), seconds=40.0))
+
+    of_nodes, of_steps = page.split("time of each step")[0], page.split("time of each step")[1]
+    assert "margin-left:0.00%;width:25.00%" in of_nodes and "margin-left:25.00%;width:75.00%" in of_nodes
+    table = of_steps.split("</table>")[0]
+    assert table.index("windows-features") < table.index("kubelet") and "dynamic-ports" not in table
+    assert "margin-left:10.00%;width:20.00%" in table and "margin-left:75.00%;width:5.00%" in table
+    assert page.count("time of each step") == 1
+
+
+def test_when_it_was_comes_back_from_json() -> None:
+    node = NodeReport(
+        "win-1",
+        "10.0.0.1",
+        "2022",
+        (StepReport("kubelet", "changed", 500, ended=8.25), StepReport("hosts", "ok")),
+        began=1.5,
+        seconds=10.0,
+    )
+
+    assert report_of(json_lines(a_report(node))).nodes == (node,)
+
+
 def test_few_nodes_that_need_attention_are_open() -> None:
     assert "<details open" in html(_full())
 

@@ -150,6 +150,8 @@ class RunRecord:
     reconnects: int = 0
     steps: list[StepDone] = field(default_factory=list)
     started: RunStarted | None = None
+    # By the clock of time.monotonic: when each step was last told to be not as wanted, or to be changed.
+    told: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +446,8 @@ class ScriptRunner:
                 heard.steps.append(event)
                 # At once, too: the report of a run that breaks off has what was done.
                 self.record.steps.append(event)
+                if event.state != "ok":
+                    self.record.told[event.step] = time.monotonic()
             case RebootWanted():
                 heard.reboot = event
             case Detached():

@@ -53,6 +53,7 @@ def step_data(step: StepReport) -> dict[str, Any]:
         "ms": step.ms,
         "differences": [difference_data(d) for d in step.differences],
         "problem": _problem_data(step.problem),
+        **({} if step.ended is None else {"ended": round(step.ended, 3)}),
     }
 
 
@@ -72,6 +73,7 @@ def node_data(node: NodeReport) -> dict[str, Any]:
         "detached": node.detached,
         "reconnects": node.reconnects,
         "pipelines": node.pipelines,
+        "began": round(node.began, 3),
         "seconds": round(node.seconds, 3),
         "notes": list(node.notes),
         "digests": {
@@ -175,6 +177,7 @@ def _node_of(data: Mapping[str, Any]) -> NodeReport:
         detached=data["detached"],
         reconnects=data["reconnects"],
         pipelines=data["pipelines"],
+        began=data.get("began", 0.0),
         seconds=data["seconds"],
         ready=data["ready"],
         notes=tuple(data["notes"]),
@@ -192,6 +195,7 @@ def _step_of(data: Mapping[str, Any]) -> StepReport:
         ms=data["ms"],
         differences=tuple(difference_of(one) for one in data["differences"]),
         problem=None if problem is None else Problem(**problem),
+        ended=data.get("ended"),
     )
 
 

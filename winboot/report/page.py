@@ -8,7 +8,7 @@ from typing import Final
 
 from winboot.report.causes import causes, followers
 from winboot.report.differences import difference_text
-from winboot.report.results import Report, StepReport
+from winboot.report.results import NodeReport, Report, StepReport
 from winboot.report.table import summary
 from winboot.report.totals import in_all, totals_of
 
@@ -35,7 +35,22 @@ def html(report: Report) -> str:
         line=difference_text,
         totals_of=totals_of,
         in_all=in_all,
+        timeline=timeline,
+        bar=bar,
     )
+
+
+def timeline(node: NodeReport) -> list[StepReport]:
+    """The steps that were not as wanted, in the order in which that was told or mended."""
+    told = [step for step in node.steps if step.ended is not None]
+    return sorted(told, key=lambda step: step.ended or 0.0)
+
+
+def bar(begin: float, length: float, whole: float) -> str:
+    """Where a part of a time lies in it, and how long it is, in percent as CSS says it; nothing is thinner than half of one."""
+    whole = max(whole, begin + length, 0.001)
+    width = min(100.0, max(0.5, 100 * length / whole))
+    return f"margin-left:{min(100.0 - width, max(0.0, 100 * begin / whole)):.2f}%;width:{width:.2f}%"
 
 
 def _worst_first(steps: Sequence[StepReport]) -> list[StepReport]:

@@ -38,7 +38,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """One step on one node: its last state and what it found. `ms` is the time on the node over all passes."""
+    """One step on one node: its last state and what it found. `ms` is the time on the node over all passes, `ended` how many
+    seconds after the node's begin it was told that it was not as wanted, or no longer; None for one that was right."""
 
     name: str
     state: StepState
@@ -46,6 +47,7 @@ class StepReport:
     differences: tuple[Difference, ...] = ()
     problem: Problem | None = None
     why: str = ""
+    ended: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class Digests:
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """One node of a run. `seconds` is wall time here; `notes` are sentences worth knowing that changed nothing."""
+    """One node of a run. `began` is how many seconds after the run it began, `seconds` wall time here; `notes` are sentences
+    worth knowing that changed nothing."""
 
     node: str
     address: str
@@ -73,6 +76,7 @@ class NodeReport:
     detached: int = 0
     reconnects: int = 0
     pipelines: int = 0
+    began: float = 0.0
     seconds: float = 0.0
     ready: bool | None = None
     notes: tuple[str, ...] = ()

@@ -73,7 +73,8 @@ _DEFINITIONS: Final[Json] = {
     "failure": an_object({"name": TEXT, "message": TEXT, "hint": TEXT, "exit_code": COUNT}),
     "step": an_object(
         {"step": TEXT, "state": _one_of(*_STATES), "ms": COUNT}
-        | {"differences": _list_of("difference"), "problem": _or_null("problem")}
+        | {"differences": _list_of("difference"), "problem": _or_null("problem")},
+        {"ended": NUMBER},
     ),
     "answer": an_object(
         {"id": TEXT, "level": _one_of("ok", "warning", "error"), "reason": TEXT, "fix": TEXT}
@@ -222,6 +223,7 @@ ANSWERS: Final = (
             "live": ({"type": ["boolean", "null"]}, "whether pods may run there; null where nobody looked"),
             "needs": (_list_of("need"), "flags without which a join would refuse"),
         },
+        {"began": (NUMBER, "how many seconds after the run it began")},
     ),
     Kind(
         "run",

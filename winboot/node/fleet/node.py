@@ -68,7 +68,7 @@ class NodeRun:
         self.digests = Digests()
         self.live: bool | None = None
         # By the clock of time.monotonic; `_since` is None before the node's turn has come.
-        self.began = time.monotonic()
+        self.began = self._let_in = time.monotonic()
         self._since: float | None = None
         # Whether spec, plan and script are those of other versions than the profile's, and the step that says so where a
         # rollback holds them.
@@ -78,6 +78,7 @@ class NodeRun:
         # Whether nothing is left on it that a change could disturb.
         self._dead = False
         self._own_steps: list[StepDone] = []
+        self._own_told: dict[str, float] = {}
         self._journal: Journal | None = None
         self._runner: ScriptRunner | None = None
         self._dialled: tuple[str, ...] | None = None
@@ -90,7 +91,7 @@ class NodeRun:
         failure = None
         try:
             begin(self.name)
-            self._since = clock = time.monotonic()
+            self._since = clock = self._let_in = time.monotonic()
             self._open()
             work(self)
         except (NotDone, BudgetUsedUp) as error:
@@ -312,6 +313,8 @@ class NodeRun:
     def step(self, done: StepDone) -> None:
         """Record a step that the controller did."""
         self._own_steps.append(done)
+        if done.state != "ok":
+            self._own_told[done.step] = time.monotonic()
         self.context.listener.event(self.name, done)
 
     def refuse_other_script(self) -> None:
@@ -346,11 +349,17 @@ class NodeRun:
         record = self.record
         whys = {step.name: step.why for step in self.plan.steps}
         lost = (self._journal.problem,) if self._journal is not None and self._journal.problem else ()
+        told = {**record.told, **self._own_told}
+        steps = collect([*record.steps, *self._own_steps], whys)
         return NodeReport(
             node=self.name,
             address=self.spec.machine.address,
             os=self.spec.machine.os,
-            steps=collect([*record.steps, *self._own_steps], whys),
+            steps=tuple(
+                replace(step, ended=told[step.name] - self._let_in) if step.name in told else step
+                for step in steps
+            ),
+            began=self._let_in - self.began,
             failure=failure,
             reboots=record.reboots,
             detached=record.detached,

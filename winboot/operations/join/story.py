@@ -175,6 +175,7 @@ def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Prefligh
         if waited:
             # Whoever had it has changed it since: that is not of this run's doing.
             run.record.steps.clear()
+            run.record.told.clear()
             look = _looked(run, node)
         if look.to_change:
             _change(run, node, look, _claim(run, look, preflight))
