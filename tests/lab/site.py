@@ -135,7 +135,9 @@ class Site:
         kubeconfig = SimpleNamespace(write_admin_kubeconfig=self._write_kubeconfig)
         settings = SimpleNamespace(address="127.0.0.1")
         nodes = {
-            plan.name: SimpleNamespace(endpoint=SimpleNamespace(settings=settings, http_port=port), ssh=None)
+            plan.name: SimpleNamespace(
+                endpoint=SimpleNamespace(settings=settings, http_port=port, certificate=None), ssh=None
+            )
             for port, plan in enumerate(self.plans, 5985)
         }
         return SimpleNamespace(
