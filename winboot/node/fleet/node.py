@@ -159,6 +159,8 @@ class NodeRun:
                 raise superseded(self.name, held.taken_by) from error
             raise
         finally:
+            # There is nothing left to end.
+            held.lost = lambda holder: None
             claims.give_back(self.spec, held, result, leave=leave or result != OK)
         if held.taken_by is not None:
             raise superseded(self.name, held.taken_by)
