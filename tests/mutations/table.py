@@ -783,7 +783,17 @@ _REMOVAL = _held_by(
         "if node is not None and not removal.keep_node and cluster.delete_node(run.name):",
         "if node is not None and cluster.delete_node(run.name):",
     ),
-    ("unnoted-unsaid", '"Unnoted": unnoted})', '"Unnoted": False})'),
+    ("unnoted-unsaid", '"Unnoted": unnoted})', '"Unnoted": []})'),
+    (
+        "restored-is-unnoted",
+        '"$($_.kind):$($_.key)" }) + @(Get-RestoredThing)',
+        '"$($_.kind):$($_.key)" })',
+    ),
+    (
+        "unnoted-beyond-what-was-shown",
+        "Get-UnnotedThing | Where-Object { $shown -contains",
+        "Get-UnnotedThing | Where-Object { $true -or $shown -contains",
+    ),
 )
 
 DECISIONS: Final = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from winboot_lab.windows.firewall import FirewallRule
 from winboot_lab.windows.registry import HKLM, SESSION_MANAGER
 
 from tests.steps.bench import Bench
@@ -171,3 +173,63 @@ def test_notes_are_told_from_half_lines_by_their_characters(bench: Bench):
     from winboot.script.library import functions
 
     assert "EndsWith('}', [StringComparison]::Ordinal)" in functions()["Get-FormerLine"].text
+
+
+RULE = "winboot-kubelet"
+THEIRS = FirewallRule(RULE, "corp's own", protocol="TCP", local_ports=["10250"])
+NOTES = rf"{STATE}\former\firewall-rules.jsonl"
+
+
+def listed(bench: Bench) -> set[str]:
+    """What a look of `remove` takes for winboot's without a note."""
+    told = bench.run_text(bench.text("firewall-rules", mode="Undo"), mode="Look")
+    return {
+        one["key"] for one in told.step("firewall-rules")["differences"] if one["key"].startswith("unnoted:")
+    }
+
+
+def test_a_rule_of_somebody_else_that_has_our_name_is_not_ours(bench: Bench) -> None:
+    """It was as wanted, so that nothing was changed or noted."""
+    bench.machine.firewall.save(THEIRS)
+    bench.run("firewall-rules")
+    bench.machine.files.delete(NOTES)
+
+    assert listed(bench) == {f"unnoted:FirewallRule:{name}" for name in ours(bench)}
+    bench.run("firewall-rules", mode="Undo", facts={"Unnoted": [f"FirewallRule:{RULE}"]})
+    assert bench.machine.firewall.find(RULE) is not None
+
+
+def ours(bench: Bench) -> set[str]:
+    return {rule.name for rule in bench.machine.firewall.local() if rule.group == "winboot"}
+
+
+def test_what_was_not_shown_does_not_go(bench: Bench) -> None:
+    bench.run("firewall-rules")
+    bench.machine.files.delete(NOTES)
+    made = ours(bench)
+    assert RULE in made
+
+    bench.run("firewall-rules", mode="Undo", facts={"Unnoted": [f"FirewallRule:{RULE}"]})
+
+    assert ours(bench) == made - {RULE}
+
+
+def test_what_an_undo_has_put_back_is_nobodys_leaving_in_a_later_pass(bench: Bench) -> None:
+    """Notes go with the pass that puts back; the next one, after a restart, must not take that for ours."""
+    note = r"Initialize-StateFolder; Save-FormerFile -Path 'C:\k\theirs.exe'; Clear-FormerValue; @(Get-RestoredThing)"
+    bench.write(r"C:\k\theirs.exe", b"theirs")
+
+    assert call(bench, note).objects == [r"File:C:\k\theirs.exe"]
+
+
+def test_what_an_undo_has_put_back_is_not_listed_while_the_state_folder_waits_for_the_restart(
+    bench: Bench,
+) -> None:
+    """A scanner holds the journal: the folder, which tells that winboot was here, goes with the next start."""
+    bench.run("firewall-rules")
+    bench.machine.faults.hold(rf"{STATE}\journal.jsonl", share="Read")
+    bench.undo("firewall-rules")
+    assert bench.machine.files.exists(STATE)
+    bench.machine.firewall.save(replace(THEIRS, group="winboot"))
+
+    assert listed(bench) == set()

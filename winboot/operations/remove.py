@@ -115,7 +115,8 @@ def _machine_undone(run: NodeRun, node: NodeFacts | None, told: Sequence[StepDon
         _drained(run, run.cluster, told)
     if not look.to_change:
         return True
-    unnoted = any(found.key.startswith(UNNOTED) for step in look.steps for found in step.differences)
+    shown = [found.key for step in look.steps for found in step.differences]
+    unnoted = [key.removeprefix(UNNOTED) for key in shown if key.startswith(UNNOTED)]
     run.runner.undo({**run.facts(node, drained=True), "Unnoted": unnoted})
     return all(step.state in ("ok", "changed") for step in collect(run.record.steps))
 

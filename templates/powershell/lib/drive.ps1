@@ -4,7 +4,7 @@ function New-Run {
     param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [string]$Text, [hashtable]$Plan)
     $known = @{
         NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false
-        Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''; Unnoted = $false
+        Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''; Unnoted = @()
         NodeIsReady = $false; Versions = ''
     }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
@@ -79,7 +79,10 @@ function Invoke-Locked {
         New-RunEvent
         if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
         if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
-        if ($script:Run.Mode -eq 'Change') { Start-VersionChange }
+        if ($script:Run.Mode -eq 'Change') {
+            Clear-RestoredThing
+            Start-VersionChange
+        }
         & $Work
         if ($script:Run.Mode -eq 'Change' -and $script:Run.Complete -and $script:Run.Unmet.Count -eq 0) {
             Complete-VersionChange
@@ -243,7 +246,9 @@ function Get-UndoResult {
         $script:Run.Step = $Step.Name
         Assert-NothingAbove -Step $Step
         $hadFormer = Test-FormerValue
-        $unnoted = @(if ($script:Run.Facts.Unnoted) { Get-UnnotedThing })
+        # What was shown, and nothing that has come to look like it since: an undo puts back things that carry our names.
+        $shown = @($script:Run.Facts.Unnoted)
+        $unnoted = @(if ($shown.Count -gt 0) { Get-UnnotedThing | Where-Object { $shown -contains "$($_.kind):$($_.key)" } })
         foreach ($thing in Invoke-Block -Step $Step -Block 'Undo') {
             # What cannot be as it was.
             if ($thing -is [Management.Automation.PSCustomObject] -and $thing.kind -eq 'difference') { $result.Differences += $thing }

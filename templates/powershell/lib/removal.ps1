@@ -43,13 +43,13 @@ function Test-FormerAbsence {
 
 function Get-UnnotedThing {
     # Things of the current step that carry winboot's mark, or lie where only winboot puts them, and that no note is about: kind and
-    # key each. Nothing on a machine that has nothing of winboot's.
+    # key each. What an undo has put back is none. Nothing on a machine that has nothing of winboot's.
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $script:Run.Step })
     if ($step.Count -ne 1 -or -not $step[0].ContainsKey('Ours')) { return }
-    # Who asks for it to be removed has seen it; some of what shows whose it is may be gone by now.
-    if (-not $script:Run.Facts.Unnoted -and -not (Test-OwnMachine)) { return }
+    # Of what the controller names, some of what shows whose it is may be gone by now.
+    if (@($script:Run.Facts.Unnoted).Count -eq 0 -and -not (Test-OwnMachine)) { return }
     $ours = $step[0].Ours
-    $noted = @(Get-FormerLine | ForEach-Object { "$($_.kind):$($_.key)" })
+    $noted = @(Get-FormerLine | ForEach-Object { "$($_.kind):$($_.key)" }) + @(Get-RestoredThing)
     $found = @(
         foreach ($name in $ours['services']) { if (Test-OwnService -Name $name) { @{ kind = 'Service'; key = $name } } }
         foreach ($name in $ours['rules']) { if (Test-OwnRule -Name $name) { @{ kind = 'FirewallRule'; key = $name } } }
@@ -71,8 +71,10 @@ function Get-VersionPath {
 }
 
 function Test-OwnMachine {
-    # Whether winboot was at work here: its state folder is there, or a service that it manages.
-    if ([IO.Directory]::Exists((Get-StatePath))) { return $true }
+    # Whether winboot was at work here: its state folder is there, or a service that it manages. A folder that goes with the next
+    # start of the machine is what is left of an undo.
+    $folder = (Get-StatePath).TrimEnd('\')
+    if ([IO.Directory]::Exists($folder) -and @(Read-PendingRename) -notcontains "\??\$folder") { return $true }
     foreach ($step in $script:Run.Steps) {
         if (-not $step.ContainsKey('Ours')) { continue }
         foreach ($name in $step.Ours['services']) { if (Test-OwnService -Name $name) { return $true } }
@@ -87,10 +89,11 @@ function Test-OwnService {
 }
 
 function Test-OwnRule {
-    # Whether there is a firewall rule of this name, which is one of winboot's own.
+    # Whether there is a firewall rule of this name and of winboot's group (EmbedCtxt, [MS-GPFAS] 2.2.2.19): somebody else may have
+    # given one of his this name.
     param([string]$Name)
     $rules = 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules'
-    $null -ne (Read-Registry -Path $rules -Name $Name)
+    "$(Read-Registry -Path $rules -Name $Name)" -like '*|EmbedCtxt=winboot|*'
 }
 
 function Remove-UnnotedThing {
