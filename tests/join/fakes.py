@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.config.scene import a_spec
-from winboot.base.errors import ClusterError
+from winboot.base.errors import ClusterConflict, ClusterError
 from winboot.base.secret import Secret
 from winboot.config.compat.version import Version
 from winboot.config.networks.cluster import ResourceKind
@@ -35,6 +35,7 @@ from winboot.remote.cluster.base import (
     Verdict,
     Wait,
 )
+from winboot.remote.cluster.claims import Claim
 from winboot.report.events import Difference, Event
 from winboot.report.results import NodeReport
 from winboot.script.plan import make_plan
@@ -80,6 +81,36 @@ def a_node(**changes: Any) -> NodeFacts:
 
 
 @dataclass
+class FakeLeases:
+    """Claims in memory."""
+
+    kept: dict[str, Claim] = field(default_factory=dict)
+
+    def read(self, node: str) -> Claim | None:
+        return self.kept.get(node)
+
+    def create(self, claim: Claim) -> Claim:
+        if claim.node in self.kept:
+            raise ClusterConflict(f"there is a claim on {claim.node}")
+        return self._write(claim, "1")
+
+    def renew(self, claim: Claim) -> Claim:
+        if claim.node not in self.kept or self.kept[claim.node].version != claim.version:
+            raise ClusterConflict(f"the claim on {claim.node} is another one by now")
+        return self._write(claim, str(int(claim.version) + 1))
+
+    def delete(self, node: str) -> None:
+        self.kept.pop(node, None)
+
+    def all(self) -> Sequence[Claim]:
+        return tuple(self.kept.values())
+
+    def _write(self, claim: Claim, version: str) -> Claim:
+        self.kept[claim.node] = written = replace(claim, version=version, acquired=datetime.now(UTC))
+        return written
+
+
+@dataclass
 class FakeCluster:
     """Answers from its fields, and keeps what it was asked in `calls`."""
 
@@ -108,6 +139,7 @@ class FakeCluster:
     kept_things: tuple[Belonging, ...] = ()
     rules: list[DrainRules] = field(default_factory=list)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
+    claims: FakeLeases = field(default_factory=FakeLeases)
     expected: list[ExpectedNode] = field(default_factory=list)
     wishes: list[NodeWish] = field(default_factory=list)
     # How long each token that was minted is to live.
@@ -122,6 +154,9 @@ class FakeCluster:
     def names(self) -> list[str]:
         """The calls that change something, in order."""
         return [call[0] for call in self.calls if call[0] not in READS]
+
+    def leases(self, namespace: str) -> FakeLeases:
+        return self.claims
 
     def version(self) -> Version:
         self._call("version")
