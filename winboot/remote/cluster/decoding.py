@@ -17,7 +17,7 @@ from lightkube.models.meta_v1 import Status
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview, SubjectAccessReview
 from lightkube.resources.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestApproval
-from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
+from lightkube.resources.core_v1 import ConfigMap, Event, Node, Pod, Secret, Service
 
 # Whatever the client decodes: objects it gets, lists, creates, patches or replaces.
 TYPES: Final = (
@@ -25,11 +25,13 @@ TYPES: Final = (
     CertificateSigningRequestApproval,
     ConfigMap,
     DaemonSet,
+    Event,
     Node,
     Pod,
     Pod.Eviction,
     Secret,
     SelfSubjectAccessReview,
+    Service,
     SubjectAccessReview,
 )
 
