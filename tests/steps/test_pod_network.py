@@ -596,8 +596,9 @@ def test_an_agent_that_a_cut_left_half_way_is_not_started_by_what_depends_on_it(
 def test_an_interface_may_be_gone_for_a_moment_while_its_settings_are_put_back(
     node: Node, command: str, call: int
 ):
-    """A switch takes the IP from an adapter at any moment, and gives it to an interface of its own seconds later."""
-    node.after(remove_network("cbr0"))
+    """A switch takes the IP from an adapter at any moment, and gives it to an interface of its own seconds later. The guard
+    would make the network before the detached run does."""
+    node.after(guard_away, remove_network("cbr0"))
     machine, network = node.machine, node.machine.network
     gone: list[Adapter] = []
 
