@@ -138,6 +138,11 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Genuine]:
 
 @pytest.fixture(scope="session")
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
+    yield from control_plane(tmp_path_factory)
+
+
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
+    """A new one, until the iterator is gone on with."""
     kube = os.environ.get("KUBE", "")
     if not kube:
         pytest.skip("KUBE names no folder with kube-apiserver and kube-controller-manager")

@@ -222,5 +222,7 @@ class _Kubelet(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(raw)))
+        # Else the API server keeps the connection for the next logs, and whether the port is open is asked no more.
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(raw)
