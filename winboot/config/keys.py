@@ -126,7 +126,8 @@ def housed(complaint: Complaint) -> Complaint:
 
 
 def home_of(name: str, path: str = "") -> str:
-    """Where a key belongs that stands at `path`: `kubelet.config.maxPods`; empty where no key is called so."""
+    """Where a key belongs that stands at `path`: `kubelet.config.maxPods`, or one of two places; empty where no key is
+    called so, or more are."""
     form = re.sub(r"[^a-z0-9]", "", name.lower())
     sections = path.split(".")
     if form in _OF_OTHERS:
@@ -137,6 +138,8 @@ def home_of(name: str, path: str = "") -> str:
     below = [one for one in own if one.partition(".")[0] in sections]
     if len(below) == 1:
         return below[0]
+    if len(own) == 2:
+        return " or ".join(own)
     return "" if own else _of_kubernetes(form, sections)
 
 
