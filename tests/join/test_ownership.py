@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.conftest import Time
+from tests.config.scene import a_spec
 from tests.join.fakes import FakeMachine, Found, Scene
 from winboot.base.errors import ClusterRefused
 from winboot.node.fleet import Options, Ownership
@@ -232,3 +233,25 @@ def test_a_removal_leaves_no_claim(tmp_path: Path) -> None:
     remove([scene.spec], scene._context(), Options(patience=scene.patience), UNDONE)
 
     assert runs.told == {}
+
+
+def test_a_node_goes_on_where_another_ones_thread_has_found_out_meanwhile_that_the_cluster_keeps_no_claims(
+    tmp_path: Path,
+) -> None:
+    """The namespace may not be made yet: all nodes of a first join ask at the same moment."""
+    spec = a_spec(tmp_path)
+    assert spec.cluster.kubeconfig is not None
+    folder = ClaimFolder(tmp_path / "claims")
+
+    class RefusedMeanwhile(Refused):
+        def create(self, claim: Claim) -> None:
+            ownership._without.add(f"{spec.cluster.kubeconfig} {spec.cluster.context or ''}")
+            self.read(claim.node)
+
+    place: Any = RefusedMeanwhile()
+    ownership = Ownership("one", "one", lambda spec: place, lambda spec: folder)
+
+    held = ownership._take(spec, by_force=False)
+    ownership.close()
+
+    assert held is not None

@@ -57,6 +57,9 @@ class Claims(Protocol):
 _POLL_S: Final = 0.05
 
 
+_IN_CLUSTER: Final = "cluster "
+
+
 @dataclass(slots=True)
 class Ownership:
     """The claims of one run. May be used from any thread; `close` ends its sessions."""
@@ -133,21 +136,16 @@ class Ownership:
             session.close()
 
     def _take(self, spec: NodeSpec, *, by_force: bool) -> Held | None:
+        in_cluster = self._key(spec).startswith(_IN_CLUSTER)
         try:
             return self._session(spec).take(spec.node.name, notes_of(spec), by_force=by_force)
         except ClusterRefused:
-            if not self._give_up(spec):
+            if not in_cluster:
                 raise
+            # Each node's thread may find it out, and all of them at the same moment.
+            with self._lock:
+                self._without.add(_cluster_of(spec))
             return self._session(spec).take(spec.node.name, notes_of(spec), by_force=by_force)
-
-    def _give_up(self, spec: NodeSpec) -> bool:
-        """Whether there is another place for the claims on this node than the cluster, where they cannot be."""
-        with self._lock:
-            key = _cluster_of(spec)
-            if not key or key in self._without:
-                return False
-            self._without.add(key)
-            return True
 
     def _session(self, spec: NodeSpec) -> Session:
         place = self._place(spec)
@@ -164,14 +162,14 @@ class Ownership:
         with self._lock:
             key = self._key(spec)
             if key not in self._places:
-                cluster = self.leases(spec) if key.startswith("cluster ") else None
+                cluster = self.leases(spec) if key.startswith(_IN_CLUSTER) else None
                 self._places[key] = cluster if cluster is not None else self.instead(spec)
             return self._places[key]
 
     def _key(self, spec: NodeSpec) -> str:
         """Nodes of one cluster have their claims in one place; else each machine, by the address that it has."""
         key = _cluster_of(spec)
-        return f"machine {spec.machine.address}" if not key or key in self._without else f"cluster {key}"
+        return f"machine {spec.machine.address}" if not key or key in self._without else f"{_IN_CLUSTER}{key}"
 
     def _holder(self, spec: NodeSpec) -> str:
         with suppress(ClusterError):
