@@ -182,6 +182,8 @@ function ConvertTo-VersionSet {
 function Read-StoredVersion {
     # The versions of a machine whose winboot noted none: those of the script that it stored for its start. Nothing without one.
     if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
+    # A link is not followed, and what it leads to may not be there.
+    if (Test-Link -Path (Get-StatePath).TrimEnd('\')) { return }
     foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
         $found = [regex]::Matches("$(Read-FileText -Path $path)", "@\{ name = '([\w-]+)'; version = '([\w.+-]+)';?\s+url = '[^']*';?\s+sha256 =\s+'([0-9a-f]{64})'")
         $artifacts = @(foreach ($one in $found) { @{ name = $one.Groups[1].Value; version = $one.Groups[2].Value; archive = $one.Groups[3].Value } })
