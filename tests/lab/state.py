@@ -22,7 +22,8 @@ _BY_CHANCE: Final = re.compile(
 # plugin writes down of each sandbox, under its id.
 _HISTORY: Final = re.compile(
     r"(?i)^C:\\(var\\log\\|var\\lib\\cni\\flannel\\|ProgramData\\winboot\\"
-    r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|start(ed|ing)\.json|reboot\.json|detached\\|former\\|downloads\\))"
+    r"(journal(\.1)?\.jsonl|fence\.json|boot\.json|start(ed|ing)\.json|reboot\.json|restored\.json|"
+    r"detached\\|former\\|downloads\\))"
 )
 _IMAGES: Final = re.compile(r"(?i)\\io\.containerd\.(?:metadata|snapshotter)\.[^\\]+\\meta(?:data)?\.db$")
 # An overlay's address on the wire is drawn when its network is made.

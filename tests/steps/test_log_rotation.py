@@ -9,7 +9,7 @@ from winboot_lab.windows.machine import Machine
 from tests.steps.bench import Bench, close_folder
 from tests.steps.builders import a_spec
 from tests.steps.library import call
-from winboot.script.library import functions_for
+from winboot.script.library import functions_for, names_for
 from winboot.script.steps.log_rotation import LOG_ROTATION
 
 LOG = r"C:\var\log\containerd\containerd.log"
@@ -108,7 +108,10 @@ def test_a_path_with_an_apostrophe_is_a_path(machine):
     close_folder(machine.files, folder)
     machine.files.write(rf"{folder}\a.log", b"0123456789ab")
     log = rf"@('{folder}\a.log')".replace("it's", "it''s")
-    (text,) = run(machine, f"Get-LogScript -Logs {log} -Endless {log} -MaxBytes 10 -MaxFiles 2")
+    functions = ", ".join(f"'{name}'" for name in names_for("Invoke-LogRotation"))
+    (text,) = run(
+        machine, f"Get-LogScript -Functions {functions} -Logs {log} -Endless {log} -MaxBytes 10 -MaxFiles 2"
+    )
 
     run(machine, text)
 

@@ -99,15 +99,20 @@ def functions() -> Mapping[str, Function]:
 
 
 @functools.lru_cache(maxsize=512)
-def functions_for(text: str) -> str:
-    """The text of the library functions that `text` names, and of those that these name, in the library's order."""
+def names_for(text: str) -> tuple[str, ...]:
+    """The library functions that `text` names, and those that these name, in the library's order."""
     used: set[str] = set()
     waiting = {word for word in _words(parse(text)) if word in functions()}
     while waiting:
         name = waiting.pop()
         used.add(name)
         waiting |= (functions()[name].names & functions().keys()) - used
-    return "\n".join(one.text for one in functions().values() if one.name in used)
+    return tuple(name for name in functions() if name in used)
+
+
+def functions_for(text: str) -> str:
+    """The text of the functions of `names_for`."""
+    return "\n".join(functions()[name].text for name in names_for(text))
 
 
 def _words(node: Node) -> Iterator[str]:

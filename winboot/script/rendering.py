@@ -20,7 +20,7 @@ from winboot.base.errors import ScriptError
 from winboot.config.node_spec import NodeSpec
 from winboot.config.node_spec.places import older_places
 from winboot.powershell.literals import literal
-from winboot.script.library import Library, functions_for, library, templates_root
+from winboot.script.library import Library, functions_for, library, names_for, templates_root
 from winboot.script.opening import opening, reason
 from winboot.script.plan import Plan
 from winboot.script.steps.step import Step
@@ -277,6 +277,8 @@ def _environment() -> Environment:
     )
     # For text that passed this environment already: the contents of a block.
     environment.filters["code"] = _Code
+    # For a script that the node makes of functions of the library: what a call of one needs.
+    environment.globals["functions_of"] = names_for
     return environment
 
 

@@ -36,8 +36,8 @@ function Invoke-EventRound {
     $change = if ($text) { "winboot.io/scheduled-event=$text" } else { 'winboot.io/scheduled-event-' }
     $ended = Invoke-Program -Path $Kubectl -Reads $Kubeconfig -Seconds 30 -Arguments @('--kubeconfig', $Kubeconfig, '--request-timeout=10s',
         "--cache-dir=$Cache", 'annotate', 'node', $Node, '--overwrite', $change)
-    if ($ended.ExitCode -ne 0) { throw $ended.ErrorOutput }
-    $State.Told = $text
+    # What the API server did not take comes again.
+    if ($ended.ExitCode -eq 0) { $State.Told = $text }
 }
 
 function Watch-ScheduledEvent {
@@ -47,26 +47,22 @@ function Watch-ScheduledEvent {
     while ($true) {
         $pause = 1
         try { Invoke-EventRound -State $state -Kubectl $Kubectl -Kubeconfig $Kubeconfig -Cache $Cache -Node $Node }
-        # No route to the service, no Node, no API server: all of them come again.
-        catch { $pause = 5 }
+        # No route to the service, an answer cut short, a kubectl that hangs or is not believed: each may be otherwise soon. What is
+        # wrong with the script itself ends it, and the task with an exit code.
+        catch [InvalidOperationException], [IO.IOException], [ArgumentException] { $pause = 5 }
         Start-Sleep -Seconds $pause
     }
 }
 
 function Get-EventScript {
-    # The text of the script that the task runs: the functions above, what they use, and one call.
-    $functions = foreach ($name in @('Read-Access', 'Test-Trusted', 'Get-UntrustedWriter', 'Test-Link', 'Stop-Step', 'Get-UntrustedReplacer',
-            'Join-Argument', 'Invoke-Program', 'Start-Program', 'Get-ProgramEncoding', 'Stop-StartedProcess', 'Get-ProcessTree', 'Get-RunningProcess',
-            'Stop-ProcessTree', 'Read-Registry', 'Get-PathDoubt', 'Get-PathMemory', 'Read-PathDoubt', 'Get-LinkDoubt', 'Get-FolderDoubt',
-            'Test-HardLink', 'Assert-OwnProgram', 'Read-Metadata', 'Get-ScheduledEventText', 'Invoke-EventRound', 'Watch-ScheduledEvent')) {
-        "function $name {`n$((Get-Command -Name $name -CommandType Function).ScriptBlock)`n}`n"
-    }
+    # The text of the script that the task runs: Functions, which are Watch-ScheduledEvent and what it uses, and one call.
+    param([string[]]$Functions)
     $values = foreach ($one in @(
             @('Kubectl', (Expand-Place -Text $script:Node.kubectl)), @('Kubeconfig', $script:Node.kubeconfig),
             @('Cache', (Get-StatePath -Name 'events')), @('Node', $script:Node.node))) {
         "-$($one[0]) '$("$($one[1])".Replace("'", "''"))'"
     }
-    "$($functions -join '')Watch-ScheduledEvent $($values -join ' ')`n"
+    "$(Get-FunctionText -Names $Functions)Watch-ScheduledEvent $($values -join ' ')`n"
 }
 
 function New-EventTask {
@@ -79,19 +75,19 @@ function New-EventTask {
 
 function Get-EventTaskDifference {
     # How script and task differ from what is wanted.
-    $text = Get-EventScript
-    Get-FileDifference -Path (Get-StatePath -Name 'events.ps1') -Text (ConvertTo-ScriptFile -Text $text)
-    Get-TaskDifference -Name 'events' -Task (New-EventTask -Text $text)
+    param([string]$Text)
+    Get-FileDifference -Path (Get-StatePath -Name 'events.ps1') -Text (ConvertTo-ScriptFile -Text $Text)
+    Get-TaskDifference -Name 'events' -Task (New-EventTask -Text $Text)
 }
 
 function Set-EventTask {
     # Writes the script, registers the task and starts it.
-    $text = Get-EventScript
+    param([string]$Text)
     Save-FormerValue -Kind 'EventTask' -Key 'events' -Value @{ name = 'events' }
     # One that runs has the older script.
     Remove-Task -Name 'events'
-    Write-FileText -Path (Get-StatePath -Name 'events.ps1') -Text (ConvertTo-ScriptFile -Text $text) -Private
-    Set-Task -Name 'events' -Task (New-EventTask -Text $text)
+    Write-FileText -Path (Get-StatePath -Name 'events.ps1') -Text (ConvertTo-ScriptFile -Text $Text) -Private
+    Set-Task -Name 'events' -Task (New-EventTask -Text $Text)
     Start-ScheduledTask -TaskName 'events' -TaskPath '\winboot\'
 }
 

@@ -40,14 +40,10 @@ function Invoke-LogRotation {
 }
 
 function Get-LogScript {
-    # The text of the script that the log task runs: the function above, what it uses, and one call of it.
-    param([string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
-    $functions = foreach ($name in @('Read-Access', 'Test-Trusted', 'Test-Link', 'Test-HardLink', 'Get-AccessMemory', 'Find-UntrustedWriter', 'Get-UntrustedWriter',
-            'Get-UntrustedReplacer', 'Get-PathMemory', 'Get-FolderDoubt', 'Get-LinkDoubt', 'Read-PathDoubt', 'Get-PathDoubt', 'Invoke-LogRotation')) {
-        "function $name {`n$((Get-Command -Name $name -CommandType Function).ScriptBlock)`n}`n"
-    }
+    # The text of the script that the log task runs: Functions, which are Invoke-LogRotation and what it uses, and one call of it.
+    param([string[]]$Functions, [string[]]$Logs, [string[]]$Endless, [long]$MaxBytes, [int]$MaxFiles)
     $call = "Invoke-LogRotation -Logs $(ConvertTo-ListText -Texts $Logs) -Endless $(ConvertTo-ListText -Texts $Endless) -MaxBytes $MaxBytes -MaxFiles $MaxFiles"
-    "$($functions -join '')$call`n"
+    "$(Get-FunctionText -Names $Functions)$call`n"
 }
 
 function ConvertTo-ListText {

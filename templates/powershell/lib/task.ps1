@@ -46,6 +46,13 @@ function ConvertTo-ScriptFile {
     if ($Text -match '[^\x00-\x7f]') { "$([char]0xfeff)$Text" } else { $Text }
 }
 
+function Get-FunctionText {
+    # The text of functions of this library, for the script of a task that has no more of it.
+    param([string[]]$Names)
+    $texts = foreach ($name in $Names) { "function $name {`n$((Get-Command -Name $name -CommandType Function).ScriptBlock)`n}`n" }
+    $texts -join ''
+}
+
 function New-ScriptLoader {
     # Text that reads a script file, refuses it with exit code 65 when it no longer holds this Text, and runs it. 66: it
     # could not be read, for five seconds; a scanner may hold it.
