@@ -6,29 +6,30 @@ Made from a cloud inventory's file; neither cloud nor cluster is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from winboot.base.errors import UsageError
 from winboot.config.profile import load_profile
+from winboot.operations.worker_pod import (
+    CLAIMS,
+    CONFIG,
+    NAMESPACE,
+    SECRETS,
+    Object,
+    account_roles,
+    container,
+    pod_spec,
+)
 from winboot.remote.cloud.base import ProviderName
 from winboot.remote.cloud.settings import provider_of, read_cloud_file
 from winboot.remote.cluster import rights
 from winboot.remote.cluster.base import Need
-from winboot.remote.manifests import yaml_text
+from winboot.remote.manifests import named, yaml_text
 
-Object = dict[str, Any]
 NAME: Final = "winboot-hook"
-NAMESPACE: Final = "winboot-system"
 PORT: Final = 9345
-# distroless' and our Containerfile's user.
-USER: Final = 65532
-_RBAC: Final = "rbac.authorization.k8s.io"
-_CONFIG: Final = "/etc/winboot"
-_SECRETS: Final = "/etc/winboot-secrets"
-_STATE: Final = "/var/lib/winboot"
 WHY: Final = "What `winboot hook serve` needs to run in the cluster: account, rights, Deployment."
 
 
@@ -67,7 +68,7 @@ def hook_manifest(pod: HookPod) -> str:
     """The YAML text. Raises InvalidInput where the inventory is wrong, UsageError where an option is."""
     provider, files = hooked_cloud(pod.inventory, pod.queue), _files(pod.inventory)
     objects = [
-        _object("v1", "Namespace", pod.namespace, ""),
+        named("v1", "Namespace", pod.namespace),
         _account(pod, provider),
         *_roles(pod),
         _deployment(pod, provider),
@@ -75,7 +76,7 @@ def hook_manifest(pod: HookPod) -> str:
     given = " ".join(f"--from-file={name}" for name in files)
     note = (
         f"Its files: kubectl -n {pod.namespace} create configmap {NAME} {given}",
-        f"and, where the inventory names them, passwords (variables) and ec2_key (a file below {_SECRETS}) as:",
+        f"and, where the inventory names them, passwords (variables) and ec2_key (a file below {SECRETS}) as:",
         f"kubectl -n {pod.namespace} create secret generic {NAME} --from-literal=NAME=value --from-file=pair.pem",
         "The profile has no cluster.kubeconfig: in its pod the hook uses its service account.",
         f"One image for all workers: docs/examples/hook/Containerfile. /metrics and /healthz are on the pod's port {PORT}.",
@@ -97,7 +98,7 @@ def _files(inventory: Path) -> list[str]:
 def _account(pod: HookPod, provider: ProviderName) -> Object:
     """IRSA: https://docs.aws.amazon.com/eks/latest/userguide/associate-service-account-role.html; workload identity:
     https://azure.github.io/azure-workload-identity/docs/topics/service-account-labels-and-annotations.html."""
-    account = _object("v1", "ServiceAccount", NAME, pod.namespace)
+    account = named("v1", "ServiceAccount", NAME, namespace=pod.namespace)
     if pod.identity:
         key = {"aws": "eks.amazonaws.com/role-arn", "azure": "azure.workload.identity/client-id"}[provider]
         account["metadata"]["annotations"] = {key: pod.identity}
@@ -108,10 +109,10 @@ def hook_needs(*, mints: bool, self_registering: bool) -> tuple[tuple[str, tuple
     """The rights by the namespace that they hold in; empty for those of the whole cluster."""
     everywhere: tuple[Need, ...] = (*rights.JOIN, *rights.HOOK, *rights.DRAIN)
     if self_registering:
-        return (("", everywhere), ("claims", rights.CLAIMS))
+        return (("", everywhere), (CLAIMS, rights.CLAIMS))
     everywhere = (*everywhere, *rights.PREFLIGHT)
     tokens = (("kube-system", (*rights.TOKENS, *rights.HOUSEKEEPING)),) if mints else ()
-    return (("", everywhere), *tokens, ("claims", rights.CLAIMS))
+    return (("", everywhere), *tokens, (CLAIMS, rights.CLAIMS))
 
 
 def _roles(pod: HookPod) -> list[Object]:
@@ -119,67 +120,22 @@ def _roles(pod: HookPod) -> list[Object]:
     mints = file.profile is None or (
         load_profile(pod.inventory.parent / file.profile).cluster.bootstrap_token == "mint"
     )
-    objects = []
-    for where, needs in hook_needs(mints=mints, self_registering=pod.self_registering):
-        namespace = pod.namespace if where == "claims" else where
-        kind = "Role" if namespace else "ClusterRole"
-        name = NAME if namespace else "winboot:hook"
-        objects.append({**_object(f"{_RBAC}/v1", kind, name, namespace), "rules": _rules(needs)})
-        objects.append(
-            {
-                **_object(f"{_RBAC}/v1", f"{kind}Binding", name, namespace),
-                "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
-                "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": pod.namespace}],
-            }
-        )
-    return objects
-
-
-def _rules(needs: Sequence[Need]) -> list[Object]:
-    verbs: dict[tuple[str, str, str], list[str]] = {}
-    for need in needs:
-        verbs.setdefault((need.group, need.resource, need.name), []).append(need.verb)
-    return [
-        {
-            "apiGroups": [group],
-            "resources": [resource],
-            **({"resourceNames": [which]} if which else {}),
-            "verbs": list(dict.fromkeys(several)),
-        }
-        for (group, resource, which), several in verbs.items()
-    ]
+    needs = hook_needs(mints=mints, self_registering=pod.self_registering)
+    return account_roles(NAME, "winboot:hook", pod.namespace, needs)
 
 
 def _deployment(pod: HookPod, provider: ProviderName) -> Object:
     labels = {"app.kubernetes.io/name": NAME}
     identity = {"azure.workload.identity/use": "true"} if provider == "azure" and pod.identity else {}
-    template = {
-        "metadata": {"labels": {**labels, **identity}},
-        "spec": {
-            "serviceAccountName": NAME,
-            # SIGTERM finishes what is held: the longest join, and what comes after it.
-            "terminationGracePeriodSeconds": pod.join_timeout + 300,
-            "nodeSelector": {"kubernetes.io/os": "linux"},
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": USER,
-                "runAsGroup": USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [_container(pod)],
-            "volumes": [
-                {"name": "config", "configMap": {"name": NAME}},
-                {"name": "secrets", "secret": {"secretName": NAME, "optional": True, "defaultMode": 0o440}},
-                {"name": "state", "emptyDir": {}},
-                {"name": "tmp", "emptyDir": {}},
-            ],
-        },
-    }
-    # Secrets are readable by the group alone.
-    template["spec"]["securityContext"]["fsGroup"] = USER  # type: ignore[index]
+    # SIGTERM finishes what is held: the longest join, and what comes after it.
+    spec = pod_spec(NAME, _container(pod), config={"name": NAME}, grace_s=pod.join_timeout + 300)
     return {
-        **_object("apps/v1", "Deployment", NAME, pod.namespace, labels),
-        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+        **named("apps/v1", "Deployment", NAME, namespace=pod.namespace, **labels),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": {**labels, **identity}}, "spec": spec},
+        },
     }
 
 
@@ -187,48 +143,21 @@ def _container(pod: HookPod) -> Object:
     def probe(path: str, seconds: int) -> Object:
         return {"httpGet": {"path": path, "port": "metrics"}, "periodSeconds": seconds}
 
-    return {
-        "name": "hook",
-        "image": pod.image,
-        "args": [
-            *("hook", "serve", "--inventory", f"{_CONFIG}/{pod.inventory.name}"),
+    return container(
+        "hook",
+        pod.image,
+        [
+            *("hook", "serve", "--inventory", f"{CONFIG}/{pod.inventory.name}"),
             *(("--queue", pod.queue) if pod.queue else ()),
             *("--namespace", pod.namespace, "--join-timeout", str(pod.join_timeout)),
             *(("--self-registering",) if pod.self_registering else ()),
             # Loopback is the default; in a pod its own address is what kubelet and Prometheus reach.
             *("--listen", "$(POD_IP)", "--port", str(PORT)),
         ],
-        "env": [
-            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-            {"name": "WINBOOT_STATE", "value": _STATE},
-            {"name": "HOME", "value": "/tmp"},
-        ],
-        "envFrom": [{"secretRef": {"name": NAME, "optional": True}}],
-        "ports": [{"name": "metrics", "containerPort": PORT}],
-        "livenessProbe": probe("/healthz", 30),
-        "readinessProbe": probe("/readyz", 10),
-        "resources": {
-            "requests": {"cpu": "100m", "memory": "128Mi"},
-            "limits": {"memory": "512Mi"},
-        },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [
-            {"name": "config", "mountPath": _CONFIG, "readOnly": True},
-            {"name": "secrets", "mountPath": _SECRETS, "readOnly": True},
-            {"name": "state", "mountPath": _STATE},
-            {"name": "tmp", "mountPath": "/tmp"},
-        ],
-    }
-
-
-def _object(
-    version: str, kind: str, name: str, namespace: str, labels: Mapping[str, str] | None = None
-) -> Object:
-    metadata: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
-    if labels:
-        metadata["labels"] = dict(labels)
-    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+        secret=NAME,
+        fields={"POD_IP": "status.podIP"},
+        resources={"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+        ports=[{"name": "metrics", "containerPort": PORT}],
+        livenessProbe=probe("/healthz", 30),
+        readinessProbe=probe("/readyz", 10),
+    )

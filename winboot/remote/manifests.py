@@ -28,7 +28,7 @@ OPERATOR: Final = "winboot:operator"
 REMOVER: Final = "winboot:remover"
 OPERATORS: Final = "winboot:operators"
 VERIFIER: Final = "winboot:verifier"
-_RBAC: Final = "rbac.authorization.k8s.io"
+RBAC: Final = "rbac.authorization.k8s.io"
 _LOG_MONITOR: Final = r"C:\LogMonitor"
 
 
@@ -67,12 +67,12 @@ def _rbac(specs: Sequence[NodeSpec]) -> list[Object]:
     for one in (one for at, one in enumerate(rights) if one not in rights[:at]):
         objects += [_binding(f"winboot:{role}", role) for role in one.bound]
         if one.name:
-            role = _object(f"{_RBAC}/v1", "ClusterRole", one.name)
+            role = named(f"{RBAC}/v1", "ClusterRole", one.name)
             objects += [{**role, "rules": [_plain(rule) for rule in one.rules]}, _binding(one.name, one.name)]
     if any(spec.network.routes for spec in specs):
         # A kubelet's certificate alone may read its own Node only (from 1.32 on).
         rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]
-        role = _object(f"{_RBAC}/v1", "ClusterRole", "winboot:routes")
+        role = named(f"{RBAC}/v1", "ClusterRole", "winboot:routes")
         objects += [{**role, "rules": rules}, _binding("winboot:routes", "winboot:routes")]
     return objects
 
@@ -91,7 +91,7 @@ def _operator(specs: Sequence[NodeSpec]) -> list[Object]:
 def _claims(name: str, needs: Sequence[Need]) -> list[Object]:
     """Where it is kept which run works on which node. Without it each computer keeps that for itself."""
     return [
-        _object("v1", "Namespace", rights.CLAIMED),
+        named("v1", "Namespace", rights.CLAIMED),
         _role("Role", name, needs, namespace=rights.CLAIMED),
         _operator_binding("Role", name, namespace=rights.CLAIMED),
     ]
@@ -117,10 +117,16 @@ def _verifier(specs: Sequence[NodeSpec]) -> list[Object]:
 
 
 def _role(kind: str, name: str, needs: Sequence[Need], *, namespace: str = rights.SYSTEM) -> Object:
+    where = namespace if kind == "Role" else ""
+    return {**named(f"{RBAC}/v1", kind, name, namespace=where), "rules": rules_of(needs)}
+
+
+def rules_of(needs: Sequence[Need]) -> list[Object]:
+    """The rules of a role that has these needs and no more; verbs of one thing are together."""
     verbs: dict[tuple[str, str, str], list[str]] = {}
     for need in needs:
         verbs.setdefault((need.group, need.resource, need.name), []).append(need.verb)
-    rules = [
+    return [
         {
             "apiGroups": [group],
             "resources": [resource],
@@ -129,16 +135,14 @@ def _role(kind: str, name: str, needs: Sequence[Need], *, namespace: str = right
         }
         for (group, resource, which), several in verbs.items()
     ]
-    where = namespace if kind == "Role" else ""
-    return {**_object(f"{_RBAC}/v1", kind, name, namespace=where), "rules": rules}
 
 
 def _operator_binding(kind: str, name: str, *, namespace: str = rights.SYSTEM) -> Object:
     where = namespace if kind == "Role" else ""
     return {
-        **_object(f"{_RBAC}/v1", f"{kind}Binding", name, namespace=where),
-        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
-        "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": OPERATORS}],
+        **named(f"{RBAC}/v1", f"{kind}Binding", name, namespace=where),
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": OPERATORS}],
     }
 
 
@@ -148,9 +152,9 @@ def _plain(rule: Mapping[str, Sequence[str]]) -> Object:
 
 def _binding(name: str, role: str) -> Object:
     return {
-        **_object(f"{_RBAC}/v1", "ClusterRoleBinding", name),
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": NODES}],
+        **named(f"{RBAC}/v1", "ClusterRoleBinding", name),
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": NODES}],
     }
 
 
@@ -162,7 +166,7 @@ def _runtime_classes(specs: Sequence[NodeSpec]) -> list[Object]:
             suffix = "" if handler.isolation == "process" else "-hyperv"
             name = f"windows-{spec.machine.os}{suffix}"
             classes[name] = {
-                **_object("node.k8s.io/v1", "RuntimeClass", name),
+                **named("node.k8s.io/v1", "RuntimeClass", name),
                 "handler": handler.name,
                 "scheduling": {
                     "nodeSelector": _selector(spec),
@@ -231,7 +235,7 @@ def _webserver_log_monitor(specs: Sequence[NodeSpec]) -> list[Object]:
         }
     }
     config = {
-        **_object("v1", "ConfigMap", "win-webserver-logs"),
+        **named("v1", "ConfigMap", "win-webserver-logs"),
         "data": {"LogMonitorConfig.json": json.dumps(settings, indent=2)},
     }
     path = _LOG_MONITOR + r"\config"
@@ -253,7 +257,7 @@ def _servers(
 ) -> list[Object]:
     variants = {spec.machine.os: spec for spec in specs}
     service = {
-        **_object("v1", "Service", "win-webserver", app="win-webserver"),
+        **named("v1", "Service", "win-webserver", app="win-webserver"),
         "spec": {
             "type": "NodePort",
             "selector": {"app": "win-webserver"},
@@ -282,7 +286,7 @@ def _deployment(spec: NodeSpec, pod: Mapping[str, Any], container: Mapping[str, 
         **pod,
     }
     return {
-        **_object("apps/v1", "Deployment", name, **labels),
+        **named("apps/v1", "Deployment", name, **labels),
         "spec": {
             "replicas": 2,
             "selector": {"matchLabels": labels},
@@ -339,7 +343,8 @@ def _image(spec: NodeSpec) -> str:
     return f"mcr.microsoft.com/windows/servercore:ltsc{spec.machine.os}"
 
 
-def _object(version: str, kind: str, name: str, *, namespace: str = "", **labels: str) -> Object:
+def named(version: str, kind: str, name: str, *, namespace: str = "", **labels: str) -> Object:
+    """The beginning of an object: what it is, and how it is called where."""
     metadata: Object = {"name": name}
     if namespace:
         metadata["namespace"] = namespace

@@ -55,8 +55,7 @@ class Claims(Protocol):
 
 # The least time between two looks at a claim that another run holds, in seconds.
 _POLL_S: Final = 0.05
-
-
+# How the place of claims that a cluster keeps begins; its kubeconfig and context follow.
 _IN_CLUSTER: Final = "cluster "
 
 

@@ -11,23 +11,27 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from winboot.base import exits
 from winboot.base.errors import ClusterRefused, UsageError
 from winboot.operations.fleet.view import RunId
-from winboot.operations.hook_manifest import NAMESPACE, USER
+from winboot.operations.worker_pod import (
+    CLAIMS,
+    CONFIG,
+    NAMESPACE,
+    SECRETS,
+    Object,
+    account_roles,
+    container,
+    pod_spec,
+)
 from winboot.remote.cluster import rights
 from winboot.remote.cluster.base import Need
-from winboot.remote.manifests import yaml_text
+from winboot.remote.manifests import named, yaml_text
 
-Object = dict[str, Any]
 NAME: Final = "winboot-fleet"
 _ROLE: Final = "winboot:fleet"
-_RBAC: Final = "rbac.authorization.k8s.io"
-_CONFIG: Final = "/etc/winboot"
-_SECRETS: Final = "/etc/winboot-secrets"
-_STATE: Final = "/var/lib/winboot"
 # A ConfigMap holds at most 1 MiB (kubernetes.io/docs/concepts/configuration/configmap).
 _MOST: Final = 1_000_000
 # How a worker ends where trying again would not help: nodes failed, something was left, the budget was used up, wrong use, no
@@ -95,13 +99,19 @@ def fleet_files(inventory: Path, others: Sequence[Path]) -> dict[str, str]:
 def fleet_manifest(job: FleetJob, *, mints: bool, drains: bool, only_job: bool = False) -> str:
     """The YAML text; with `only_job` the Job alone, for another try of a run whose other objects are there."""
     around = (
-        () if only_job else (_object("v1", "Namespace", job.namespace, ""), *_account(job, mints, drains))
+        ()
+        if only_job
+        else (
+            named("v1", "Namespace", job.namespace),
+            named("v1", "ServiceAccount", NAME, namespace=job.namespace),
+            *account_roles(NAME, _ROLE, job.namespace, fleet_needs(mints=mints, drains=drains)),
+        )
     )
     objects = [*around, *(() if only_job else (_config(job),)), _job(job)]
     run = job.run
     note = [
         f"Run {run.name}, try {run.attempt}: {job.shards} workers over the nodes of {job.inventory}.",
-        f"Passwords of the inventory (variables) and files of secrets (below {_SECRETS}), before it:",
+        f"Passwords of the inventory (variables) and files of secrets (below {SECRETS}), before it:",
         f"kubectl -n {job.namespace} create secret generic {NAME} --from-literal=NAME=value --from-file=key.pem",
         f"Then `winboot fleet status {run.name}`; it needs Kubernetes 1.33 (retries for each index).",
         "One image for all workers: docs/examples/hook/Containerfile. In its pod winboot uses its service account,",
@@ -114,38 +124,7 @@ def fleet_needs(*, mints: bool, drains: bool) -> tuple[tuple[str, tuple[Need, ..
     """The rights by the namespace that they hold in; empty for those of the whole cluster."""
     everywhere = (*rights.JOIN, *rights.PREFLIGHT, *(rights.DRAIN if drains else ()))
     tokens = (("kube-system", (*rights.TOKENS, *rights.HOUSEKEEPING)),) if mints else ()
-    return (("", everywhere), *tokens, ("claims", (*rights.CLAIMS, *rights.ORDER)))
-
-
-def _account(job: FleetJob, mints: bool, drains: bool) -> list[Object]:
-    objects = [_object("v1", "ServiceAccount", NAME, job.namespace)]
-    for where, needs in fleet_needs(mints=mints, drains=drains):
-        space = job.namespace if where == "claims" else where
-        kind, name = ("Role", NAME) if space else ("ClusterRole", _ROLE)
-        objects.append({**_object(f"{_RBAC}/v1", kind, name, space), "rules": _rules(needs)})
-        objects.append(
-            {
-                **_object(f"{_RBAC}/v1", f"{kind}Binding", name, space),
-                "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
-                "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": job.namespace}],
-            }
-        )
-    return objects
-
-
-def _rules(needs: Sequence[Need]) -> list[Object]:
-    verbs: dict[tuple[str, str, str], list[str]] = {}
-    for need in needs:
-        verbs.setdefault((need.group, need.resource, need.name), []).append(need.verb)
-    return [
-        {
-            "apiGroups": [group],
-            "resources": [resource],
-            **({"resourceNames": [which]} if which else {}),
-            "verbs": list(dict.fromkeys(several)),
-        }
-        for (group, resource, which), several in verbs.items()
-    ]
+    return (("", everywhere), *tokens, (CLAIMS, (*rights.CLAIMS, *rights.ORDER)))
 
 
 def _key(place: int, path: str) -> str:
@@ -161,7 +140,7 @@ def _config(job: FleetJob) -> Object:
     """What the workers read, frozen: a run has the files that it began with."""
     data = {_key(place, path): text for place, (path, text) in enumerate(job.files.items())}
     return {
-        **_object("v1", "ConfigMap", _config_name(job), job.namespace),
+        **named("v1", "ConfigMap", _config_name(job), namespace=job.namespace),
         "immutable": True,
         "data": data,
     }
@@ -191,76 +170,29 @@ def _job(job: FleetJob) -> Object:
         "template": {"metadata": {"labels": labels}, "spec": _pod(job)},
     }
     name = f"{NAME}-{run.name}-{run.attempt}"
-    found = _object("batch/v1", "Job", name, job.namespace)
-    found["metadata"]["labels"] = labels
-    return {**found, "spec": spec}
+    return {**named("batch/v1", "Job", name, namespace=job.namespace, **labels), "spec": spec}
 
 
 def _pod(job: FleetJob) -> Object:
     items = [{"key": _key(place, path), "path": path} for place, path in enumerate(job.files)]
-    return {
-        "serviceAccountName": NAME,
-        "restartPolicy": "Never",
-        # SIGTERM: what is worked on ends at its next safe point.
-        "terminationGracePeriodSeconds": 60,
-        "nodeSelector": {"kubernetes.io/os": "linux"},
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [_container(job)],
-        "volumes": [
-            {"name": "config", "configMap": {"name": _config_name(job), "items": items}},
-            {"name": "secrets", "secret": {"secretName": NAME, "optional": True, "defaultMode": 0o440}},
-            {"name": "state", "emptyDir": {}},
-            {"name": "tmp", "emptyDir": {}},
-        ],
-    }
+    config = {"name": _config_name(job), "items": items}
+    # SIGTERM: what is worked on ends at its next safe point.
+    return {**pod_spec(NAME, _container(job), config=config, grace_s=60), "restartPolicy": "Never"}
 
 
 def _container(job: FleetJob) -> Object:
     run = job.run
-    return {
-        "name": "winboot",
-        "image": job.image,
-        "args": [
-            *("fleet", "work", run.name, "--inventory", f"{_CONFIG}/{job.inventory}"),
+    return container(
+        "winboot",
+        job.image,
+        [
+            *("fleet", "work", run.name, "--inventory", f"{CONFIG}/{job.inventory}"),
             # The Job gives each pod the number of its index (JOB_COMPLETION_INDEX).
             *("--shard", "$(JOB_COMPLETION_INDEX)", "--shards", str(job.shards)),
             *("--attempt", str(run.attempt), "--namespace", job.namespace, "--workers", str(job.workers)),
             *job.words,
         ],
-        "env": [
-            {
-                "name": "JOB_COMPLETION_INDEX",
-                "valueFrom": {
-                    "fieldRef": {
-                        "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-                    }
-                },
-            },
-            {"name": "WINBOOT_STATE", "value": _STATE},
-            {"name": "HOME", "value": "/tmp"},
-        ],
-        "envFrom": [{"secretRef": {"name": NAME, "optional": True}}],
-        "resources": {"requests": {"cpu": "200m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [
-            {"name": "config", "mountPath": _CONFIG, "readOnly": True},
-            {"name": "secrets", "mountPath": _SECRETS, "readOnly": True},
-            {"name": "state", "mountPath": _STATE},
-            {"name": "tmp", "mountPath": "/tmp"},
-        ],
-    }
-
-
-def _object(version: str, kind: str, name: str, namespace: str) -> Object:
-    metadata: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+        secret=NAME,
+        fields={"JOB_COMPLETION_INDEX": "metadata.annotations['batch.kubernetes.io/job-completion-index']"},
+        resources={"requests": {"cpu": "200m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
+    )
