@@ -12,7 +12,7 @@ import pytest
 from tests.cluster.conftest import Scene, Time
 from winboot.base.errors import ClusterConflict, ClusterRefused
 from winboot.remote.cluster.claim_folder import ClaimFolder
-from winboot.remote.cluster.claims import NAMESPACE, RESULT, SESSION, Claim, Claimant, Leases
+from winboot.remote.cluster.claims import NAMESPACE, RESULT, SESSION, SESSIONS, Claim, Claimant, Leases
 from winboot.remote.cluster.sessions import Session
 
 Places = Callable[[], Leases]
@@ -263,3 +263,23 @@ class Counted:
     def delete(self, node: str) -> None:
         self.writes += 1
         self._leases.delete(node)
+
+
+def test_a_claim_of_this_sessions_own_that_it_does_not_hold_is_taken_again(place: Places) -> None:
+    """The answer to a write was lost. The session lives, so that no other one would ever take it."""
+    leases, time = place(), Time()
+    session = a_session(leases, time)
+    held = session.take("win-1")
+    assert held is not None
+    assert session.take("win-1") is None
+    session.drop(held)
+
+    assert a_session(leases, time, "two").take("win-1") is None
+    assert session.take("win-1") is not None
+
+
+def test_a_session_whose_first_answer_was_lost_is_this_ones(place: Places) -> None:
+    leases = place()
+    leases.create(Claim(f"{SESSIONS}one", "one", 60, run="one"))
+
+    assert a_session(leases, Time()).take("win-1") is not None

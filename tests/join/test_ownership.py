@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.cluster.conftest import Time
 from tests.config.scene import a_spec
-from tests.join.fakes import FakeMachine, Found, Scene
-from winboot.base.errors import ClusterRefused
+from tests.join.fakes import FakeMachine, Found, Scene, a_node
+from winboot.base.errors import ClusterRefused, ClusterUnreachable
 from winboot.node.fleet import Options, Ownership
 from winboot.operations.join import join, survey
 from winboot.operations.remove import Removal, remove
@@ -255,3 +255,102 @@ def test_a_node_goes_on_where_another_ones_thread_has_found_out_meanwhile_that_t
     ownership.close()
 
     assert held is not None
+
+
+def test_a_claim_goes_back_to_the_place_that_gave_it(tmp_path: Path) -> None:
+    """Another node may have found out since that the cluster gives no right there."""
+    spec, cluster, folder = a_spec(tmp_path), ClaimFolder(tmp_path / "cluster"), ClaimFolder(tmp_path / "own")
+    ownership = Ownership("one", "one", lambda spec: cluster, lambda spec: folder)
+    held = ownership._take(spec, by_force=False)
+    assert held is not None
+    ownership._without.add(f"{spec.cluster.kubeconfig} {spec.cluster.context or ''}")
+
+    ownership.give_back(spec, held, "ok")
+    ownership.close()
+
+    assert held.taken_by is None
+    claim = cluster.read(spec.node.name)
+    assert claim is not None
+    assert claim.notes[RESULT] == "ok"
+    assert list(folder.all()) == []
+
+
+def test_the_session_of_one_machine_ends_with_its_node(tmp_path: Path) -> None:
+    """Each has a thread that renews it: a thousand machines without a cluster would have a thousand until the run ends."""
+    spec, folder = a_spec(tmp_path), ClaimFolder(tmp_path / "own")
+    place: Any = Refused()
+    ownership = Ownership("alone", "alone", lambda spec: place, lambda spec: folder)
+    for _ in range(2):
+        held = ownership._take(spec, by_force=False)
+        assert held is not None
+        ownership.give_back(spec, held, "ok")
+
+    assert not any(one.holder for one in folder.all())
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("session-alone")]
+    for thread in threads:
+        thread.join(timeout=10)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_claims_that_cannot_be_listed_are_asked_for_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Silent(Refused):
+        def all(self) -> None:  # type: ignore[override]
+            asked.append("all")
+            self.read("")
+
+    place: Any = Silent()
+    ownership = Ownership("one", "one", lambda spec: place, lambda spec: place)
+
+    assert ownership.done([a_spec(tmp_path)] * 3) == frozenset()
+    assert asked == ["all"]
+
+
+def test_an_api_server_that_is_away_for_a_moment_costs_a_wait(tmp_path: Path) -> None:
+    spec, folder = a_spec(tmp_path), ClaimFolder(tmp_path / "claims")
+    failures = [ClusterUnreachable("connection reset")]
+
+    class Away:
+        read, renew, delete, all = folder.read, folder.renew, folder.delete, folder.all
+
+        def create(self, claim: Claim) -> Claim:
+            if failures:
+                raise failures.pop()
+            return folder.create(claim)
+
+    place: Any = Away()
+    ownership = Ownership("one", "one", lambda spec: place, lambda spec: folder)
+    said: list[str] = []
+
+    held, waited = ownership.take(
+        spec,
+        by_force=False,
+        patience=60,
+        poll=0.0,
+        wait=lambda seconds: False,
+        say=lambda text, left: said.append(text),
+    )
+    ownership.close()
+
+    assert waited
+    assert said == ["its claim cannot be had now; waiting"]
+    assert held.claim.holder == "one"
+
+
+def test_a_machine_that_became_a_node_while_one_waited_for_it_is_a_node(tmp_path: Path) -> None:
+    """Its pods would be disturbed without a drain."""
+    runs = Runs(tmp_path)
+    runs.claims.create(Claim("win-1", "a killed run", 60))
+    scene = runs.scene("one", DIFFERS)
+    scene.cluster.node_facts = None
+
+    def waits(node: str, text: str) -> None:
+        if "waiting" in text:
+            scene.cluster.node_facts = a_node()
+            runs.time.wait(60)
+
+    scene.listener.say = waits  # type: ignore[method-assign]
+    scene.join()
+
+    assert [facts["NodeIsLive"] for facts in scene.machine.facts][:2] == [False, True]

@@ -177,7 +177,8 @@ def status(
 
     with _claims(inventory, namespace, trust=trust) as (specs, leases):
         view = _newest(run, leases)
-        rows = [_row(view, spec.node.name, specs) for spec in specs]
+        waves = view.order([spec.node.name for spec in specs])
+        rows = [_row(view, node, wave) for node, wave in _in_order(specs, waves)]
     if output is Lines.json:
         for row in rows:
             typer.echo(json_line("fleet", row), nl=False)
@@ -373,10 +374,14 @@ def _newest(run: str, leases: Leases) -> View:
     return newest(run, leases.all())
 
 
-def _row(view: View, node: str, specs: Sequence[NodeSpec]) -> dict[str, object]:
+def _in_order(specs: Sequence[NodeSpec], waves: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Each node of an inventory, in its order, with the number that it is let in by."""
+    number = {node: place for place, node in enumerate(waves, 1)}
+    yield from ((spec.node.name, number[spec.node.name]) for spec in specs)
+
+
+def _row(view: View, node: str, wave: int) -> dict[str, object]:
     claim = view.claims.get(node)
-    order = view.order([spec.node.name for spec in specs])
-    wave = order.index(node) + 1
     result = view.result(node)
     state = result or (
         "working" if claim is not None and claim.holder else "waits" if wave > view.wave else "next"

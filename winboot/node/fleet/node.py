@@ -255,7 +255,8 @@ class NodeRun:
                 node=self.name,
             )
         wanted = self.spec
-        self.spec = at_versions(machine, target.versions, target.archives)
+        # The way to the cluster is this run's: in a pod of a fleet it is not the profile's.
+        self.spec = replace(at_versions(machine, target.versions, target.archives), cluster=wanted.cluster)
         self.plan = make_plan(self.spec, STEPS, only=self.options.only, skip=self.options.skip)
         self.turned = True
         script = render(self.plan.complete, self.spec)

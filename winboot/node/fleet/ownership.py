@@ -7,14 +7,15 @@ is right costs none. Mutex and fence on the node hold in any case.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from winboot.base.errors import ClusterError, ClusterRefused, Interrupted, NodeFailed
+from winboot.base.errors import ClusterError, ClusterRefused, ClusterUnreachable, Interrupted, NodeFailed
 from winboot.config.node_spec import NodeSpec
 from winboot.config.node_spec.digest import settings_digest
 from winboot.node.fleet.budget import cause_of
@@ -55,8 +56,11 @@ class Claims(Protocol):
 
 # The least time between two looks at a claim that another run holds, in seconds.
 _POLL_S: Final = 0.05
-# How the place of claims that a cluster keeps begins; its kubeconfig and context follow.
+# How long the claims may be out of reach, in seconds; as for other calls to an API server (winboot.remote.cluster.calls).
+_AWAY_S: Final = 60.0
+# How the place of claims begins that a cluster keeps, or this computer for one machine.
 _IN_CLUSTER: Final = "cluster "
+_OF_MACHINE: Final = "machine "
 
 
 @dataclass(slots=True)
@@ -73,6 +77,7 @@ class Ownership:
     _sessions: dict[str, Session] = field(default_factory=dict)
     _places: dict[str, Leases] = field(default_factory=dict)
     _without: set[str] = field(default_factory=set)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(
@@ -88,7 +93,7 @@ class Ownership:
         """See `Claims`."""
         began = time.monotonic()
         waited = False
-        while (taken := self._take(spec, by_force=by_force)) is None:
+        while (taken := self._tried(spec, by_force=by_force, began=began)) is None:
             waited = True
             left = patience - (time.monotonic() - began)
             holder = self._holder(spec)
@@ -98,7 +103,12 @@ class Ownership:
                     hint="Wait for it, or use --take-over when that run is gone.",
                     node=spec.node.name,
                 )
-            say(f"held by another run ({holder}); waiting", left)
+            say(
+                f"held by another run ({holder}); waiting"
+                if holder
+                else "its claim cannot be had now; waiting",
+                left,
+            )
             if wait(max(poll, _POLL_S)):
                 raise Interrupted(
                     f"{spec.node.name}: interrupted",
@@ -110,7 +120,18 @@ class Ownership:
     def give_back(self, spec: NodeSpec, held: Held, result: str, *, leave: bool = True) -> None:
         """What became of a node. That it cannot be written is no harm: the claim is over with its session."""
         with suppress(ClusterError):
-            self._session(spec).give_back(held, result, leave=leave)
+            held.session.give_back(held, result, leave=leave)
+        with self._lock:
+            # That of one machine has nothing left to renew.
+            alone = [
+                key
+                for key, one in self._sessions.items()
+                if one is held.session and key.startswith(_OF_MACHINE)
+            ]
+            for key in alone:
+                del self._sessions[key]
+        if alone:
+            held.session.close()
 
     def done(self, specs: Sequence[NodeSpec]) -> frozenset[str]:
         """The nodes that a run has ended well with, by these settings: what they are now is for a look to say. Nothing where
@@ -121,6 +142,8 @@ class Ownership:
             with suppress(ClusterError):
                 place = self._place(spec)
                 if id(place) not in told:
+                    # A place that does not answer is asked once.
+                    told[id(place)] = {}
                     told[id(place)] = {claim.node: claim for claim in place.all()}
                 claim = told[id(place)].get(spec.node.name)
                 if claim is not None and is_done(claim, spec):
@@ -133,6 +156,14 @@ class Ownership:
             sessions = list(self._sessions.values())
         for session in sessions:
             session.close()
+
+    def _tried(self, spec: NodeSpec, *, by_force: bool, began: float) -> Held | None:
+        try:
+            return self._take(spec, by_force=by_force)
+        except ClusterUnreachable:
+            if time.monotonic() - began >= _AWAY_S:
+                raise
+            return None
 
     def _take(self, spec: NodeSpec, *, by_force: bool) -> Held | None:
         in_cluster = self._key(spec).startswith(_IN_CLUSTER)
@@ -147,28 +178,35 @@ class Ownership:
             return self._session(spec).take(spec.node.name, notes_of(spec), by_force=by_force)
 
     def _session(self, spec: NodeSpec) -> Session:
-        place = self._place(spec)
         with self._lock:
-            session = self._sessions.get(key := self._key(spec))
+            key = self._key(spec)
+            session = self._sessions.get(key)
             if session is None:
                 claimant = Claimant(self.holder, self.now, self.duration, self.run)
                 session = self._sessions[key] = Session(
-                    place, claimant, f"{self.run}-{len(self._sessions)}", self.now
+                    self._place_at(key, spec), claimant, f"{self.run}-{next(self._numbers)}", self.now
                 )
             return session
 
     def _place(self, spec: NodeSpec) -> Leases:
         with self._lock:
-            key = self._key(spec)
-            if key not in self._places:
-                cluster = self.leases(spec) if key.startswith(_IN_CLUSTER) else None
-                self._places[key] = cluster if cluster is not None else self.instead(spec)
-            return self._places[key]
+            return self._place_at(self._key(spec), spec)
+
+    def _place_at(self, key: str, spec: NodeSpec) -> Leases:
+        """The place of this key, by whoever has the lock."""
+        if key not in self._places:
+            cluster = self.leases(spec) if key.startswith(_IN_CLUSTER) else None
+            self._places[key] = cluster if cluster is not None else self.instead(spec)
+        return self._places[key]
 
     def _key(self, spec: NodeSpec) -> str:
         """Nodes of one cluster have their claims in one place; else each machine, by the address that it has."""
         key = _cluster_of(spec)
-        return f"machine {spec.machine.address}" if not key or key in self._without else f"{_IN_CLUSTER}{key}"
+        return (
+            f"{_OF_MACHINE}{spec.machine.address}"
+            if not key or key in self._without
+            else f"{_IN_CLUSTER}{key}"
+        )
 
     def _holder(self, spec: NodeSpec) -> str:
         with suppress(ClusterError):

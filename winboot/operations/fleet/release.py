@@ -39,7 +39,9 @@ class Release:
 
     def keep(self, view: View) -> None:
         """Let in whom the budget allows, where it is ours to do so. Raises ClusterError."""
-        if self._held is None or self._held.taken_by is not None:
+        if self._held is not None and self._held.taken_by is not None:
+            self._drop(self._held)
+        if self._held is None:
             self._take(view)
         if self._held is None or self._pace is None:
             return
@@ -49,8 +51,12 @@ class Release:
         try:
             self._held.claim = self.session.leases.renew(replace(self._held.claim, notes=notes))
         except ClusterConflict:
-            # Another one has it: we were away for too long.
-            self._held = self._pace = None
+            # Another one has it, for we were away for too long; or the answer to a write of ours was lost.
+            self._drop(self._held)
+
+    def _drop(self, held: Held) -> None:
+        self.session.drop(held)
+        self._held = self._pace = None
 
     def _take(self, view: View) -> None:
         there = view.release

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from winboot.base import exits
-from winboot.base.errors import ClusterError
+from winboot.base.errors import ClusterError, Interrupted
 from winboot.node.fleet.ownership import OK, result_of
 from winboot.node.run import Stop
 from winboot.operations.fleet.release import Release
@@ -82,6 +82,9 @@ class FleetWorker:
             if error.problem != self._away:
                 self.say(f"the claims cannot be read or written: {error.problem}")
             self._away = error.problem
+            return False
+        except Interrupted:
+            # While a node waited for the budget: the loop sees it, and what was begun is waited for.
             return False
         self._away, self._view = "", view
         with self._lock:

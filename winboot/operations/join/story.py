@@ -173,9 +173,11 @@ def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Prefligh
     preflight.stop_on_error(run.spec)
     with run.claimed() as waited:
         if waited:
-            # Whoever had it has changed it since: that is not of this run's doing.
+            # Whoever had it has changed it since: that is not of this run's doing. It may be a node by now, with pods.
             run.record.steps.clear()
             run.record.told.clear()
+            if run.cluster is not None:
+                node = run.connect_cluster()
             look = _looked(run, node)
         if look.to_change:
             _change(run, node, look, _claim(run, look, preflight))

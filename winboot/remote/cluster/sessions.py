@@ -30,9 +30,11 @@ def clock() -> float:
 
 @dataclass(slots=True)
 class Held:
-    """A claim on a node that is ours, as far as we know. `lost` is called once it is found to be another's."""
+    """A claim on a node that is ours, as far as we know; it goes back to the session that gave it. `lost` is called once it is
+    found to be another's."""
 
     claim: Claim
+    session: Session = field(repr=False)
     lost: Callable[[str], None] = lambda holder: None
     # Who has it by now, as far as that is known.
     taken_by: str | None = None
@@ -75,18 +77,22 @@ class Session:
             if node in self._held:
                 return None
         notes = {**(notes or {}), SESSION: self._name}
-        if seen is None:
-            claim = self.claimant.take(self.leases, node, notes, by_force=by_force)
-        else:
-            claim = self.claimant.take_seen(
-                self.leases, seen.get(node), node, notes, seen.get, by_force=by_force
-            )
+        read = self.leases.read if seen is None else seen.get
+        there = read(node)
+        # A write of ours whose answer was lost: this session lives, so that nobody else would ever take it.
+        mine = there is not None and there.holder != "" and there.notes.get(SESSION) == self._name
+        claim = self.claimant.take_seen(self.leases, there, node, notes, read, by_force=by_force or mine)
         if claim is None:
             return None
-        held = Held(claim)
+        held = Held(claim, self)
         with self._lock:
             self._held[node] = held
         return held
+
+    def drop(self, held: Held) -> None:
+        """Hold it no more, without a word: it is another's, or is to be taken anew."""
+        with self._lock:
+            self._held.pop(held.claim.node, None)
 
     def give_back(self, held: Held, result: str, *, leave: bool = True) -> bool:
         """Give a claim back with what became of its node; without `leave` nothing is left of it. False where it was another's.
@@ -139,7 +145,13 @@ class Session:
             if self._claim is not None:
                 return
             mine = Claim(self._name, self.claimant.holder, self.claimant.duration, run=self.claimant.run)
-            self._claim = self.leases.create(mine)
+            try:
+                self._claim = self.leases.create(mine)
+            except ClusterConflict:
+                # Nobody else has this name: it was made, and the answer was lost.
+                self._claim = self.leases.read(self._name)
+                if self._claim is None:
+                    raise
             self._renewed = self.now()
         if self.by_itself:
             threading.Thread(target=self._loop, name=f"session-{self.id}", daemon=True).start()
