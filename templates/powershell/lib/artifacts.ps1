@@ -94,6 +94,7 @@ function Copy-UnplacedProgram {
             $copy = "$folder\$([IO.Path]::GetFileName($member.to))"
             Copy-WholeFile -From $member.to -To $copy
             if ((Get-PathHash -Path $copy) -eq $member['sha256']) {
+                Save-FormerFile -Path $member.to
                 Move-FileOver -From $copy -To $member.to
                 @{ destination = $member.to; sha256 = $member['sha256'] }
             }

@@ -84,13 +84,8 @@ function Reset-CalicoNetwork {
     # came through the restart (Calico's node-service.ps1: "the HNS networks will be in unknown state"). Calico takes
     # every network away; here the first switch stays, so the adapter is not rewired while nobody watches.
     param([hashtable]$Wanted, [string]$Service)
-    $networks = @(Get-HnsObject -Kind networks -Name $Wanted.name)
-    if ($networks.Count -eq 0) { return }
-    # Later than at the start there may be pods on it: then it works, and a join asks before it takes it away.
-    if ($script:Run.Mode -eq 'Guard' -and (Get-HnsObject -Kind endpoints |
-                Where-Object { (Read-Member -Object $_ -Names 'VirtualNetwork') -eq $networks[0].ID -and (Read-Member -Object $_ -Names 'Name') -ne $Wanted.endpoint })) {
-        return
-    }
+    if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -eq 0) { return }
+    if (Test-LateWithPod -Network $Wanted.name -Own $Wanted.endpoint) { return }
     # No pod may start on a network that is about to go. Stopping the kubelet stops what depends on it as well.
     $running = @(@('kubelet', $Service, 'kube-proxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
     Stop-RunningService -Name 'kubelet'

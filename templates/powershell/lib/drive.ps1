@@ -79,10 +79,7 @@ function Invoke-Locked {
         New-RunEvent
         if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
         if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
-        if ($script:Run.Mode -eq 'Change') {
-            Clear-RestoredThing
-            Start-VersionChange
-        }
+        if ($script:Run.Mode -eq 'Change') { Start-VersionChange }
         & $Work
         if ($script:Run.Mode -eq 'Change' -and $script:Run.Complete -and $script:Run.Unmet.Count -eq 0) {
             Complete-VersionChange
@@ -311,12 +308,14 @@ function Assert-Allowed {
 function New-RunEvent {
     # The line of the first event: which machine this is and which boot of it; what runs, and for whom.
     $identity = Get-MachineIdentity
+    # A run that fails has to say so, too. What cannot be read here ends a change before its first step (Start-VersionChange).
+    $versions = try { Read-VersionNote } catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { $null }
     New-EventLine -Fields @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
         computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
         winboot = $script:Run.Plan.Winboot; digest = $script:Run.Plan.Digest; library = $script:Run.Plan.Library
         script = Get-TextHash -Text $script:Run.Text; by = $script:Run.Facts.Holder; plan = $script:Run.Facts.Plan
-        versions = Read-VersionNote
+        versions = $versions
     }
 }
 

@@ -53,19 +53,14 @@ function Restore-FormerValue {
 }
 
 function Clear-FormerValue {
-    # Deletes the notes of the current step, whose things are back. Which things that were stays known while the state folder is
-    # there: they are somebody's again, whatever mark or place they have. Returns nothing.
+    # Deletes the notes of the current step, whose things are back. Which things that were stays known for as long as the state
+    # folder is there: they are somebody's again, whatever mark or place they have, until a note says otherwise. Returns nothing.
     $back = @(Get-FormerLine | ForEach-Object { "$($_.kind):$($_.key)" })
-    if ($back) { Write-StateJson -Name 'restored.json' -Value @(@(Get-RestoredThing) + $back) }
+    if ($back) { Write-StateJson -Name 'restored.json' -Value @(@(Get-RestoredThing) + $back | Sort-Object -Unique) }
     Remove-File -Path (Get-FormerPath)
 }
 
 function Get-RestoredThing {
-    # What undos have put back since the last change, kind and key in one text each. Nothing where there was none.
+    # What undos have put back, kind and key in one text each. Nothing where there was none.
     Read-StateJson -Name 'restored.json' | ForEach-Object { $_ }
-}
-
-function Clear-RestoredThing {
-    # Forgets what was put back: a change is made to all of it again. Returns nothing.
-    Remove-File -Path (Get-StatePath -Name 'restored.json')
 }

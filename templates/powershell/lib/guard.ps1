@@ -506,13 +506,28 @@ function Restart-IdleAgent {
     param([string]$Name)
     $key = "Restarted $Name"
     if ($script:Run.ContainsKey($key) -and $script:Run[$key].AddMinutes(5) -gt [DateTime]::UtcNow) { return }
-    $script:Run[$key] = [DateTime]::UtcNow
-    Invoke-UnderMutex -Work { Restart-OwnService -Name $Name -Because 'network-gone' }
+    Invoke-UnderMutex -Work {
+        $script:Run[$key] = [DateTime]::UtcNow
+        Restart-OwnService -Name $Name -Because 'network-gone'
+    }
+}
+
+function Test-LateWithPod {
+    # Whether the guard does what belongs to a start, and a pod is on the network by now: then it works, and a join asks before it takes
+    # it away. Own is the host's own endpoint there.
+    param([string]$Network, [string]$Own = '')
+    if ($script:Run.Mode -ne 'Guard') { return $false }
+    $ids = @(Get-HnsObject -Kind networks -Name $Network | ForEach-Object { $_.ID })
+    @(Get-HnsObject -Kind endpoints | Where-Object {
+            $ids -contains (Read-Member -Object $_ -Names 'VirtualNetwork') -and (Read-Member -Object $_ -Names 'Name') -ne $Own
+        }).Count -gt 0
 }
 
 function Test-NetworkGone {
     # Whether the network, or the endpoint that its agent makes with it, is not there at all.
     param([hashtable]$Wanted)
+    # While HNS starts or stops it names nothing.
+    if ((Get-ServiceState -Name 'hns') -ne 'Running') { return $false }
     if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -eq 0) { return $true }
     $Wanted.endpoint -ne '' -and @(Get-HnsObject -Kind endpoints -Name $Wanted.endpoint).Count -eq 0
 }
