@@ -34,7 +34,7 @@ CACHES: Final = (
     library.library_files,
     library.library,
     library.functions,
-    library.functions_for,
+    library.names_for,
     rendering._environment,
 )
 
