@@ -236,8 +236,9 @@ function Get-AwaitedService {
 
 function Test-ServiceFailed {
     # Whether the control manager gave up on starting it: no answer in time (1053, 1070), a dependency failed (1068), or its program was not
-    # there yet (2, 3; a power cut may leave it under another name, see Complete-OldFile).
-    # Of a driver without its file `sc query` shows 2 (a recording). Unsourced: of a service, too; it moved away, `sc start`, `sc query` show it.
+    # there yet (2, 3; a power cut may leave it under another name, see Complete-OldFile). A start ends with these two
+    # (MS-SCMR 3.1.4.19, RStartServiceW); of a driver `sc query` shows 2 afterwards (a recording). Unsourced: that it does so
+    # of a service, too; its program moved away, `sc start`, `sc query` show it.
     # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
