@@ -388,6 +388,24 @@ def test_a_handle_of_the_former_owner_reaches_what_was_set_aside_and_nothing_of_
     assert bench.look(STEP).states == {STEP: "ok"}
 
 
+@pytest.mark.parametrize("name", [r"versions", r"theirs\below", r"theirs.exe"])
+def test_what_she_may_have_open_goes_before_the_folder_above_is_closed(bench: Bench, name: str):
+    """An administrator took it by its owner alone: her right stands there as inherited, and goes when ours are handed down."""
+    user, files, path = ordinary(bench), bench.machine.files, rf"C:\k\{name}"
+    files.make_directory(path.rpartition("\\")[0])
+    if path.endswith(".exe"):
+        files.write(path, b"hers", user)
+    else:
+        files.make_directory(path, user)
+    handle = files.hold(path, CHANGE_PERMISSIONS, pid=4000, token=user)
+    files.need(path)[1].acl.owner = SYSTEM_TOKEN.sid
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert handle.path.startswith(r"C:\ProgramData\winboot\aside" + "\\")
+    bench.undo(STEP)
+    assert files.need(path)[1] is handle.node
+
+
 def test_a_folder_of_somebody_else_in_which_something_is_open_is_named(bench: Bench):
     user = ordinary(bench)
     of_alice(bench, r"C:\k", user)
@@ -412,7 +430,8 @@ def test_whoever_is_quicker_than_a_change_does_not_keep_the_folder(
 
     def raced(self: Session, command: str, parameters: dict[str, Any], input: Any = ()) -> Any:
         done = invoke(self, command, parameters, input)
-        if command == "file.move" and parameters["source"] == r"C:\k" and not made:
+        # What is there again when its turn comes is set aside once more.
+        if command == "file.move" and parameters["source"] == r"C:\k" and len(made) < 2:
             made.append(command)
             bench.machine.files.make_directory(r"C:\k", user)
         return done
@@ -420,7 +439,7 @@ def test_whoever_is_quicker_than_a_change_does_not_keep_the_folder(
     monkeypatch.setattr(Session, "invoke", raced)
 
     assert bench.run(STEP).problem(STEP).id == "FolderTaken"
-    assert made
+    assert len(made) == 2
     assert bench.run(STEP).states == {STEP: "changed"}
     assert hers(bench, r"C:\k", user) == []
 

@@ -100,7 +100,10 @@ function Set-Folder {
     foreach ($path in $wanted) { Assert-NoLink -Path $path }
     $checked = @(Get-CheckedFolder)
     # A folder comes before those in it.
-    foreach ($path in $wanted + @(Get-FolderAbove -Paths $wanted) | Sort-Object) {
+    $all = @($wanted + @(Get-FolderAbove -Paths $wanted) | Sort-Object)
+    $through = @($wanted | Where-Object { $Watched -contains $_ -or $checked -notcontains $_ -or (Test-FolderOpen -Path $_ -Private:($Private -contains $_)) })
+    Move-FolderOther -Folders $all -Wanted $wanted -Through $through -But ($wanted + $Opaque)
+    foreach ($path in $all) {
         $closed = $Private -contains $path
         $above = $wanted -notcontains $path
         $open = $false
@@ -120,13 +123,28 @@ function Set-Folder {
         elseif ($open) { Protect-Path -Path $path -Readable:(-not $closed) }
         if ($above) { continue }
         # Closed first: nothing can be added while it is looked through.
-        if ($open -or $Watched -contains $path -or $checked -notcontains $path) {
+        if ($open -or $through -contains $path) {
             foreach ($entry in @(Get-UntrustedEntry -Path $path -But ($wanted + $Opaque))) {
                 if ($entry.aside) { Move-Aside -Path $entry.path } else { Protect-Path -Path $entry.path -Readable:(-not $closed) }
             }
         }
     }
     Save-FormerValue -Kind 'CheckedFolder' -Key ($wanted -join ';') -Value @{ paths = $wanted }
+}
+
+function Move-FolderOther {
+    # Sets aside which of these folders others may have open with the right to change its rules, and what they may have open
+    # Through these. It comes before the first rule is changed: Windows hands the rules of a folder down to all that is in it
+    # (learn.microsoft.com/windows/win32/secauthz/automatic-propagation-of-inheritable-aces), and once a folder is closed nothing
+    # tells any more what others could open.
+    param([string[]]$Folders, [string[]]$Wanted, [string[]]$Through, [string[]]$But)
+    foreach ($path in $Folders) {
+        if (-not [IO.Directory]::Exists($path)) { continue }
+        if (Get-FolderOther -Path $path -Above:($Wanted -notcontains $path)) { Move-Aside -Path $path }
+        elseif ($Through -contains $path) {
+            foreach ($entry in @(Get-UntrustedEntry -Path $path -But $But)) { if ($entry.aside) { Move-Aside -Path $entry.path } }
+        }
+    }
 }
 
 function Test-WindowsFolder {
@@ -152,6 +170,7 @@ function Get-CheckedFolder {
 function Test-FolderOpen {
     # Whether others have more rights on a folder than its kind allows; Above are those that only lead to ours.
     param([string]$Path, [switch]$Private, [switch]$Above)
+    if (-not [IO.Directory]::Exists($Path)) { return $false }
     if ($Above) { return $null -ne (Get-UntrustedReplacer -Path $Path) }
     if ($Private) { return $null -ne (Get-UntrustedAccount -Path $Path) }
     $null -ne (Get-UntrustedWriter -Path $Path)
