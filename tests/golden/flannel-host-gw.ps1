@@ -478,6 +478,7 @@ Values = {
 Look = {
     Get-PipeDifference -Path '\\.\pipe\containerd-containerd'
     Get-LayerDifference -Root 'C:\ProgramData\containerd\root'
+    Get-ShimDifference
     Get-ServiceDifference -Service $service
 }
 Change = {
@@ -485,6 +486,7 @@ Change = {
     Save-FormerService -Name $service.name
     Clear-UnknownLayer -Root 'C:\ProgramData\containerd\root'
     Save-FormerLayer -Root 'C:\ProgramData\containerd\root'
+    Remove-FormerPod
     Set-ServiceDefinition -Service $service
     Assert-PipeFree -Path '\\.\pipe\containerd-containerd'
     Start-CurrentService -Name $service.name

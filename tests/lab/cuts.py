@@ -10,8 +10,8 @@ The machine had things of somebody's before: services, files, tasks, network set
 restart, look, undo, restart. What has to come of it: a Ready node that is reached by every address it had, and in the end
 the machine as it was before winboot came. Prints as JSON what was wrong with each copy.
 
-A program of its own, because a fork takes one thread along (see interrupted.py). What a scheduled task does in a thread of
-its own is cut in a copy that plays from the beginning.
+A program of its own, because a fork takes one thread along (see interrupted.py). What happens in another thread (a scheduled
+task, or what a thread of winboot's lets the lab's time bring) is cut in a copy that plays from the beginning.
 """
 
 from __future__ import annotations
@@ -279,9 +279,9 @@ class Cuts:
         """What was wrong with each copy, by where it was cut."""
         site = self._ready()
         points = self._undisturbed(site)
-        self.say(f"{len(points)} operations, {sum(one.in_task for one in points)} of them in tasks")
+        self.say(f"{len(points)} operations, {sum(one.elsewhere for one in points)} of them in other threads")
         for point in points:
-            if point.in_task and self._is_one(point.number):
+            if point.elsewhere and self._is_one(point.number):
                 self._replay(site, point)
         self._play(site)
         return self._branches.results()
@@ -322,6 +322,9 @@ class Cuts:
         def strike(here: Point) -> None:
             if here.number == point.number:
                 self.strike(site)
+                if self.strike is kill:
+                    # It notices when it does the next thing; what is at work on the machine goes on.
+                    site.controllers[-1].alive = False
 
         _watch(site, strike)
         self.act.play(site)
@@ -331,7 +334,7 @@ class Cuts:
         """In the main thread, with a copy at each place that is cut."""
 
         def strike(point: Point) -> None:
-            if self._end is not None or point.in_task or not self._is_one(point.number):
+            if self._end is not None or point.elsewhere or not self._is_one(point.number):
                 return
             self._end = self._branches.split(str(point))
             if self._end is None:
@@ -366,10 +369,10 @@ class Point:
     number: int
     command: str
     what: str
-    in_task: bool
+    elsewhere: bool
 
     def __str__(self) -> str:
-        return f"{self.number}{' in a task' if self.in_task else ''}: {self.command} {self.what}"
+        return f"{self.number}{' in another thread' if self.elsewhere else ''}: {self.command} {self.what}"
 
 
 def _watch(site: Site, told_of: Callable[[Point], None]) -> None:
@@ -382,13 +385,15 @@ def _watch(site: Site, told_of: Callable[[Point], None]) -> None:
         if what.lower().startswith(JOURNAL):
             return
         number += 1
-        told_of(Point(number, command, what[:120], _in_task()))
+        told_of(Point(number, command, what[:120], _elsewhere()))
 
     site.machine.faults.watch_writes(hear)
 
 
-def _in_task() -> bool:
-    """Scheduled tasks of the lab's machines have threads of their own; no copy can be made while one is at work."""
+def _elsewhere() -> bool:
+    """Whether this is another thread, or a scheduled task of the lab's machines is at work in its own: no copy can be made."""
+    if threading.current_thread() is not threading.main_thread():
+        return True
     return any(thread.name.startswith("task ") for thread in threading.enumerate())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Callable
@@ -253,3 +254,56 @@ def test_whoever_else_may_change_a_service_of_ours_is_named(
 
     assert told == ({"service containerd: others who may change it": (who, None)} if who else {})
     assert node.look(STEP).states == {STEP: "ok"}
+
+
+def _a_shim(node: Node, folder: str) -> str:
+    """The path of a shim in this folder."""
+    files, name = node.machine.files, "containerd-shim-runhcs-v1.exe"
+    files.make_directory(folder)
+    files.write(rf"{folder}\{name}", files.read(rf"C:\k\versions\containerd-2.3.6\{name}"))
+    return rf"{folder}\{name}"
+
+
+def _of_containerd(node: Node, version: str) -> int:
+    """Programs of this version as winboot placed them, and a pod that its shim holds; the id of the shim's process."""
+    shim = _a_shim(node, rf"C:\k\versions\containerd-{version}")
+    placed = r"C:\ProgramData\winboot\placed.json"
+    noted = json.loads(node.machine.files.read(placed))
+    files = [{"destination": shim, "sha256": "0" * 64}]
+    noted["artifacts"].append(
+        {"name": "containerd", "version": version, "archive": version.ljust(64, "0"), "files": files}
+    )
+    write(placed, json.dumps(noted))(node.site)
+    return node.machine.processes.spawn(f'"{shim}" -namespace k8s.io -id {version}').pid
+
+
+def test_pods_of_another_major_end_before_it_starts_and_those_of_its_own_go_on(node: Node):
+    """containerd 1.x cannot speak to shims of 2.x (containerd/containerd#11720), nor 2.x add to a 1.7 pod (#10888)."""
+    own = _of_containerd(node, "2.2.1")
+    shim = _a_shim(node, r"C:\docker")
+    theirs = node.machine.processes.spawn(f'"{shim}" -namespace moby -id 9').pid
+    assert node.look(STEP).differences(STEP) == {}
+    former = _of_containerd(node, "1.7.29")
+
+    (found,) = node.look(STEP).step(STEP)["differences"]
+    assert (found["key"], found["is"], found["want"], found["disturbs"]) == (
+        "containerd:shims",
+        "1",
+        None,
+        True,
+    )
+    assert node.change(STEP, *ABOVE).states[STEP] == "changed"
+
+    running = {one.pid for one in node.machine.processes.all()}
+    assert (own in running, theirs in running, former in running) == (True, True, False)
+    assert node.change(STEP, *ABOVE).states == {STEP: "ok", **dict.fromkeys(ABOVE, "ok")}
+
+
+def test_a_pod_of_another_major_that_does_not_end_stops_the_step_before_the_switch(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+):
+    former = _of_containerd(node, "1.7.29")
+    kill = node.machine.processes.kill
+    monkeypatch.setattr(node.machine.processes, "kill", lambda pid: pid != former and kill(pid))
+
+    assert node.change(STEP).problem(STEP).id == "PodLeft"

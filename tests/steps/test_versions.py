@@ -72,6 +72,18 @@ def test_some_steps_alone_note_no_versions(bench: Bench) -> None:
     assert noted(bench) == {"now": "1.33.6"}
 
 
+def test_after_a_rollback_from_a_half_done_upgrade_there_is_no_version_before(bench: Bench) -> None:
+    changes(bench, "1.32.9", ready=False)
+    changes(bench, "1.33.6")
+    changes(bench, "1.34.2", ends=False)
+    assert noted(bench) == {"now": "1.33.6", "next": "1.34.2", "before": "1.32.9"}
+
+    changes(bench, "1.33.6", versions="hold", ready=False)
+    assert noted(bench) == {"now": "1.33.6", "held": "1.33.6"}, "once more would be two versions back"
+    changes(bench, "1.34.2", versions="release")
+    assert noted(bench) == {"now": "1.34.2", "before": "1.33.6"}
+
+
 def test_what_a_rollback_brought_is_held_until_it_is_released(bench: Bench) -> None:
     changes(bench, "1.33.6", ready=False)
     changes(bench, "1.34.2")

@@ -162,6 +162,9 @@ HINTS: Final[Mapping[str, str]] = {
     "NotServer": "Kubernetes supports Windows Server only.",
     "OperatorMissing": "It comes from whoever brings the network: look at their pods or services.",
     "PendingReboot": "Nothing to do: the run continues after the restart.",
+    "PodLeft": (
+        "A process still uses them: restart the machine, which ends all, and run the same command again."
+    ),
     "ProgramFailed": "Run the program on the machine by hand; its own log may tell more.",
     "ProgramHangs": "Run the program on the machine by hand and look at what it waits for.",
     "RolledBack": (

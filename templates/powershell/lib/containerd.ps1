@@ -103,3 +103,49 @@ function Wait-Containerd {
     if (Wait-Until -Test { $null -ne (Invoke-Crictl -Arguments @('version')) } -Seconds 60) { return }
     Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds'
 }
+
+function Get-FormerShimPath {
+    # Where the shims are of containerds of another major that winboot placed here; nothing where there are none. An older winboot
+    # noted no version: what it placed is taken for another major.
+    # containerd 1.x cannot speak to shims that 2.x started (containerd/containerd#11720), and a container that 2.x adds to a pod
+    # of a 1.7 shim does not start (containerd/containerd#10888). Within a major they go together.
+    foreach ($artifact in $script:Node['artifacts'] | Where-Object { $_.name -eq 'containerd' }) {
+        $major = "$($artifact['version'])".Split('.')[0]
+        foreach ($one in Get-Placed) {
+            if ($one.name -ne 'containerd' -or $one.archive -eq $artifact['sha256'] -or "$($one.version)".Split('.')[0] -eq $major) { continue }
+            $one.files | ForEach-Object { $_.destination } | Where-Object { $_ -like '*\containerd-shim-*' }
+        }
+    }
+}
+
+function Get-FormerShim {
+    # The running shims of another major, each of which holds a pod, as id and start time. Nothing where there are none.
+    $paths = @(Get-FormerShimPath)
+    if ($paths.Count -eq 0) { return }
+    Get-CimInstance -ClassName 'Win32_Process' -Filter "Name='containerd-shim-runhcs-v1.exe'" -Property 'ProcessId', 'CreationDate', 'ExecutablePath' |
+        Where-Object { $paths -contains $_.ExecutablePath } | ForEach-Object { @{ Id = [int]$_.ProcessId; Started = $_.CreationDate } }
+}
+
+function Get-ShimDifference {
+    # A difference where pods are held by shims of another major of containerd. Nothing where there are none.
+    $count = @(Get-FormerShim).Count
+    if ($count -gt 0) { New-Difference -Key 'containerd:shims' -What 'pods of another major of containerd' -Is "$count" -Want $null -Disturbs }
+}
+
+function Remove-FormerPod {
+    # Removes all pods where another major of containerd holds some, by whichever containerd runs: after a drain only pods of
+    # DaemonSets and of the machine itself are left, and the kubelet makes them again when its step starts it. Returns nothing.
+    if (@(Get-FormerShim).Count -eq 0) { return }
+    Stop-RunningService -Name 'kubelet'
+    Remove-AllPod
+    # Of one that containerd does not know, or cannot speak to, the container ends with its shim, which has the last handle to it
+    # (ShouldTerminateOnLastHandleClosed, internal/hcsoci/create.go of microsoft/hcsshim).
+    Stop-ProcessTree -Tree @(Get-FormerShim)
+    if (Wait-Until -Test { @(Get-FormerShim).Count -eq 0 } -Seconds 30) { return }
+    Stop-Step -Id 'PodLeft' -Message 'pods of another major of containerd do not end'
+}
+
+function Remove-AllPod {
+    # Removes all pods by the runtime, where it answers. Returns nothing. crictl gives each request 2 seconds, unless told otherwise.
+    [void](Invoke-Crictl -Arguments @('--timeout', '60s', 'rmp', '--all', '--force') -Seconds 300)
+}

@@ -44,7 +44,7 @@ function Get-LayerStore {
 function Restore-Layer {
     # Removes pods and images by the runtime while it runs, then what is left of the layers by the host compute service.
     param([object]$Former)
-    [void](Invoke-Crictl -Arguments @('rmp', '--all', '--force') -Seconds 300)
+    Remove-AllPod
     [void](Invoke-Crictl -Arguments @('rmi', '--all') -Seconds 600)
     Stop-RunningService -Name 'containerd'
     $store = Get-LayerStore -Root $Former.root

@@ -232,9 +232,11 @@ function Complete-VersionChange {
     $note = Read-VersionNote
     $wanted = Get-WantedVersion
     if (-not $note -or $wanted.artifacts.Count -eq 0) { return }
-    if (Test-SameVersion -First $note.now -Second $wanted) { $wanted.ready = $note.now.ready }
-    elseif ($note.held) { $note.before = $null }
-    elseif ($note.now -and $note.now.ready) { $note.before = $note.now }
+    $same = Test-SameVersion -First $note.now -Second $wanted
+    if ($same) { $wanted.ready = $note.now.ready }
+    # Also where it went back from what an upgrade had only begun.
+    if ($note.held) { $note.before = $null }
+    elseif (-not $same -and $note.now -and $note.now.ready) { $note.before = $note.now }
     $note.now = $wanted
     $note.next = $null
     Write-StateJson -Name 'versions.json' -Value $note
