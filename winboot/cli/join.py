@@ -24,6 +24,7 @@ from winboot.cli.options import (
     Output,
     OutputForm,
     PlanPath,
+    Processes,
     ReportFile,
     Skip,
     SkipPreflight,
@@ -67,6 +68,7 @@ def join(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
+    processes: Processes = 1,
     plan: PlanPath = None,
     yes: Yes = False,
     no_restart: NoRestart = False,
@@ -114,6 +116,7 @@ def join(
         yes=yes,
         trust=trust,
         verify=verify,
+        processes=processes,
     )
 
 
@@ -129,6 +132,7 @@ def repair(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     workers: Workers = 32,
+    processes: Processes = 1,
     plan: PlanPath = None,
     no_restart: NoRestart = False,
     trust: Trust = False,
@@ -184,6 +188,7 @@ def repair(
             yes=yes,
             trust=trust,
             verify=verify,
+            processes=processes,
         )
         return
     if plan is not None:
@@ -196,7 +201,17 @@ def repair(
     _recover(inventory, words(limit), by, yes=yes, trust=trust, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
         # What its files name was agreed to a moment ago; what is in them since then is not.
-        _run("join", inventory, words(limit), options, view, report, yes=True, verify=verify)
+        _run(
+            "join",
+            inventory,
+            words(limit),
+            options,
+            view,
+            report,
+            yes=True,
+            verify=verify,
+            processes=processes,
+        )
 
 
 def _run(
@@ -211,6 +226,7 @@ def _run(
     yes: bool = False,
     trust: bool = False,
     verify: bool = False,
+    processes: int = 1,
 ) -> None:
     from winboot.cli.approval import approved_plan, at_terminal, gone, with_plan
     from winboot.cli.failure import explain_error
@@ -241,7 +257,12 @@ def _run(
     ):
         refuse_without_ca(specs)
         specs, unable = able(specs, context)
-        result = join_nodes(specs, context, tuned(options), command=command)
+        if processes > 1:
+            from winboot.cli.processes import join_by_processes
+
+            result = join_by_processes(processes, specs, context, tuned(options), command=command)
+        else:
+            result = join_nodes(specs, context, tuned(options), command=command)
         result = replace(result, nodes=(*result.nodes, *unable, *left))
         unrouted = _forward(inventory, specs, context, {one.node for one in result.nodes if one.ready})
         flows, untried = _verified(result, specs, context) if verify else (None, None)

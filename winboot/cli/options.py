@@ -136,6 +136,15 @@ Verify = Annotated[
     ),
 ]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many nodes at a time.")]
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        min=1,
+        max=64,
+        help="Share the nodes among so many processes, --workers at a time in each: for hundreds of nodes.",
+    ),
+]
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="A line for each step that ends, in place of the live view."),

@@ -54,6 +54,14 @@ class Fleet:
     machines: Mapping[str, Machine] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the processes of a run, by its number from 0 on."""
+
+    run: str
+    process: int
+
+
 def load_targets(
     inventory: Path,
     limit: tuple[str, ...],
@@ -218,10 +226,11 @@ def run_context(
     *,
     in_cluster: bool = False,
     fleet: Fleet | None = None,
+    part: Part | None = None,
 ) -> Iterator[tuple[RunContext, Tune]]:
     """The context of one run; `keep` is told of each node that ends, `fleet` is what the specs are of. Ctrl-C and SIGTERM
     ask the nodes' work to stop at its next safe point. With `in_cluster`, the service account of the pod is used where no
-    kubeconfig is named.
+    kubeconfig is named. A `part` of a run is asked to stop by whoever has started it, and by no signal.
     """
     from winboot.node.run import Stop
     from winboot.operations.join import RunContext
@@ -236,26 +245,26 @@ def run_context(
         cluster=clusters,
         listener=listener,
         journals=default_folder() / "runs",
-        run=uuid.uuid4().hex[:12],
+        run=part.run if part is not None else uuid.uuid4().hex[:12],
         holder=_holder(),
         stop=stop,
         groups=fleet.groups if fleet is not None else {},
         about=fleet.about if fleet is not None else {},
         machines=fleet.machines if fleet is not None else {},
     )
-    claims = _ownership(context)
+    claims = _ownership(context, f"{part.process}-" if part is not None else "")
     context = replace(context, claims=claims)
     if keep is not None:
         context = replace(context, keep=keep)
     try:
-        with _signals(stop.request):
+        with _signals((lambda number: None) if part is not None else stop.request):
             yield context, lambda options: _tuned(options, specs)
     finally:
         claims.close()
         clusters.close()
 
 
-def _ownership(context: RunContext) -> Ownership:
+def _ownership(context: RunContext, process: str) -> Ownership:
     """Claims by Lease in each node's cluster; in the folder of journals and reports where there is none."""
     from winboot.node.fleet import Ownership
     from winboot.remote.cluster.claim_folder import ClaimFolder
@@ -269,7 +278,8 @@ def _ownership(context: RunContext) -> Ownership:
         machine = hashlib.sha256(spec.machine.address.encode()).hexdigest()[:16]
         return ClaimFolder(context.journals.parent / "claims" / machine)
 
-    return Ownership(f"{context.holder} (run {context.run})", context.run, in_cluster, in_folder)
+    holder = f"{context.holder} (run {context.run})"
+    return Ownership(holder, context.run, in_cluster, in_folder, process=process)
 
 
 @contextmanager

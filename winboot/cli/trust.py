@@ -51,6 +51,16 @@ def hold(file: Path, text: str) -> None:
         )
 
 
+def settled() -> frozenset[tuple[Path, Kind, str]]:
+    """What was looked at in this process, for another one of the same command."""
+    return frozenset(_settled)
+
+
+def settled_before(found: frozenset[tuple[Path, Kind, str]]) -> None:
+    """What was looked at in the process that has started this one."""
+    _settled.update(found)
+
+
 def _key(one: Demand) -> tuple[Path, Kind, str]:
     return one.file.absolute(), one.kind, one.what
 

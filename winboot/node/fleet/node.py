@@ -43,6 +43,8 @@ from winboot.script.steps import STEPS
 
 # How long the API server may take to delete a token when a run is left, in seconds.
 FORGET_S: Final = 1.0
+# Of a node that did not end when the run was stopped.
+NOT_IN_TIME: Final = "it did not end in time; its script may run on for a while"
 # The controller's own step that stands for what a rollback holds.
 HELD_VERSIONS: Final = "held-versions"
 
@@ -110,13 +112,12 @@ class NodeRun:
         """What is known of a node that did not end when the run was stopped; its thread is not waited for."""
         if self.token is not None and self.cluster is not None:
             self._forget(self.cluster, self.token)
-        failure = Failure.of(self._interrupted("it did not end in time; its script may run on for a while"))
+        failure = Failure.of(interrupted(self.name, NOT_IN_TIME))
         return self._so_far(failure)
 
     def unfinished(self) -> NodeReport:
         """What is known while the work goes on, for a report that may be the last: nobody knows who kills winboot."""
-        what = "it was not begun" if self._runner is None else "it was still being worked on"
-        return self._so_far(Failure.of(self._interrupted(f"{what} when this report was written")))
+        return self._so_far(Failure.of(interrupted(self.name, under_way(begun=self._runner is not None))))
 
     def _so_far(self, failure: Failure) -> NodeReport:
         """The report of a node that has not ended, with the time that it has taken until now."""
@@ -183,13 +184,6 @@ class NodeRun:
             self.notes.append(
                 f"the bootstrap token {token.id} may be left; it expires at {token.expires:%H:%M} UTC"
             )
-
-    def _interrupted(self, what: str) -> Interrupted:
-        return Interrupted(
-            f"{self.name}: interrupted: {what}",
-            hint="Run the same command again; it continues where it was.",
-            node=self.name,
-        )
 
     @property
     def runner(self) -> ScriptRunner:
@@ -423,6 +417,21 @@ class NodeRun:
             hint=f"Report it with {where}; running the command again loses nothing.",
             node=self.name,
         )
+
+
+def interrupted(node: str, what: str) -> Interrupted:
+    """What ends the work on a node in the middle of it."""
+    return Interrupted(
+        f"{node}: interrupted: {what}",
+        hint="Run the same command again; it continues where it was.",
+        node=node,
+    )
+
+
+def under_way(*, begun: bool) -> str:
+    """Of a node that has not ended, in a report that may be the last."""
+    what = "it was still being worked on" if begun else "it was not begun"
+    return f"{what} when this report was written"
 
 
 def _are_wanted(versions: VersionSet, spec: NodeSpec) -> bool:

@@ -74,6 +74,8 @@ class Ownership:
     instead: Callable[[NodeSpec], Leases]
     duration: int = DURATION
     now: Callable[[], float] = clock
+    # Which of the run's processes this is: no two sessions have one name.
+    process: str = ""
     _sessions: dict[str, Session] = field(default_factory=dict)
     _places: dict[str, Leases] = field(default_factory=dict)
     _without: set[str] = field(default_factory=set)
@@ -184,7 +186,10 @@ class Ownership:
             if session is None:
                 claimant = Claimant(self.holder, self.now, self.duration, self.run)
                 session = self._sessions[key] = Session(
-                    self._place_at(key, spec), claimant, f"{self.run}-{next(self._numbers)}", self.now
+                    self._place_at(key, spec),
+                    claimant,
+                    f"{self.run}-{self.process}{next(self._numbers)}",
+                    self.now,
                 )
             return session
 

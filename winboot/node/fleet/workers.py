@@ -40,7 +40,7 @@ def each(
     item is waited for. `nudge(item)` is called early in these seconds, in a thread of its own, to help an item to its
     end. Ctrl-C is such a request.
     """
-    pool = _Pool(items, work, min(workers, MOST_WORKERS))
+    pool = _Pool(items, work, workers)
     asked: float | None = None
     while not pool.finished:
         try:

@@ -1,4 +1,5 @@
-"""The work of a fleet's worker on one node: `winboot join` of it, under the claim that the worker has."""
+"""The work of a fleet's worker on one node, `winboot join` of it, under the claim that the worker has; and the join of many by
+several processes of this computer."""
 
 from __future__ import annotations
 
@@ -7,11 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from winboot.config.node_spec import NodeSpec
-from winboot.node.fleet import Options, RunContext, run_nodes
-from winboot.node.preflight import Preflight
-from winboot.operations.join.story import join_node, refuse_unresolved
+from winboot.node.fleet import Budget, NodeElsewhere, Options, Processes, RunContext, conduct, run_nodes
+from winboot.node.preflight import Preflight, refuse_unknown
+from winboot.operations.join.story import refuse_unresolved, work_of
 from winboot.remote.cluster.sessions import Held
-from winboot.report.results import NodeReport
+from winboot.remote.transport.logins import Logins
+from winboot.report.finding import Finding
+from winboot.report.results import NodeReport, Report
+from winboot.script.plan import make_plan
+from winboot.script.steps import STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +49,47 @@ class Given:
 class Joining:
     """Joins one node at a time, from any thread. Raises InvalidInput while a hash or a CA is missing."""
 
-    def __init__(self, specs: Sequence[NodeSpec], context: RunContext, options: Options) -> None:
+    def __init__(
+        self, specs: Sequence[NodeSpec], context: RunContext, options: Options, *, command: str = "join"
+    ) -> None:
         refuse_unresolved(specs)
+        self._command = command
         self._specs = {spec.node.name: spec for spec in specs}
         self._context = context
-        self._options = replace(options, workers=1)
+        # The budget is kept by whoever gives the nodes.
+        self._options = replace(options, workers=1, budget=Budget())
         self._preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
 
-    def __call__(self, node: str, held: Held) -> NodeReport:
-        """Join it; its report."""
-        context = replace(self._context, claims=Given(held))
-        work = partial(join_node, preflight=self._preflight)
-        report = run_nodes("join", work, [self._specs[node]], context, self._options, self._preflight.so_far)
+    def __call__(self, node: str, held: Held | None = None) -> NodeReport:
+        """Join it; its report. Without a claim that is `held` for it, it takes one as any run does."""
+        context = self._context if held is None else replace(self._context, claims=Given(held))
+        work = partial(work_of(self._command), preflight=self._preflight)
+        report = run_nodes(
+            self._command, work, [self._specs[node]], context, self._options, self._preflight.so_far
+        )
         return report.nodes[0]
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What preflight has found so far."""
+        return self._preflight.so_far()
+
+
+def join_in_processes(
+    specs: Sequence[NodeSpec],
+    context: RunContext,
+    options: Options,
+    processes: Processes,
+    logins: Logins,
+    command: str,
+) -> Report:
+    """`join` of all nodes, by processes that call `Joining` for the nodes that they are given.
+
+    `options.workers` nodes at a time in each. Raises InvalidInput while a hash or a CA is missing, UsageError for wrong names.
+    """
+    refuse_unresolved(specs)
+    refuse_unknown(options.skip_preflight)
+    for spec in specs:
+        make_plan(spec, STEPS, only=options.only, skip=options.skip)
+    nodes = [NodeElsewhere(spec, processes, logins) for spec in specs]
+    wide = replace(options, workers=options.workers * processes.count)
+    return conduct(command, nodes, NodeElsewhere.reported, context, wide, processes.findings)

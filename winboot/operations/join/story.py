@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -54,8 +54,13 @@ def join(
     """
     refuse_unresolved(specs)
     preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
-    work = repair_node if command == "repair" else join_node
-    return run_nodes(command, partial(work, preflight=preflight), specs, context, options, preflight.so_far)
+    work = partial(work_of(command), preflight=preflight)
+    return run_nodes(command, work, specs, context, options, preflight.so_far)
+
+
+def work_of(command: str) -> Callable[..., None]:
+    """What `join` and `repair` do with a node, whose run they take, and the `preflight`."""
+    return repair_node if command == "repair" else join_node
 
 
 def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:

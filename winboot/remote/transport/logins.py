@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Final, Self
 
@@ -39,12 +39,22 @@ class Logins:
 
     def guarded(self, connection: Connection, transport: Transport, *, name: str) -> Transport:
         """The transport, which does not log in with a domain account that was refused elsewhere."""
+        account = self._account(connection)
+        return transport if account is None else GuardedTransport(transport, account, name)
+
+    def trying(self, connection: Connection, name: str) -> AbstractContextManager[None]:
+        """Around what logs in somewhere else, in another process: raises LoginRefused, without any try, where a machine has
+        refused the account. What is raised within says that it did not log in: LoginRefused, or an error that says nothing of
+        the account."""
+        account = self._account(connection)
+        return nullcontext() if account is None else account.trying(name)
+
+    def _account(self, connection: Connection) -> _Account | None:
         user = domain_account(connection)
         if user is None:
-            return transport
+            return None
         with self._lock:
-            account = self._accounts.setdefault(user, _Account(connection.user))
-        return GuardedTransport(transport, account, name)
+            return self._accounts.setdefault(user, _Account(connection.user))
 
 
 class _Account:
