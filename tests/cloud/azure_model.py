@@ -194,6 +194,8 @@ class AzureWorld(World):
         node = self.node_of_id(event.instance)
         if node is not None and node.owned and self.instances[event.instance].terminated is None:
             node.ready = True
+        # One that was to be ended had something before it.
+        self.reconcile()
 
     def vanish(self, one: Machine) -> None:
         """It is no more; its kubelet falls silent, and the set starts another one."""
@@ -319,12 +321,11 @@ class AzureCluster(ModelCluster):
 
     def uncordon(self, name: str) -> bool:
         """It takes pods again."""
-        self.world.cluster_api()
-        node: Any = self.world.nodes.get(name)
-        if node is None or node.cordoned is None:
-            return False
-        node.cordoned, node.uncordoned = None, node.uncordoned + 1
-        return True
+        lifted = super().uncordon(name)
+        if lifted:
+            node: Any = self.world.nodes[name]
+            node.uncordoned += 1
+        return lifted
 
 
 @dataclass

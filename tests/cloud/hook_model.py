@@ -434,6 +434,15 @@ class ModelCluster:
                 self.world.broke(f"the node {name} of another cluster was cordoned")
         return node is not None
 
+    def uncordon(self, name: str) -> bool:
+        """It takes pods again."""
+        self.world.cluster_api()
+        node = self.world.nodes.get(name)
+        lifted = node is not None and node.cordoned is not None
+        if node is not None:
+            node.cordoned = None
+        return lifted
+
     def drain(self, name: str, *, timeout: float, wait: Callable[[float], bool]) -> Drained:
         """Pods go after their grace, some never."""
         world, began = self.world, self.world.kernel.now

@@ -45,6 +45,8 @@ _ROUNDS: Final = 2.0
 _LASTS_S: Final = 30.0
 # How often Nodes are read for what their machines tell: a cordon has five seconds.
 _LISTEN_S: Final = 2.0
+# For how long an event that was seen a moment ago is not asked for again.
+_FRESH_S: Final = 3.0
 
 
 class AzureProvider(Protocol):
@@ -81,6 +83,8 @@ class AzureQueue:
     _hidden: dict[str, float] = field(default_factory=dict)
     _received: dict[str, int] = field(default_factory=dict)
     _heard: dict[str, float] = field(default_factory=dict)
+    # When an event was last seen to wait for its approval, by its handle.
+    _waited: dict[str, float] = field(default_factory=dict)
     _resting: dict[str, float] = field(default_factory=dict)
     _clusters: dict[int, Cluster] = field(default_factory=dict)
     _sets: dict[str, ScaleSet] = field(default_factory=dict)
@@ -116,6 +120,7 @@ class AzureQueue:
             if self._hidden.get(handle, 0.0) > now:
                 continue
             self._hidden[handle] = now + visibility
+            self._waited[handle] = now
             self._received[handle] = self._received.get(handle, 0) + 1
             letters.append(Letter(handle, "", self._received[handle], action))
             if len(letters) == most:
@@ -148,6 +153,7 @@ class AzureQueue:
         self._hidden.pop(letter.handle, None)
         self._heard[letter.handle] = self.pace.now() + self.every
         self._received.pop(letter.handle, None)
+        self._waited.pop(letter.handle, None)
 
     def state(self, action: HookAction) -> str:
         """Where the machine is, in the words of AWS that the worker knows; empty where nothing is left to do."""
@@ -157,7 +163,12 @@ class AzureQueue:
                 return "Terminating:Wait"
             # Nobody's machine is the worker's to name.
             return "Pending:Wait" if target is None or self._is_new(target, self._node(target)) else ""
-        return "Terminating:Wait" if target is not None and self._event(action, target) else ""
+        if target is None:
+            return ""
+        # A session to a machine takes seconds, and a cordon has five.
+        if self.pace.now() - self._waited.get(_handle(action), -_FRESH_S) < _FRESH_S:
+            return "Terminating:Wait"
+        return "Terminating:Wait" if self._event(action, target) else ""
 
     def begin(self, action: HookAction) -> None:
         """Keep scale-in and automatic repairs from a machine that is being joined: it does not look healthy meanwhile."""

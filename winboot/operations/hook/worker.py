@@ -18,7 +18,14 @@ from functools import partial
 from typing import Final
 from zlib import crc32
 
-from winboot.base.errors import CloudRefused, ClusterError, InvalidInput, UsageError, WinbootError
+from winboot.base.errors import (
+    CloudRefused,
+    CloudUnreachable,
+    ClusterError,
+    InvalidInput,
+    UsageError,
+    WinbootError,
+)
 from winboot.node.run import Stop
 from winboot.operations.hook.cases import Case, Cases
 from winboot.operations.hook.keeper import Keeper
@@ -232,8 +239,6 @@ class Worker:
                 # One that answers waits for a free worker alone.
                 return 0.0 if case.answering else self.work.again
             case "held":
-                # Whoever holds it keeps the hook alive.
-                case.beats = False
                 return again if case.action.kind == "launch" else min(again, 5.0)
             case "unknown":
                 return again
@@ -311,7 +316,7 @@ class Worker:
                 return
             if case.action.kind == "launch":
                 self._guard(case)
-            if case.beats and case.waits and not self.beat(case):
+            if case.waits and not self.beat(case):
                 case.due = 0.0
         except WinbootError as error:
             self.log("a heartbeat failed", instance=case.action.instance, problem=error.problem)
@@ -556,8 +561,14 @@ class Worker:
     # A machine that ends. Its id is all that is needed.
 
     def _end(self, case: Case) -> str:
-        instance, state = case.action.instance, self.queue.state(case.action)
+        instance = case.action.instance
+        try:
+            state = self.queue.state(case.action)
+        except CloudUnreachable:
+            self._cordon_meanwhile(case)
+            raise
         if state.startswith(_STAYS):
+            self._let_stay(case)
             return self._not_waiting(case, state)
         place = self.work.place(instance)
         if not state and place is None:
@@ -573,6 +584,18 @@ class Worker:
         if place is not None:
             place.cluster.cordon(place.node.name)
         return self._drained(case, place)
+
+    def _cordon_meanwhile(self, case: Case) -> None:
+        """A cordon has five seconds, and needs the cluster alone; what the cloud says when it can be asked again decides."""
+        place = self.work.place(case.action.instance)
+        if place is not None and place.ours and not case.cordoned:
+            case.cordoned = place.cluster.cordon(place.node.name)
+
+    def _let_stay(self, case: Case) -> None:
+        """Lift a cordon of `_cordon_meanwhile`: the message was of an end that is long over."""
+        place = self.work.place(case.action.instance) if case.cordoned else None
+        if place is not None:
+            place.cluster.uncordon(place.node.name)
 
     def _drained(self, case: Case, place: Place | None) -> str:
         cluster, name = self._claim_of(case, place)
