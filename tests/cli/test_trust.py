@@ -17,8 +17,11 @@ from winboot.cli import run
 from winboot.cli.approval import ask
 from winboot.cli.options import Output
 from winboot.cli.targets import Clusters, load_targets
-from winboot.cli.trust import settle
+from winboot.cli.trust import settle, settle_files
 from winboot.config.demands import demands, files_of
+from winboot.remote.cloud.base import CloudHost, NodeIdentity
+from winboot.remote.cloud.composing import Member
+from winboot.remote.cloud.pool import Pool
 
 HOSTS = "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: {address: 127.0.0.1}}}}\n"
 CONTACTING = ("join", "repair", "plan", "preflight", "ping", "render --digest", "csr list")
@@ -219,6 +222,39 @@ def test_a_kubeconfig_that_is_another_one_when_it_is_used_runs_nothing(
             clusters(spec)
         kubeconfig.chmod(0o600)
         assert clusters(spec) is not None, "the user's own may change: tools write their tokens there"
+
+
+def test_what_a_worker_reads_again_and_again_is_looked_at_each_time(stranger: Stranger) -> None:
+    """`winboot hook serve` asks once when it begins; a file of others' may be another one when a machine comes."""
+    profile, pool_file = stranger.folder / "profile.yaml", stranger.folder / "pool.aws.yaml"
+    hostile = profile.read_text(encoding="utf-8")
+    profile.write_text(GOOD, encoding="utf-8")
+    pool_file.write_text("plugin: aws_ec2\nprofile: profile.yaml\n", encoding="utf-8")
+    stranger.writable_by_all()
+    settle_files(files_of(pool_file))
+    pool = Pool.read(pool_file, settle_files)
+    assert pool.profile("profile.yaml").name == "profile"
+
+    host = CloudHost("aws", "i-1", "win-1", "running", "r", "r-1", "10.0.0.1", windows=True)
+    member = Member(
+        "win-1",
+        host,
+        NodeIdentity("win-1", "aws:///r-1/i-1", "10.0.0.1", "r", "r-1", ""),
+        {"os": "2022"},
+        ("aws_ec2",),
+    )
+    assert [one.name for one in pool.inventory([member])] == ["win-1"]
+
+    profile.write_text(hostile, encoding="utf-8")
+
+    for read_again in (lambda: pool.profile("profile.yaml"), lambda: pool.inventory([member])):
+        with pytest.raises(InvalidInput, match="everybody may write"):
+            read_again()
+    pool_file.write_text(f"plugin: aws_ec2\ndefaults: {hostile.splitlines()[-1]}\n", encoding="utf-8")
+    pool_file.chmod(0o666)
+    with pytest.raises(InvalidInput):
+        Pool.read(pool_file, settle_files)
+    assert not stranger.ran
 
 
 def test_what_was_agreed_to_is_not_asked_about_again_and_what_is_new_is(

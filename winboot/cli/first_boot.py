@@ -335,14 +335,14 @@ def _of_cloud(
     inventory: Path, context: RunContext, log: Log, certificates: Path | None
 ) -> tuple[Hosts, Proof | None]:
     """What a cloud's inventory means each time it is asked, and how its machines prove who they are."""
-    from winboot.cli.trust import settle
-    from winboot.config.demands import demands, files_of
+    from winboot.cli.trust import settle_files
+    from winboot.config.demands import files_of
     from winboot.operations.hook.work import NodeWork
     from winboot.operations.join import Options
     from winboot.remote.cloud.pool import Pool
 
-    settle(demands(files_of(inventory)), trust=False, may_ask=False)
-    pool = Pool.read(inventory)
+    settle_files(files_of(inventory))
+    pool = Pool.read(inventory, settle_files)
     work = NodeWork(pool, context, Options())
     work.unresolved = lambda instance, problem: log(
         "a machine does not resolve", instance=instance, problem=problem

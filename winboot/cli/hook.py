@@ -118,11 +118,9 @@ def serve(
         return
     self_registering = self_registering or bool(bootstrap)
     file = _cloud_file(inventory, queue)
-    from winboot.cli.trust import settle
-    from winboot.config.demands import demands, files_of
-
-    settle(demands(files_of(file)), trust=False, may_ask=False)
     from winboot.cli.targets import run_context
+    from winboot.cli.trust import settle_files
+    from winboot.config.demands import files_of
     from winboot.node.run import Quiet
     from winboot.operations.hook import Settings, Worker
     from winboot.operations.hook.metrics import Log, MetricsServer
@@ -131,7 +129,9 @@ def serve(
     from winboot.remote.cloud.pool import Pool
     from winboot.remote.cluster.claims import Claimant
 
-    pool, log = Pool.read(file), Log()
+    # The profiles, too, before a machine needs them: whoever starts this hears at once what is not his.
+    settle_files(files_of(file))
+    pool, log = Pool.read(file, settle_files), Log()
     with run_context([], Quiet(), in_cluster=True) as (context, _):
         work = NodeWork(
             pool,

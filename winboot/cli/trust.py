@@ -15,6 +15,7 @@ from winboot.cli.approval import at_terminal, confirm
 
 if TYPE_CHECKING:
     from winboot.config.demands import Demand, Kind
+    from winboot.config.source import Table
 
 VARIABLE: Final = "WINBOOT_TRUST"
 # What was looked at in this process, by the file that says it: a file is read again when it is used.
@@ -33,6 +34,13 @@ def settle(found: Sequence[Demand], *, trust: bool, may_ask: bool) -> None:
     if wanted:
         _agree(wanted, strange, may_ask=may_ask)
     _settled.update(map(_key, found))
+
+
+def settle_files(tables: Mapping[Path, Table]) -> None:
+    """The same for the nodes of files as they were just read, where nobody can be asked: a worker reads them each time."""
+    from winboot.config.demands import demands
+
+    settle(demands(tables), trust=False, may_ask=False)
 
 
 def hold(file: Path, text: str) -> None:

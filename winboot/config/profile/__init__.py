@@ -3,6 +3,7 @@ with it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,11 @@ class Profile(Model):
         return self.network.solution(self.artifacts)
 
 
-def load_profile(path: Path) -> Profile:
-    """The profile in a file; InvalidInput with every complaint where something is wrong. Warnings pass."""
+def load_profile(path: Path, accept: Callable[[Table], None] = lambda node: None) -> Profile:
+    """The profile in a file; InvalidInput with every complaint where something is wrong. Warnings pass. `accept` sees what was
+    read before anything of it is used."""
     node = read(path)
+    accept(node)
     profile, complaints = profile_from(node, path.stem)
     return refuse(profile, complaints, str(path))
 

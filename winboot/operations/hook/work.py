@@ -13,7 +13,7 @@ from typing import Final, Literal
 from winboot.base.errors import InvalidInput, UsageError
 from winboot.config.inventory import Connection, Machine
 from winboot.config.node_spec import NodeSpec, resolve
-from winboot.config.profile import Profile, load_profile
+from winboot.config.profile import Profile
 from winboot.config.source import Table, raw
 from winboot.node import cloud_routes
 from winboot.node.admission import LABELS, STARTUP_TAINT, Admission
@@ -191,7 +191,7 @@ class NodeWork:
         ]
         for name in dict.fromkeys(one for one in named if one):
             with suppress(InvalidInput):
-                yield load_profile(self.pool.path.parent / name)
+                yield self.pool.profile(name)
 
     def place(self, instance: str) -> Place | None:
         """The Node of an instance, by the provider id alone."""

@@ -13,6 +13,7 @@ import yaml
 
 from winboot.base.errors import CloudError, CloudRefused, InvalidInput
 from winboot.config.inventory import Inventory, inventory_of
+from winboot.config.profile import Profile, load_profile
 from winboot.config.source import Complaint, Entry, Listing, Node, Place, Scalar, Table, in_order, raw
 from winboot.remote.cloud import connect
 from winboot.remote.cloud.base import CloudHost, Provider, ProviderName, Query
@@ -40,25 +41,34 @@ ANY_LIVE: Final = ("pending", "running", "stopping", "stopped")
 EVERY: Final = (*ANY_LIVE, "terminated", "unknown")
 
 Warn = Callable[[str], None]
+# Is called with the nodes of files as they were read, before anything of them is used.
+Accept = Callable[[Mapping[Path, Table]], None]
+
+
+def _anything(tables: Mapping[Path, Table]) -> None:
+    pass
 
 
 @dataclass(slots=True)
 class Pool:
-    """One cloud inventory file. `provider` is opened when it is first asked, so that a cached answer needs no SDK."""
+    """One cloud inventory file. `provider` is opened when it is first asked, so that a cached answer needs no SDK.
+    `accept` sees what was read: of the file itself and, each time they are read, of its profiles."""
 
     path: Path
     file: CloudFile
     top: Table
+    accept: Accept = _anything
     _opened: Provider | None = field(default=None, repr=False)
 
     @classmethod
-    def read(cls, path: Path) -> Pool:
-        """Read the file and check its expressions; nothing is asked. Raises InvalidInput."""
+    def read(cls, path: Path, accept: Accept = _anything) -> Pool:
+        """Read the file and check its expressions; nothing is asked. Raises InvalidInput, and what `accept` does."""
         file, top = read_cloud_file(path)
+        accept({path: top})
         composer = Composer(file, top)
         composer.check()
         _refuse(path, composer.complaints)
-        return cls(path, file, top)
+        return cls(path, file, top, accept)
 
     @property
     def name(self) -> ProviderName:
@@ -137,8 +147,15 @@ class Pool:
         return members
 
     def inventory(self, members: Sequence[Member]) -> Inventory:
-        """The members as machines with their profiles. Raises InvalidInput with every complaint."""
-        return inventory_of(self.path, static_table(self, members))
+        """The members as machines with their profiles. Raises InvalidInput with every complaint, and what `accept` does."""
+        found = inventory_of(self.path, static_table(self, members))
+        self.accept(found.tables)
+        return found
+
+    def profile(self, name: str) -> Profile:
+        """A profile that the file names. Raises InvalidInput with every complaint, and what `accept` does."""
+        path = self.path.parent / name
+        return load_profile(path, lambda node: self.accept({path: node}))
 
 
 def load_pool(path: Path, *, refresh: bool = False, warn: Warn = lambda text: None) -> Inventory:
