@@ -1191,6 +1191,10 @@ ELSEWHERE: Final = {
         "tests/steps/test_containerd.py",
         "others who may change it",
     ),
+    f"service {ANY}: others who may write its registry key": (
+        "tests/steps/test_containerd.py",
+        "others who may write its registry key",
+    ),
     "kube-proxy: rules in HNS": ("tests/steps/test_kube_proxy.py", "rules in HNS"),
     f"node {ANY}: version of the {ANY}": ("tests/join/test_admission.py", "version of the kubelet is"),
     f"what was at {ANY}": ("tests/steps/test_directories.py", "what was at"),

@@ -8,6 +8,8 @@ import struct
 from collections.abc import Callable
 
 import pytest
+from winboot_lab.windows.accounts import USERS
+from winboot_lab.windows.acl import Rule
 
 from tests.lab.hands import SERVICES, Hand, delete, program, regedit, replace, sc, write
 from tests.steps.bench import Bench
@@ -307,3 +309,38 @@ def test_a_pod_of_another_major_that_does_not_end_stops_the_step_before_the_swit
     monkeypatch.setattr(node.machine.processes, "kill", lambda pid: pid != former and kill(pid))
 
     assert node.change(STEP).problem(STEP).id == "PodLeft"
+
+
+@pytest.mark.parametrize(
+    ("key", "rule", "named"),
+    [
+        ("", Rule(USERS, 0x20019, inheritance=1), False),
+        # KEY_SET_VALUE, KEY_CREATE_SUB_KEY, WRITE_DAC, GENERIC_ALL of winnt.h.
+        ("", Rule(USERS, 0x2), True),
+        (r"\Parameters", Rule(USERS, 0x4), True),
+        (r"\Security", Rule(USERS, 0x40000), True),
+        ("", Rule(USERS, 0x10000000), True),
+        ("", Rule(USERS, 0x2, "Deny"), False),
+        # For subkeys alone, and there are none.
+        (r"\Security", Rule(USERS, 0xF003F, inheritance=1, propagation=2), False),
+        (r"\Parameters", USERS, True),
+    ],
+)
+def test_whoever_else_may_write_the_registry_key_of_a_service_of_ours_is_named(
+    node: Node, key: str, rule: Rule | str, named: bool
+):
+    """The command line is a value there. It is told and left, as with the service's own rules."""
+    path = rf"HKEY_LOCAL_MACHINE\{SERVICES}\containerd{key}"
+    node.machine.registry.create(path)
+    rules = node.machine.registry.acl(path)
+    if isinstance(rule, str):
+        rules.owner = rule
+    else:
+        rules.explicit.append(rule)
+    node.machine.registry.set_acl(path, rules)
+
+    told = node.look(STEP).differences(STEP)
+
+    what = "service containerd: others who may write its registry key"
+    assert told == ({what: (USERS, None)} if named else {})
+    assert node.look(STEP).states == {STEP: "ok"}

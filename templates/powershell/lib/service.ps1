@@ -43,6 +43,8 @@ function Get-ServiceDifference {
     Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState -Name $name) -Want 'Running'
     $who = Get-ServiceWriter -Name $name
     if ($who) { New-Difference -Key 'service:writers' -What "$what others who may change it" -Is $who -Want $null -Policy }
+    $who = Get-ServiceKeyWriter -Name $name
+    if ($who) { New-Difference -Key 'service:key-writers' -What "$what others who may write its registry key" -Is $who -Want $null -Policy }
     $slow = Get-SlowStart -Name $name
     if ($slow) { New-Difference -Key 'service:slow-start' -What "$what time to start" -Is "$slow seconds" -Want 'at most 30 seconds' -Policy }
 }
@@ -66,6 +68,15 @@ function Get-ServiceWriter {
     )
     $strange = @($found | Where-Object { -not (Test-Trusted -Sid $_) } | Sort-Object -Unique)
     if ($strange) { $strange -join ', ' } else { $null }
+}
+
+function Get-ServiceKeyWriter {
+    # Who, besides administrators, may write the registry key of a service, that of its parameters, where NSSM reads what to run,
+    # or that of its rules: SIDs, or null. The next start takes what is in them, whatever those rules say now.
+    param([string]$Name)
+    $path = Get-ServicePath -Name $Name
+    $found = @(foreach ($key in @($path, "$path\Parameters", "$path\Security")) { Get-KeyWriter -Path $key })
+    if ($found) { @($found | Sort-Object -Unique) -join ', ' } else { $null }
 }
 
 function Test-RestartDisruption {
@@ -156,7 +167,7 @@ function Set-ServiceDefinition {
     if ($Service.unknown) { Stop-Unknown }
     Save-FormerService -Name $name
     # These take effect without a restart of the service.
-    $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error', 'service:writers', 'service:slow-start')
+    $light = @('service:state', 'service:start', 'service:depends', 'service:recovery', 'service:recovery-after-error', 'service:writers', 'service:key-writers', 'service:slow-start')
     if (Get-ServiceDifference -Service $Service | Where-Object { $light -notcontains $_.key }) { Save-RestartNeed -Name $name }
     # When NSSM takes over, or no longer runs it, the old process would keep running.
     if ((Test-NssmWanted -Service $Service) -ne (Test-NssmService -Name $name)) { Stop-RunningService -Name $name }

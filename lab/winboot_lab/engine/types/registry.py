@@ -16,6 +16,7 @@ from winboot_lab.engine.exceptions import (
     ObjectDisposedException,
     UnauthorizedAccessException,
 )
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
     INT32,
     INT64,
@@ -170,7 +171,25 @@ REGISTRY_KEY.prop(
 )
 REGISTRY_KEY.prop("ValueCount", "int", lambda runtime, self: len(self.names(runtime)), effect=True)
 REGISTRY_KEY.prop("Name", "string", lambda self: self.name)
-REGISTRY_KEY.refuses("Handle GetAccessControl SetAccessControl")
+REGISTRY_KEY.refuses("Handle SetAccessControl")
+
+
+# An open key is read for its rules as the session may: OpenSubKey asks for KEY_READ, which has READ_CONTROL in it
+# (learn.microsoft.com/dotnet/api/microsoft.win32.registrykey.getaccesscontrol; winnt.h, KEY_READ).
+@REGISTRY_KEY.method(
+    "GetAccessControl()",
+    "GetAccessControl(System.Security.AccessControl.AccessControlSections includeSections)",
+    effect=True,
+)
+def _get_access(runtime: Runtime, self: RegistryKey, sections: EnumValue | None = None) -> Instance:
+    from winboot_lab.engine.types.access import AUDIT, security_of
+
+    self.check()
+    if sections is not None and sections.number & AUDIT:
+        raise Refusal("value", str(sections), "the lab hands out no audit entries")
+    return security_of("RegistrySecurity", ask_one(runtime, "acl.get", path=self.name, kind="registry"))
+
+
 REGISTRY_KEY.method("ToString()")(str)
 
 
