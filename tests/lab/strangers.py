@@ -187,6 +187,8 @@ def plant(site: Site, twin: Site, state: str, attacked: Iterable[str]) -> tuple[
     for path in attacked:
         if machine.files.find(path, follow=False) is not None and state not in ("writable", "hard_link"):
             continue
+        if _behind_link(machine.files, path):
+            continue
         try:
             machine.files.make_directory(paths.parent(path))
             STATES[state](made, path)
@@ -194,6 +196,12 @@ def plant(site: Site, twin: Site, state: str, attacked: Iterable[str]) -> tuple[
             continue
         done.append(path)
     return made, done
+
+
+def _behind_link(files: Files, path: str) -> bool:
+    """Whether a folder above is one of her links already: the path is elsewhere."""
+    found = (files.find(above, follow=False) for above in _above(path))
+    return any(one is not None and one[1].link is not None for one in found)
 
 
 # -- what must not be
