@@ -81,7 +81,7 @@ function Get-Proof {
 }
 
 function Enter-Endpoint {
-    # Says who this machine is: its session, or nothing while it has to wait.
+    # Says who this machine is: its session, the result of one that is a node already, or nothing while it has to wait.
     param([object]$Told)
     $script:Doubt = ''
     $proof = ''
@@ -105,14 +105,12 @@ function Invoke-FirstBoot {
     param([object]$Told)
     $session = Enter-Endpoint -Told $Told
     if ($null -eq $session) { return 'wait' }
+    # The answer that said so was lost.
+    if ($null -ne $session.result) { return Complete-FirstBoot -Result $session.result }
     while ($true) {
         $answer = Send-Call -Path '/v1/work' -Headers @{ 'Winboot-Session' = $session.session; 'Winboot-Runner' = $script:Runner }
         if ($answer.Headers.ContainsKey('Winboot-Result')) {
-            $result = ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString($answer.Body))
-            Write-Word -Text $result.word
-            if ($result.state -ne 'Ready') { return 'again' }
-            Write-ReadyFile -Path $result.ready_file
-            return 'Ready'
+            return Complete-FirstBoot -Result (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString($answer.Body)))
         }
         if ($answer.Headers.ContainsKey('Winboot-Word')) { Write-Word -Text $answer.Headers['Winboot-Word'] }
         if ($answer.Status -eq 204) { continue }
@@ -121,10 +119,14 @@ function Invoke-FirstBoot {
     }
 }
 
-function Write-ReadyFile {
-    # The file that somebody waits for, such as Cluster API's bootstrap-success.complete.
-    param([string]$Path)
-    if (-not $Path) { return }
-    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
-    [IO.File]::WriteAllText($Path, 'success')
+function Complete-FirstBoot {
+    # Says how it ended, and writes the file that somebody waits for, such as Cluster API's bootstrap-success.complete.
+    param([object]$Result)
+    Write-Word -Text $Result.word
+    if ($Result.state -ne 'Ready') { return 'again' }
+    if ($Result.ready_file) {
+        [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Result.ready_file))
+        [IO.File]::WriteAllText($Result.ready_file, 'success')
+    }
+    'Ready'
 }

@@ -422,6 +422,10 @@ class ModelCluster:
         """All Nodes."""
         return self.facts()
 
+    def windows_nodes(self) -> tuple[NodeFacts, ...]:
+        """All Nodes: there are no others."""
+        return self.facts()
+
     def cordon(self, name: str) -> bool:
         """From now on."""
         self.world.cluster_api()

@@ -341,6 +341,26 @@ def test_a_machine_that_lies_about_events_is_drained_itself_and_not_at_once_agai
     assert queue.receive(10, 0) == []
 
 
+def test_a_machine_that_tells_anothers_event_does_not_begin_it(world: World) -> None:
+    spot(world)
+    world.arm.scale(world.pool, 2)
+    worker = world.worker()
+    world.bench.drive(worker)
+    queue: AzureQueue = worker.queue._inner  # type: ignore[attr-defined]
+    queue.every = 3600.0
+    queue.receive(10, 0)
+    world.arm.plan("pool_0", "Reboot", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True))
+    tells(world, "pool000001", planned(world, "pool_0"))
+
+    for letter in worker.queue.receive(10, 0):
+        worker.handle(letter)
+
+    assert world.arm.approved == []
+    assert "pool000000" in world.bench.open_nodes()
+    event = world.arm.events[0]["EventId"]
+    assert {one["event"] for one in world.bench.said(worker) if "event" in one} == {event}, "the log names it"
+
+
 def test_a_machine_in_no_set_is_heard_where_it_tells(world: World) -> None:
     alone = world.arm.add_machine("alone", address="10.1.0.9", computer_name="alone")
     world.arm.resources[alone.lower()]["properties"]["priority"] = "Spot"

@@ -68,6 +68,14 @@ def test_a_missing_node_is_none_and_a_registered_one_tells_its_facts(scene: Scen
     assert [n.name for n in scene.cluster.nodes()] == ["control-plane", "win-1"]
 
 
+def test_the_windows_nodes_at_hand_are_those_whose_kubelet_says_so(scene: Scene) -> None:
+    labelled = {"name": "win-1", "labels": {"kubernetes.io/os": "windows"}}
+    scene.ask(kubelet("win-1"), "POST", "/api/v1/nodes", {"metadata": labelled})
+    scene.join("lin-1")
+
+    assert [n.name for n in scene.cluster.windows_nodes()] == ["win-1"]
+
+
 def test_waiting_ends_when_the_node_is_ready_or_time_is_up(scene: Scene) -> None:
     scene.join()
     scene.make_ready(status="False", reason="KubeletNotReady")

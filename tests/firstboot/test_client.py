@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from winboot_lab.engine.run import run_script
 from winboot_lab.windows.machine import Machine
@@ -50,3 +52,25 @@ def test_output_is_told_until_all_of_it_was_heard(answers: list[tuple[int, str]]
         )
 
     assert said == [told]
+
+
+def test_a_machine_whose_last_answer_was_lost_hears_it_again_and_writes_the_file_that_somebody_waits_for() -> (
+    None
+):
+    told = {
+        "result": {"state": "Ready", "word": "is the Ready node win-1", "ready_file": r"C:\run\capi\done"}
+    }
+    given = f"$script:Answers.Enqueue(@{{ Status = 200; Heard = '{json.dumps(told)}' }})"
+    ask = "$script:Machine = @{ Host = ''; Voucher = 'v' }; Invoke-FirstBoot -Told @{ nonce = 'n'; proofs = @() }"
+    said: list[str] = []
+    machine = Machine()
+    with machine.session() as session, machine.acting():
+        run_script(
+            session,
+            f"{ENDPOINT}\n{client()}\n{given}\n{ask}",
+            {},
+            emit=lambda stream, value: said.append(str(value)),
+        )
+
+    assert said == ["Ready"]
+    assert machine.files.read(r"C:\run\capi\done") == b"success"

@@ -11,8 +11,8 @@ import pytest
 from tests.join.fakes import FakeCluster, a_node
 from tests.steps.builders import a_spec_of
 from winboot.base.errors import InvalidInput, UsageError
-from winboot.operations.firstboot.door import Door
-from winboot.operations.firstboot.hello import Hello, Refusal
+from winboot.operations.firstboot.door import MEANT_S, Door, Meant, Shared
+from winboot.operations.firstboot.hello import Done, Hello, Refusal
 from winboot.operations.firstboot.store import HOST_VOUCHER_S, PER_MINUTE, Store
 
 SPEC = a_spec_of("flannel-host-gw")
@@ -39,9 +39,11 @@ class Scene:
         self.door = Door(self.store, lambda: [(SPEC, ("windows",))], lambda spec: self.cluster)
 
     def ask(self, voucher: str = "", **changed: Any) -> str:
-        """The refusal's name, or the node's."""
+        """The refusal's name, "Ready" for a machine that is its node already, or the node's name."""
         hello = Hello(OURS, "WIN-X", (HERE,), "", voucher, HERE)
         answer = self.door.ask(replace(hello, **changed))
+        if isinstance(answer, Done):
+            return "Ready"
         return answer.id if isinstance(answer, Refusal) else answer.node.name
 
 
@@ -117,6 +119,39 @@ def test_a_machine_without_a_voucher_waits_until_somebody_lets_it_in(scene: Scen
     assert scene.ask(uuid=ANOTHER) == "NotApproved", "a yes is for one machine"
 
 
+def test_what_let_a_machine_in_is_spent_once_its_node_is_ready(scene: Scene) -> None:
+    """Its pods may call from its address and say its UUID, while its Node is not Ready for a moment."""
+    voucher = scene.store.voucher("host", NAME).reveal()
+    scene.ask()
+    scene.store.approve(NAME)
+    assert [scene.ask(), scene.ask(voucher)] == [NAME, NAME]
+
+    scene.clock.now += 60.0
+    scene.store.note(NAME, "Ready", "", uuid=OURS, address=HERE)
+
+    assert [scene.ask(), scene.ask(voucher)] == ["NotApproved", "VoucherRefused"]
+    assert scene.ask(scene.store.voucher("host", NAME).reveal()) == NAME, "a new one is for a new beginning"
+
+
+def test_a_machine_that_is_being_joined_stays_remembered_whoever_asks_for_its_name(scene: Scene) -> None:
+    scene.store.note(NAME, "joining", "", uuid=OURS, address=HERE)
+
+    assert scene.ask() == "NotApproved"
+    assert scene.ask(uuid=ANOTHER) == "AnotherMachine"
+    assert scene.store.read().machines[NAME].state == "joining"
+
+
+def test_the_same_refusal_is_written_once_a_minute_whatever_uuid_it_is_said_with(scene: Scene) -> None:
+    for number in range(3):
+        scene.store.refuse(Refusal("Strange", f"it says {number}"), uuid=str(number), address=HERE)
+    assert scene.store.read().refused[HERE].uuid == "0"
+
+    scene.store.refuse(Refusal("Other", "it says more"), uuid="3", address=HERE)
+    scene.clock.now += 61.0
+    scene.store.refuse(Refusal("Other", "it says more"), uuid="4", address=HERE)
+    assert scene.store.read().refused[HERE].uuid == "4"
+
+
 def test_only_a_machine_that_waits_is_let_in_by_hand(scene: Scene) -> None:
     with pytest.raises(UsageError, match="no machine waits to be win-a1"):
         scene.store.approve(NAME)
@@ -130,7 +165,7 @@ def test_a_cloned_machine_is_refused_while_the_first_one_joins_and_afterwards(sc
     scene.store.note(NAME, "Ready", "", uuid=OURS, address=HERE)
     scene.cluster.node_facts = a_node(name=NAME, system_uuid=OURS)
     assert scene.ask(voucher, uuid=ANOTHER) == "AnotherMachine"
-    assert scene.ask(voucher) == "AlreadyReady"
+    assert scene.ask(voucher) == "Ready"
 
 
 def test_an_endpoint_that_ended_in_the_middle_keeps_no_name_from_another_machine(scene: Scene) -> None:
@@ -140,6 +175,25 @@ def test_an_endpoint_that_ended_in_the_middle_keeps_no_name_from_another_machine
 
     assert scene.ask(voucher, uuid=ANOTHER) == NAME
     assert scene.store.read().machines[NAME].state == "failed"
+
+
+def test_what_the_inventory_means_is_asked_once_for_all_who_call_at_once() -> None:
+    clock, asked = Clock(), list[float]()
+
+    def ask() -> Meant:
+        asked.append(clock.now)
+        if len(asked) == 1:
+            raise InvalidInput("the profile is being written")
+        return [(SPEC, ())]
+
+    meant = Shared(ask, now=clock)
+    with pytest.raises(InvalidInput):
+        meant()
+    assert [meant(), meant()] == [[(SPEC, ())]] * 2
+    clock.now += MEANT_S
+    meant()
+
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize(

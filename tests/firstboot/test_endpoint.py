@@ -21,8 +21,10 @@ from tests.firstboot.frames import frames
 from tests.steps.builders import a_spec_of
 from winboot.base.errors import InvalidInput
 from winboot.config.node_spec import NodeSpec
+from winboot.operations.firstboot import endpoint
 from winboot.operations.firstboot.door import Door
 from winboot.operations.firstboot.endpoint import Calls, Endpoint, endpoint_key, pin_of
+from winboot.operations.firstboot.hello import Done
 from winboot.operations.firstboot.machines import Machine, Result
 from winboot.operations.firstboot.store import Store
 
@@ -161,6 +163,29 @@ def test_a_refusal_says_its_name_and_is_in_the_log(site: Site) -> None:
     assert (unknown.status, json.loads(unknown.body)["id"]) == (403, "UnknownVoucher")
     assert (waiting.status, json.loads(waiting.body)["id"]) == (202, "NotApproved")
     assert site.log == ["first boot: refused"] * 2
+
+
+def test_an_address_that_calls_without_end_is_told_to_stop(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "MOST_FROM_ONE", 3)
+
+    statuses = [site.call("/v1/nonce").status for _ in range(4)]
+
+    assert statuses == [200, 200, 200, 429]
+    assert site.call("/v1/nonce", source="127.0.0.2").status == 200, "others are heard"
+
+
+def test_a_machine_that_is_ready_is_told_so_again_and_gets_no_session(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = Done("win-a1", "is the Ready node win-a1", r"C:\run\ready")
+    monkeypatch.setattr(Door, "ask", lambda self, hello: done)
+
+    told = json.loads(site.hello(voucher=site.voucher()).body)
+
+    assert told == {"result": {"state": "Ready", "word": done.word, "ready_file": done.ready_file}}
+    assert site.machines.machine is None
 
 
 def test_only_a_load_balancer_that_was_named_says_whose_a_connection_is(site: Site) -> None:

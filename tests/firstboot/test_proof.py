@@ -17,7 +17,7 @@ from tests.steps.builders import a_spec_of
 from winboot.base.errors import InvalidInput
 from winboot.config.node_spec import NodeSpec
 from winboot.operations.firstboot.door import Door
-from winboot.operations.firstboot.hello import Hello, Refusal
+from winboot.operations.firstboot.hello import Done, Hello, Refusal
 from winboot.operations.firstboot.proof import OLDEST, AwsProof
 from winboot.operations.firstboot.store import Store
 from winboot.remote.cloud.aws_identity import _DATA, Certificates, Flaw, certificate, entries
@@ -69,7 +69,7 @@ class Scene:
         return self.instances.get(id)
 
     def ask(self, document: str | None = None, *, uuid: str = OURS, peer: str = HERE, **said: Any) -> str:
-        """The refusal's name, or the node's."""
+        """The refusal's name, "Ready" for a machine that is its node already, or the node's name."""
         # In the place of AWS' own: the shipped one of the region is held against what this signer makes, too.
         certificates = Certificates({"eu-west-1": (self.signer.pem,), "eu-west-3": (self.signer.pem,)})
         proof = AwsProof(
@@ -80,6 +80,8 @@ class Scene:
         )
         shown = document if document is not None else self.signer.sign(Words().text(**said))
         answer = door.ask(Hello(uuid, "EC2AMAZ-1", (HERE,), "", "", peer, shown))
+        if isinstance(answer, Done):
+            return "Ready"
         return answer.id if isinstance(answer, Refusal) else answer.node.name
 
 
@@ -190,6 +192,46 @@ def test_an_instance_that_started_long_ago_is_too_late_unless_it_was_let_in(scen
     assert scene.ask() == name
 
 
+def test_another_machines_uuid_makes_no_late_instance_early(scene: Scene) -> None:
+    scene.now = STARTED + OLDEST + timedelta(hours=1)
+    scene.store.note("win-b7", "joining", "", uuid=OURS, address="10.224.0.12")
+
+    assert scene.ask() == "TooLate"
+
+
+@pytest.mark.parametrize("uuid", [OURS, ANOTHER])
+@pytest.mark.parametrize("covered", [False, True])
+def test_pods_of_a_node_that_is_not_ready_just_now_prove_nothing(
+    scene: Scene, uuid: str, covered: bool
+) -> None:
+    """They have the instance's document, and by its translation of their addresses its own."""
+    name = scene.specs[0].node.name
+    scene.store.note(name, "Ready", "", uuid=OURS, address=HERE)
+    scene.cluster.node_facts = replace(a_node(name=name, system_uuid=OURS), ready=False)
+    if covered:
+        scene.ask("")
+
+    assert scene.ask(uuid=uuid) == "WasReady"
+
+
+def test_an_instance_that_was_started_again_becomes_its_node_again(scene: Scene) -> None:
+    name = scene.specs[0].node.name
+    scene.store.note(name, "Ready", "", uuid=OURS, address=HERE)
+    scene.cluster.node_facts = replace(a_node(name=name, system_uuid=OURS), ready=False)
+    scene.now += timedelta(hours=2)
+    scene.instances = {INSTANCE.id: replace(INSTANCE, launched=scene.now)}
+
+    assert scene.ask(pendingTime=f"{scene.now:%Y-%m-%dT%H:%M:%SZ}") == name
+
+
+def test_since_its_start_an_instance_that_failed_has_one_uuid(scene: Scene) -> None:
+    name = scene.specs[0].node.name
+    scene.store.note(name, "failed", "", uuid=OURS, address=HERE)
+
+    assert scene.ask(uuid=ANOTHER) == "AnotherMachine"
+    assert scene.ask() == name
+
+
 def test_an_instance_that_the_inventory_leaves_out_is_not_meant(scene: Scene) -> None:
     scene.specs = [a_member("aws:///eu-west-1a/i-0fedcba9876543210")]
 
@@ -203,7 +245,7 @@ def test_a_second_machine_with_the_same_document_and_one_that_is_ready_are_refus
     assert scene.ask(uuid=ANOTHER) == "AnotherMachine"
     scene.store.note(name, "Ready", "", uuid=OURS, address=HERE)
     scene.cluster.node_facts = a_node(name=name, system_uuid=OURS)
-    assert scene.ask() == "AlreadyReady", "pods of a node have its document, too"
+    assert scene.ask() == "Ready", "pods of a node have its document, too, and are told nothing else"
     assert scene.ask(uuid=ANOTHER) == "AnotherMachine"
 
 

@@ -16,7 +16,8 @@ from winboot.operations.firstboot.userdata import LARGEST, user_data
 from winboot.powershell.literals import literal
 from winboot.powershell.parser import parse
 from winboot.powershell.style import remarks
-from winboot.script.first_boot import boot_script, client, stub
+from winboot.script.first_boot import FOLDER, boot_script, client, stub
+from winboot.script.rendering import small_script
 
 ROOT = Path(__file__).parents[2]
 PIN = "ab" * 32
@@ -49,7 +50,8 @@ def test_one_that_grows_beyond_its_bound_is_refused() -> None:
 def test_all_texts_parse_and_keep_the_house_style() -> None:
     whole, inner = (make(address="a", port=1, pin=PIN) for make in (stub, boot_script))
 
-    for text in (whole, inner, client()):
+    alone = small_script("_first_boot_alone.ps1.j2", node="win-1", folder=FOLDER)
+    for text in (whole, inner, client(), alone):
         parse(text)
         assert remarks(text) == []
 

@@ -243,6 +243,10 @@ class FakeCluster:
         self._call("nodes")
         return self.all_nodes
 
+    def windows_nodes(self) -> tuple[NodeFacts, ...]:
+        self._call("windows_nodes")
+        return self.all_nodes
+
     def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
         self._call("config map", namespace, name)
         if name == "kube-proxy":

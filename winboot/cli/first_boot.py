@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from winboot.remote.cloud.pool import Pool
 
 PORT: Final = 9443
+_NO_CLUSTER: Final = (
+    "`cluster` is missing: the NAME of the tag kubernetes.io/cluster/NAME of instances that may be nodes"
+)
 Hosts = Callable[[], Sequence[tuple["NodeSpec", tuple[str, ...]]]]
 Group = Annotated[str, typer.Option("--group", help="For each machine of this group.")]
 Host = Annotated[str, typer.Option("--host", help="For this host alone.")]
@@ -157,13 +160,17 @@ def userdata(
     ] = None,
     by_hand: Annotated[
         bool,
-        typer.Option("--by-hand", help="No voucher: each machine waits for `winboot hook approve NODE`."),
+        typer.Option(
+            "--by-hand",
+            help="No voucher: each machine waits for `winboot hook approve NODE`, unless its cloud's word counts (--attested).",
+        ),
     ] = False,
     attested: Annotated[
         bool,
         typer.Option(
             "--attested",
-            help="No voucher: each EC2 instance shows the identity document that AWS has signed.",
+            help="No voucher: each EC2 instance shows the identity document that AWS has signed. It is the text of --by-hand: "
+            "`hook serve -i *.aws.yaml` with `cluster` takes the document, and any other endpoint waits for approval.",
         ),
     ] = False,
     inline: Annotated[
@@ -194,6 +201,15 @@ def userdata(
 
     kind, scope = _scope(inventory, group, host)
     if inline is not None:
+        without = {
+            "--endpoint": endpoint,
+            "--voucher-file": voucher_file,
+            "--by-hand": by_hand,
+            "--attested": attested,
+            "--pin": pin,
+            "--bootstrap-key": bootstrap_key,
+        }
+        _alone_without([name for name, given in without.items() if given])
         _inline(inventory, carrier, scope if kind == "host" else "", inline, token_hours)
         return
     if not endpoint:
@@ -219,6 +235,14 @@ def userdata(
             "pods read user data and identity document, too, unless the launch template has HttpTokens: required and "
             "HttpPutResponseHopLimit: 1",
             err=True,
+        )
+
+
+def _alone_without(given: Sequence[str]) -> None:
+    """Raises UsageError for options of an endpoint, where there is none."""
+    if given:
+        raise UsageError(
+            f"--inline asks no endpoint, and takes no {', '.join(given)}", hint="Leave out one or the other."
         )
 
 
@@ -272,7 +296,7 @@ def endpoint(
     proof: Proof | None = None,
 ) -> Iterator[Endpoint]:
     """The endpoint while the context lasts; at its end what is under way is waited for, unless the context's stop is asked."""
-    from winboot.operations.firstboot.door import Door
+    from winboot.operations.firstboot.door import Door, Shared
     from winboot.operations.firstboot.endpoint import Calls, Endpoint, endpoint_key, pin_of
     from winboot.operations.firstboot.machines import Machines
     from winboot.operations.join import Options
@@ -282,7 +306,7 @@ def endpoint(
     remembered = store()
     remembered.begin()
     machines = Machines(remembered, context, Options(), log, workers=workers, join_timeout=join_timeout)
-    calls = Calls(Door(machines.store, hosts, context.cluster, proof), machines, log)
+    calls = Calls(Door(machines.store, Shared(hosts), context.cluster, proof), machines, log)
     with Endpoint(calls, secret, address=host, port=port, proxies=proxies) as served:
         log("first boot: listening", address=host, port=served.port, pin=pin_of(secret))
         try:
@@ -347,21 +371,25 @@ def _of_cloud(
     work.unresolved = lambda instance, problem: log(
         "a machine does not resolve", instance=instance, problem=problem
     )
-    return lambda: [(one.spec, one.member.groups) for one in work.targets()], proof_of(pool, certificates)
+    return lambda: [(one.spec, one.member.groups) for one in work.targets()], proof_of(
+        pool, certificates, log
+    )
 
 
-def proof_of(pool: Pool, certificates: Path | None) -> Proof | None:
-    """What its machines show in place of a voucher; None for a cloud without it. Raises InvalidInput."""
+def proof_of(pool: Pool, certificates: Path | None, log: Log) -> Proof | None:
+    """What its machines show in place of a voucher; None for a cloud without it, and for an inventory that does not say by
+    `cluster` which instances may be nodes. Raises InvalidInput."""
     from winboot.operations.firstboot.proof import AwsProof
     from winboot.remote.cloud.aws_identity import Certificates
 
     if pool.name != "aws":
         return None
     if not pool.file.cluster:
-        raise UsageError(
-            f"{pool.path}: `cluster` is missing",
-            hint="Set `cluster: NAME`, the NAME of the tag kubernetes.io/cluster/NAME: it says which instances may be nodes.",
+        log(
+            "first boot: by vouchers and approvals alone, no identity document counts",
+            why=f"{pool.path}: {_NO_CLUSTER}",
         )
+        return None
     return AwsProof(cast("Any", pool.provider), pool.file.owns, Certificates.read(certificates))
 
 
@@ -384,6 +412,7 @@ def hosts_of(inventory: Path) -> Hosts:
 
 def _one_way(inventory: Path, ways: Sequence[bool], *, attested: bool) -> None:
     """Raises UsageError unless it is said once who lets a machine in, and the inventory knows that way."""
+    from winboot.remote.cloud.pool import Pool
     from winboot.remote.cloud.settings import provider_of
 
     if sum(ways) != 1:
@@ -395,6 +424,10 @@ def _one_way(inventory: Path, ways: Sequence[bool], *, attested: bool) -> None:
         raise UsageError(
             f"{inventory}: --attested is for machines of EC2, whose inventory is a *.aws.yaml",
             hint="--voucher-file FILE for others.",
+        )
+    if attested and not Pool.read(inventory).file.cluster:
+        raise UsageError(
+            f"{inventory}: {_NO_CLUSTER}", hint="Set `cluster: NAME`, or take --voucher-file FILE."
         )
 
 

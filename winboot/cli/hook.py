@@ -166,7 +166,7 @@ def serve(
                 log,
                 workers=workers,
                 join_timeout=join_timeout,
-                proof=proof_of(pool, aws_certificates),
+                proof=proof_of(pool, aws_certificates, log),
             )
         work.unresolved = lambda instance, problem: log(
             "a machine does not resolve", instance=instance, problem=problem

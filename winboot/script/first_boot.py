@@ -43,7 +43,13 @@ def alone(spec: NodeSpec, *, secrets: str) -> str:
     has its secrets as one JSON object, empty for none. Raises ScriptError."""
     script = render(make_plan(spec, STEPS, only=(), skip=()).complete, spec)
     runner = small_script("_first_boot_alone.ps1.j2", node=spec.node.name, folder=FOLDER)
-    files = [("first-boot.ps1", runner), ("node.ps1", script.text), ("restart.ps1", helpers().restart)]
+    files = [
+        ("first-boot.ps1", runner),
+        ("node.ps1", script.text),
+        ("restart.ps1", helpers().restart),
+        # How many there were.
+        ("restarts", "0"),
+    ]
     return small_script("_first_boot_setup.ps1.j2", folder=FOLDER, files=files, secrets=secrets, failed=1)
 
 

@@ -8,14 +8,16 @@ who it is (`proof`).
 from __future__ import annotations
 
 import ipaddress
+import threading
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from winboot.base.clean import clean
 from winboot.base.errors import ClusterError
 from winboot.config.node_spec import NodeSpec
-from winboot.operations.firstboot.hello import Hello, Refusal
+from winboot.operations.firstboot.hello import Done, Hello, Refusal, ready_word
 from winboot.operations.firstboot.proof import Proof, Proven
 from winboot.operations.firstboot.store import Store
 from winboot.remote.cloud.base import same_provider_id
@@ -23,9 +25,30 @@ from winboot.remote.cluster.base import Cluster
 from winboot.remote.cluster.identity import same_machine
 from winboot.remote.transport.dialled import resolved
 
-# States of a machine that was let in before, and is not Ready.
-_BEGUN: Final = ("joining", "failed")
 Meant = Sequence[tuple[NodeSpec, tuple[str, ...]]]
+# How long what the inventory means holds for everybody who calls: a group that starts asks its cloud for one list, not for one
+# each; so does somebody who calls all day.
+MEANT_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the inventory means, asked once for all who call within `lasts` seconds. Any thread may call it."""
+
+    ask: Callable[[], Meant]
+    lasts: float = MEANT_S
+    now: Callable[[], float] = time.monotonic
+    _found: tuple[float, Meant] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self) -> Meant:
+        """Raises what `ask` does, each time anew."""
+        with self._lock:
+            if self._found is None or self.now() - self._found[0] >= self.lasts:
+                self._found = None
+                found = self.ask()
+                self._found = self.now(), found
+            return self._found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +61,8 @@ class Door:
     cluster: Callable[[NodeSpec], Cluster | None]
     proof: Proof | None = None
 
-    def ask(self, hello: Hello) -> NodeSpec | Refusal:
-        """What the machine is to be. Raises InvalidInput for a wrong inventory, ClusterError, CloudError."""
+    def ask(self, hello: Hello) -> NodeSpec | Refusal | Done:
+        """What the machine is to be, or that it is so. Raises InvalidInput for a wrong inventory, ClusterError, CloudError."""
         if hello.voucher:
             return self._by_voucher(hello)
         if hello.document and self.proof is not None:
@@ -47,7 +70,7 @@ class Door:
         spec = _at(hello, [spec for spec, _ in self.hosts()])
         return spec if isinstance(spec, Refusal) else self._free(spec, hello) or self._by_hand(spec, hello)
 
-    def _by_voucher(self, hello: Hello) -> NodeSpec | Refusal:
+    def _by_voucher(self, hello: Hello) -> NodeSpec | Refusal | Done:
         voucher = self.store.find(hello.voucher)
         if voucher is None:
             return Refusal("UnknownVoucher", "its voucher is none of ours, or was revoked")
@@ -55,37 +78,65 @@ class Door:
         spec = _at(hello, meant)
         if isinstance(spec, Refusal):
             return spec
-        refusal = self._free(spec, hello)
-        if refusal is not None:
-            return refusal
+        taken = self._free(spec, hello)
+        if taken is not None:
+            return taken
+        seen = self.store.read().machines.get(spec.node.name)
+        if voucher.kind == "host" and seen is not None and seen.ready_at > voucher.made:
+            return Refusal(
+                "VoucherRefused", f"the voucher {voucher.id} has done its work: {spec.node.name} was Ready"
+            )
         why = self.store.use(voucher.id, hello.uuid)
         return Refusal("VoucherRefused", why) if why else spec
 
-    def _by_proof(self, proof: Proof, hello: Hello) -> NodeSpec | Refusal:
+    def _by_proof(self, proof: Proof, hello: Hello) -> NodeSpec | Refusal | Done:
         seen = self.store.read().machines.values()
-        known = any(same_machine(one.uuid, hello.uuid) and one.state in _BEGUN for one in seen)
+        # The UUID alone is anybody's to say, and the address is not.
+        known = any(same_machine(one.let_in, hello.uuid) and one.let_in_from == hello.peer for one in seen)
         proven = proof.prove(hello, known=known)
         if isinstance(proven, Refusal):
             return proven
         spec = next((one for one, _ in self.hosts() if _is(one, proven)), None)
         if spec is None:
             return Refusal("NotMeant", f"the inventory does not mean its instance {proven.instance}")
-        return self._free(spec, hello) or spec
+        return self._free(spec, hello) or self._since_its_start(spec, proven, hello) or spec
+
+    def _since_its_start(self, spec: NodeSpec, proven: Proven, hello: Hello) -> Refusal | None:
+        """Refuses what pods of the machine can prove as well as the machine: they have its document, and its address where
+        it translates theirs. Before the machine was a node it had no pods."""
+        name = spec.node.name
+        seen = self.store.read().machines.get(name)
+        if seen is None:
+            return None
+        start = proven.started.timestamp() if proven.started is not None else 0.0
+        if seen.ready_at > start:
+            why = f"its instance {proven.instance} was the Ready node {name} since it was started, and its pods can call as it"
+            return Refusal(
+                "WasReady", f"{why}: stop and start it, let its group replace it, or `winboot join`"
+            )
+        other = bool(seen.let_in) and not same_machine(seen.let_in, hello.uuid)
+        if other and seen.let_in_at > start and seen.let_in_from == hello.peer:
+            why = f"since its start {proven.instance} was let in with another SMBIOS UUID ({seen.let_in})"
+            return Refusal("AnotherMachine", why)
+        return None
 
     def _by_hand(self, spec: NodeSpec, hello: Hello) -> NodeSpec | Refusal:
         name = spec.node.name
-        approved = self.store.read().approved.get(name)
+        remembered = self.store.read()
+        approved, seen = remembered.approved.get(name), remembered.machines.get(name)
         if approved is not None and same_machine(approved, hello.uuid):
             return spec
         why = (
             f"it has no voucher and waits for `winboot hook approve {name}` (SMBIOS UUID {clean(hello.uuid)})"
         )
         refusal = Refusal("NotApproved", why, wait=True)
-        self.store.note(name, "waits", refusal.word, uuid=hello.uuid, address=hello.peer)
+        # Who is being joined stays remembered as that.
+        if seen is None or seen.state != "joining":
+            self.store.note(name, "waits", refusal.word, uuid=hello.uuid, address=hello.peer)
         return refusal
 
-    def _free(self, spec: NodeSpec, hello: Hello) -> Refusal | None:
-        """Refuses a name that another machine has, and a machine that has become a node already."""
+    def _free(self, spec: NodeSpec, hello: Hello) -> Refusal | Done | None:
+        """Refuses a name that another machine has; a machine that has become a node already is told so."""
         name = spec.node.name
         seen = self.store.read().machines.get(name)
         if seen is not None and seen.state == "joining" and not same_machine(seen.uuid, hello.uuid):
@@ -99,7 +150,7 @@ class Door:
         if node is None or not node.ready or node.has_taint(spec.node.startup_taint.key):
             return None
         if same_machine(node.system_uuid, hello.uuid):
-            return Refusal("AlreadyReady", f"the node {name} is Ready")
+            return Done(name, ready_word(name), spec.boot.ready_file)
         why = f"the cluster has a Ready node {name} on another machine (SMBIOS UUID {node.system_uuid})"
         return Refusal("AnotherMachine", why)
 

@@ -22,6 +22,7 @@ import ssl
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -39,14 +40,17 @@ from winboot.base.clean import clean
 from winboot.base.errors import InvalidInput, WinbootError
 from winboot.base.private import make_private_folder, open_to_others, replace_privately
 from winboot.operations.firstboot.door import Door
-from winboot.operations.firstboot.hello import Hello, Refusal
+from winboot.operations.firstboot.hello import Done, Hello, Refusal
 from winboot.operations.firstboot.machines import Machine, Machines
+from winboot.operations.firstboot.store import State
 from winboot.operations.hook.metrics import Log
 from winboot.remote.transport.console import ARGUMENTS
 from winboot.script.first_boot import client
 
 NONCE_S: Final = 60.0
 _MOST_NONCES: Final = 4096
+# From one address within a minute. A machine that is refused asks about every five seconds at first, then less.
+MOST_FROM_ONE: Final = 120
 _LARGEST_HELLO: Final = 1 << 16
 # Far beyond any event of a script; it is read before the caller is known.
 _LARGEST_PIECE: Final = 4 << 20
@@ -150,6 +154,9 @@ class Calls:
     machines: Machines
     log: Log
     _nonces: dict[str, tuple[float, str]] = field(default_factory=dict)
+    # How many an address has had since the minute began.
+    _had: Counter[str] = field(default_factory=Counter)
+    _minute: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, path: str, headers: Any, body: bytes, peer: str) -> Reply:
@@ -169,6 +176,13 @@ class Calls:
         nonce, now = secrets.token_urlsafe(24), time.monotonic()
         with self._lock:
             self._nonces = {one: given for one, given in self._nonces.items() if now - given[0] < NONCE_S}
+            if now - self._minute >= NONCE_S:
+                self._minute, self._had = now, Counter()
+            self._had[peer] += 1
+            if self._had[peer] > MOST_FROM_ONE:
+                return Reply.refusal(
+                    429, "TooOften", f"{peer} has called {MOST_FROM_ONE} times within a minute"
+                )
             if len(self._nonces) >= _MOST_NONCES:
                 return Reply.refusal(503, "Busy", "too many machines call at once")
             self._nonces[nonce] = now, peer
@@ -200,15 +214,18 @@ class Calls:
             return Reply.refusal(503, "EndpointFails", "the endpoint cannot decide now; see its log")
         if isinstance(answer, Refusal):
             return self._refused(answer, hello, 202 if answer.wait else 403)
+        if isinstance(answer, Done):
+            self.log("first boot: Ready already", node=answer.node, machine=hello.uuid, address=peer)
+            return Reply.of({"result": _ended("Ready", answer.word, answer.ready_file)})
         machine = self.machines.admit(answer, hello.uuid, peer)
         told = {"session": machine.session, "node": answer.node.name, "arguments": " ".join(ARGUMENTS)}
-        return Reply.of(told)
+        return Reply.of({**told, "result": None})
 
     def _refused(self, refusal: Refusal, hello: Hello, status: int) -> Reply:
         about = {"address": hello.peer, "machine": hello.uuid}
         self.log("first boot: refused", id=refusal.id, why=refusal.why, **about)
         with suppress(WinbootError):
-            self.door.store.refuse(refusal.word, uuid=hello.uuid, address=hello.peer)
+            self.door.store.refuse(refusal, uuid=hello.uuid, address=hello.peer)
         return Reply.refusal(status, refusal.id, refusal.why)
 
     def _with_machine(self, headers: Any, act: Any) -> Reply:
@@ -225,11 +242,8 @@ class Calls:
             return Reply(200, job.payload, {**word, "Winboot-Job": job.id})
         if machine.result is None:
             return Reply(204, headers=word)
-        told = {
-            "state": machine.result.state,
-            "word": machine.result.word(machine.spec.node.name),
-            "ready_file": machine.spec.boot.ready_file,
-        }
+        ended = machine.result.word(machine.spec.node.name)
+        told = _ended(machine.result.state, ended, machine.spec.boot.ready_file)
         return Reply.of(told, {"Winboot-Result": machine.result.state})
 
     def _said(self, machine: Machine, headers: Any, body: bytes) -> Reply:
@@ -246,6 +260,11 @@ class Calls:
         if heard is None:
             return Reply.refusal(410, "NotWanted", "nobody waits for this script any more")
         return Reply(200, str(heard).encode("ascii"))
+
+
+def _ended(state: State, word: str, ready_file: str) -> dict[str, object]:
+    """How it ended, as a machine hears it."""
+    return {"state": state, "word": word, "ready_file": ready_file}
 
 
 def _one_line(word: str) -> str:

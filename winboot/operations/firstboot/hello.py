@@ -54,6 +54,25 @@ class Refusal:
     wait: bool = False
 
     @property
+    def head(self) -> str:
+        """How its sentence begins: by its name."""
+        return f"not let in ({self.id}): "
+
+    @property
     def word(self) -> str:
         """The sentence of console, log and `winboot why`."""
-        return f"not let in ({self.id}): {self.why}"
+        return self.head + self.why
+
+
+def ready_word(node: str) -> str:
+    """The sentence of a machine that has become its node."""
+    return f"is the Ready node {node}"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The machine is its Ready node already, as `word` says: an answer that was lost is given again, and nothing else."""
+
+    node: str
+    word: str
+    ready_file: str

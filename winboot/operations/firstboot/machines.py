@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from winboot.base.errors import WinbootError
 from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet import Options, RunContext
+from winboot.operations.firstboot.hello import ready_word
 from winboot.operations.firstboot.store import State, Store
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.work import reason_of
@@ -27,7 +28,7 @@ class Result:
 
     def word(self, node: str) -> str:
         """The sentence of console, log, event and `winboot why`."""
-        return f"is the Ready node {node}" if self.state == "Ready" else f"is not the node {node}: {self.why}"
+        return ready_word(node) if self.state == "Ready" else f"is not the node {node}: {self.why}"
 
 
 @dataclass(slots=True)

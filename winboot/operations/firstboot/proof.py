@@ -22,10 +22,12 @@ OLDEST: Final = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """Which machine it is: its instance in the cloud, which the inventory knows by the provider id."""
+    """Which machine it is: its instance in the cloud, which the inventory knows by the provider id, and since when it runs."""
 
     instance: str
     provider_id: str
+    # None where the cloud does not say it.
+    started: datetime | None = None
 
 
 class Proof(Protocol):
@@ -37,7 +39,7 @@ class Proof(Protocol):
         ...
 
     def prove(self, hello: Hello, *, known: bool) -> Proven | Refusal:
-        """Who it is. `known`: it was let in before, and is not Ready yet. Raises CloudError."""
+        """Who it is. `known`: it was let in before, from the same address. Raises CloudError."""
         ...
 
 
@@ -95,7 +97,7 @@ class AwsProof:
             why = f"EC2 has no instance {document.instance} in our account (yet)"
             return Refusal("UnknownInstance", why, wait=True)
         refusal = next(self._differences(document, host, known), None)
-        return refusal or Proven(host.id, f"aws:///{host.zone}/{host.id}")
+        return refusal or Proven(host.id, f"aws:///{host.zone}/{host.id}", host.launched)
 
     def _strangeness(self, document: Document, hello: Hello) -> Iterator[Refusal]:
         """What the document itself says otherwise."""

@@ -21,10 +21,13 @@ from typing import Any, Final, Literal
 from winboot.base.errors import InvalidInput, UsageError
 from winboot.base.private import make_private_folder, open_to_append, replace_privately
 from winboot.base.secret import Secret
+from winboot.operations.firstboot.hello import Refusal
 
 State = Literal["waits", "refused", "joining", "failed", "Ready"]
 # A voucher for one host is good for so many seconds; one for a group until it is revoked.
 HOST_VOUCHER_S: Final = 3600.0
+# States of a machine that was let in.
+_LET_IN: Final = ("joining", "failed", "Ready")
 _MOST_REFUSED: Final = 200
 _SAME_S: Final = 60.0
 # How many machines a voucher of a group lets in within a minute.
@@ -59,7 +62,12 @@ class Voucher:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How far a machine has come, in one sentence; `node` is empty where nobody knows which it is to be."""
+    """How far a machine has come, in one sentence; `node` is empty where nobody knows which it is to be.
+
+    Times are seconds of the epoch. What the last machine that was let in under this name has left stays, whoever asks to be
+    it afterwards: `let_in` is its SMBIOS UUID, `let_in_from` and `let_in_at` where and when that was noted last, `ready_at`
+    when it was Ready last; empty and 0 for never.
+    """
 
     node: str
     state: State
@@ -67,6 +75,10 @@ class Seen:
     uuid: str
     address: str
     at: float
+    let_in: str = ""
+    let_in_from: str = ""
+    let_in_at: float = 0.0
+    ready_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -165,16 +177,27 @@ class Store:
     def note(self, node: str, state: State, why: str, *, uuid: str, address: str) -> None:
         """Keep how far a machine has come."""
         with self.change() as known:
-            known.machines[node] = Seen(node, state, why, uuid, address, self.now())
+            now = self.now()
+            seen = Seen(node, state, why, uuid, address, now)
+            before = known.machines.get(node)
+            if before is not None:
+                seen = _remembering(seen, before)
+            if state in _LET_IN:
+                seen = replace(seen, let_in=uuid, let_in_from=address, let_in_at=now)
+            if state == "Ready":
+                # A yes is for this once: what runs there from now on could say the same UUID.
+                known.approved.pop(node, None)
+                seen = replace(seen, ready_at=now)
+            known.machines[node] = seen
 
-    def refuse(self, word: str, *, uuid: str, address: str) -> None:
-        """Keep who was not let in and why: the last of each address, and of the newest addresses alone. The same again is
-        written once a minute, since anybody may call."""
+    def refuse(self, refusal: Refusal, *, uuid: str, address: str) -> None:
+        """Keep who was not let in and why: the last of each address, and of the newest addresses alone. The same name again
+        is written once a minute, whatever UUID it is said with, since anybody may call."""
         last = self.read().refused.get(address)
-        if last is not None and (last.why, last.uuid) == (word, uuid) and self.now() - last.at < _SAME_S:
+        if last is not None and last.why.startswith(refusal.head) and self.now() - last.at < _SAME_S:
             return
         with self.change() as known:
-            known.refused[address] = Seen("", "refused", word, uuid, address, self.now())
+            known.refused[address] = Seen("", "refused", refusal.word, uuid, address, self.now())
             for old in sorted(known.refused, key=lambda one: known.refused[one].at)[:-_MOST_REFUSED]:
                 del known.refused[old]
 
@@ -194,6 +217,17 @@ class Store:
                 raise UsageError(f"no machine waits to be {node}", hint=f"These wait: {waiting or 'none'}.")
             known.approved[node] = seen.uuid
             return seen
+
+
+def _remembering(seen: Seen, before: Seen) -> Seen:
+    """What is seen now, with what the last machine that was let in has left."""
+    return replace(
+        seen,
+        let_in=before.let_in,
+        let_in_from=before.let_in_from,
+        let_in_at=before.let_in_at,
+        ready_at=before.ready_at,
+    )
 
 
 def same_text(one: str, other: str) -> bool:

@@ -131,7 +131,7 @@ class AzureQueue:
         """What machines of the last look have told since."""
         telling = [one for one in self.work.seen() or () if one.spec.node.scheduled_events]
         clusters = {id(one.cluster): one.cluster for one in telling}
-        nodes = {key: _by_provider_id(cluster.nodes()) for key, cluster in clusters.items()}
+        nodes = {key: _by_provider_id(cluster.windows_nodes()) for key, cluster in clusters.items()}
         for one in telling:
             node = nodes[id(one.cluster)].get(_provider_id(one))
             for event in _own_events(one, node):
@@ -343,9 +343,12 @@ class AzureQueue:
         return list(found.values())
 
     def _event(self, action: HookAction, target: Target) -> ScheduledEvent | None:
-        """The event of an action, while it waits to be approved."""
+        """The event of an action, while it waits to be approved. The id may be the machine's own word: the event that Azure
+        has under it must name this machine, or it would begin another one's end."""
+        machine = ResourceId.parse(target.member.host.id).machine_name
         events = self._events(self._of_set(target))
-        return next((one for one in events if one.id == action.token and one.status == "Scheduled"), None)
+        waiting = (one for one in events if one.id == action.token and one.status == "Scheduled")
+        return next((one for one in waiting if one.names(machine)), None)
 
     def _of_set(self, target: Target) -> list[Target]:
         key = _set_key(target.member.host)

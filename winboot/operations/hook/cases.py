@@ -56,7 +56,9 @@ class Case:
 
     def about(self) -> dict[str, str]:
         """What a line of the log says of it."""
-        return {"kind": self.action.kind, "instance": self.action.instance, "group": self.action.group}
+        action = self.action
+        event = {"event": action.token} if action.token else {}
+        return {"kind": action.kind, "instance": action.instance, "group": action.group, **event}
 
 
 @dataclass(slots=True)

@@ -227,6 +227,11 @@ class Cluster(Protocol):
         """All nodes."""
         ...
 
+    def windows_nodes(self) -> tuple[NodeFacts, ...]:
+        """The Windows nodes as the API server has them at hand: maybe a moment old, and cheap enough to be asked for again
+        and again."""
+        ...
+
     def delete_node(self, name: str) -> bool:
         """Remove the Node object; False when there was none."""
         ...

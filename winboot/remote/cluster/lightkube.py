@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import httpx2
 from lightkube import Client, KubeConfig, SingleConfig
@@ -198,6 +198,18 @@ class LightkubeCluster:
         return self._call(
             "listing nodes", lambda: tuple(map(node_facts, self._client.list(Node, chunk_size=_PAGE)))
         )
+
+    def windows_nodes(self) -> tuple[NodeFacts, ...]:
+        """The Windows nodes as the API server has them at hand. With resourceVersion=0 it answers from its watch cache, and
+        etcd is not read (kubernetes.io/docs/reference/using-api/api-concepts, "Semantics for get and list")."""
+        query = {"resourceVersion": "0", "labelSelector": "kubernetes.io/os=windows"}
+
+        def ask() -> tuple[NodeFacts, ...]:
+            answer = self._plain.get("api/v1/nodes", params=query)
+            answer.raise_for_status()
+            return tuple(node_facts(cast("Node", Node.from_dict(one))) for one in answer.json()["items"])
+
+        return self._call("listing nodes", ask)
 
     def delete_node(self, name: str) -> bool:
         """Remove the Node object; False when there was none."""
