@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from winboot.base.errors import UsageError
+from winboot.base.exits import INTERRUPTED
 from winboot.cli.board import Board
 from winboot.cli.options import Output, View
 from winboot.cli.output import progress
@@ -18,6 +19,7 @@ from winboot.report.notices import NodeEnded, Notice, PassBegun, Waiting
 from winboot.report.results import Failure, NodeReport, StepReport
 
 STEPS = ("computer-name", "windows-features", "directories", "artifacts", "pod-network", "kubelet")
+CUT = Failure("Interrupted", "interrupted", "", INTERRUPTED)
 STARTED = RunStarted("r", "b", "u", "20348.1", "WIN-1", 1)
 
 
@@ -123,6 +125,18 @@ def test_four_hundred_nodes_fit_and_failures_leave_room_for_what_runs() -> None:
     ]
     assert sum("4/6" in line for line in frame) == 14
     assert frame[-2:] == ["and 50 more at work", "100 of 400 done, 0 Ready, 100 failed, 0 s"]
+
+
+def test_nodes_that_an_interrupt_ended_are_counted_as_such_and_have_no_row_of_failures() -> None:
+    screen = Screen(names(3))
+    screen.end("win-1", problem="DownloadFailed", ready=False)
+    for node in ("win-2", "win-3"):
+        screen.tell(node, NodeEnded(NodeReport(node, "", "2022", failure=CUT)))
+
+    assert screen.frame() == [
+        "win-1  failed  artifacts: DownloadFailed",
+        "3 of 3 done, 0 Ready, 1 failed, 2 interrupted, 0 s",
+    ]
 
 
 def test_names_that_differ_at_their_ends_stay_different() -> None:

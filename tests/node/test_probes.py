@@ -128,6 +128,20 @@ def test_a_fault_is_seen_by_its_own_probe_and_no_other(id: str, do: Callable[[An
     assert found[id].cause and found[id].next
 
 
+@pytest.mark.parametrize(("management", "passed"), [("10.0.1.11", True), ("", False)])
+def test_any_network_will_do_where_somebody_else_brings_one_without_a_name(
+    management: str, passed: bool
+) -> None:
+    facts = a_look()
+    facts["networks"][0].update(management=management)
+    spec = a_spec_of("none")
+
+    (found,) = [one for one in judge(spec, Look(facts, at=NOW), a_node(spec)) if one.id == "node-network"]
+
+    assert found.passed is passed
+    assert "repair" not in found.next
+
+
 def test_the_node_object_is_held_against_the_profile() -> None:
     spec = a_spec_of("flannel-vxlan")
     starting = replace(a_node(spec), taints=(*spec.node.taints, spec.node.startup_taint))

@@ -108,3 +108,26 @@ def test_they_are_named_where_an_access_list_drops_or_nothing_else_is_known(
 
     assert found[0].startswith(cause)
     assert next_step in found[1]
+
+
+@pytest.mark.parametrize(("kind", "overlay"), [("Overlay", True), ("L2Bridge", False)])
+def test_a_network_that_somebody_else_brings_is_what_the_machine_has(
+    kind: str, overlay: bool, tmp_path: Path
+) -> None:
+    network = {
+        "name": "theirs",
+        "type": kind,
+        "management": "10.0.1.11",
+        "router": "",
+        "subnets": [],
+        "remotes": [],
+    }
+    spec = a_spec(tmp_path, profile="network: {cni: none, network_name: theirs}")
+    node = NodeScene(spec, FACTS, look=Look({"networks": [network]}))
+    trial = Trial("linux-pod", node, "pod on linux", "pod on win-1", lambda: Outcome(True, ""), to=node)
+
+    cause, next_step = cause_of(trial, Outcome(False, "no answer", "silent"), Scene("space", [node]), {})
+
+    assert node.overlay is overlay
+    assert ("UDP 4789" in cause) is overlay
+    assert ("winboot opens no port" in next_step) is overlay

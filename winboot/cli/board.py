@@ -20,10 +20,12 @@ from winboot.cli.progress import ProgressConsole, describe, ending, lasted, one_
 from winboot.report.causes import causes
 from winboot.report.events import Event, RunStarted, StepDone
 from winboot.report.notices import NodeEnded, Notice, PassBegun, Waiting
-from winboot.report.results import NodeReport
+from winboot.report.results import NodeReport, Outcome
 
 # Of the rows of a terminal, so many parts at most are for what failed: what is at work needs the others.
 _FAILED_PART: Final = 3
+# What the line of totals counts, in this order.
+_COUNTED: Final[tuple[Outcome, ...]] = ("failed", "interrupted", "changed", "blocked", "skipped")
 # The line of totals, and the terminal's own last line.
 _AROUND: Final = 2
 
@@ -158,7 +160,7 @@ class Board:
             yield Text(f"and {len(rows) - len(shown)} more at work", "dim")
 
     def _fails(self, node: str) -> bool:
-        return node in self._ended and self._ended[node].outcome in ("failed", "interrupted")
+        return node in self._ended and self._ended[node].outcome == "failed"
 
     def _totals(self) -> list[str]:
         """What has become of how many; the most important first."""
@@ -166,7 +168,7 @@ class Board:
         count = len(self._nodes)
         said = [f"{len(self._ended)} of {count} done", f"{sum(bool(one.ready) for one in ended)} Ready"]
         counts = Counter(one.outcome for one in ended)
-        said += [f"{counts[one]} {one}" for one in ("failed", "changed", "blocked", "skipped") if counts[one]]
+        said += [f"{counts[one]} {one}" for one in _COUNTED if counts[one]]
         said.append(lasted(self._clock() - self._start))
         left = [
             (row.most - (self._clock() - row.since), node) for node, row in self._rows.items() if row.most

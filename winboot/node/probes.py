@@ -33,6 +33,7 @@ _CERTIFICATE: Final = timedelta(days=1)
 # several containers share, as a pod's.
 _ATTACHED: Final = frozenset({2, 3})
 _IN_EFFECT: Final = 2  # state of a policy list (AgentBaker, networkhealth.ps1)
+_THEIRS: Final = "Look at what brings the network: winboot makes none here."
 _VTEP: Final = "flannel.alpha.coreos.com/backend-data"
 
 
@@ -278,6 +279,9 @@ def _node(spec: NodeSpec, node: NodeFacts | None) -> Probe:
 
 def _network(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> Probe:
     name, kind = spec.network.network_name, spec.network.solution.hns_type
+    if not name:
+        return _some_network(facts)
+    theirs = spec.network.solution.owners.hns_network == "operator"
 
     def faults() -> Iterator[str]:
         network = next((one for one in facts if str(one["name"]).lower() == name.lower()), None)
@@ -301,7 +305,20 @@ def _network(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> 
         faults(),
         "as expected",
         "the network was made for an earlier Node, or something removed it",
-        "`winboot repair --drain` makes it again.",
+        _THEIRS if theirs else "`winboot repair --drain` makes it again.",
+    )
+
+
+def _some_network(facts: Sequence[Facts]) -> Probe:
+    """Where somebody else brings the network and the profile does not say its name: any will do."""
+    ready = [str(one["name"]) for one in facts if one["management"]]
+    return _probe(
+        "node-network",
+        "a network with a management address",
+        () if ready else ("there is none",),
+        ", ".join(ready),
+        "whatever is to bring the network has not done it, or something removed it",
+        _THEIRS,
     )
 
 

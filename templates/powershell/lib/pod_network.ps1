@@ -310,6 +310,8 @@ function Wait-PodNetwork {
     if (Wait-Until -Test $stands -Seconds $Seconds) { return }
     $left = @(Get-PodNetworkDifference -Wanted $Wanted | Where-Object { $_.disrupts } |
             ForEach-Object { "$($_.what) is $(if ($_.is) { $_.is } else { 'missing' })" })
+    # It came about since the last try.
+    if ($left.Count -eq 0) { return }
     $said = if ($Wanted.agent) { Get-LastWord -Name $Wanted.agent -Path $Wanted.log -From $LogFrom }
     Stop-Step -Id 'NoPodNetwork' -Message "not as wanted after $Seconds seconds: $($left -join '; ')$said"
 }

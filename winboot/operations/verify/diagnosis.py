@@ -444,8 +444,8 @@ def _tunnel(node: NodeScene, network: Facts | None, address: str, to: NodeScene 
         )
     remotes: Sequence[Any] = network["remotes"] if network is not None else ()
     cni = node.spec.network.solution.cni
-    if cni == "calico":
-        return  # it writes each pod, not subnets
+    if cni in ("calico", "none"):
+        return  # Calico writes each pod, not subnets; what others write, nobody knows
     fitting = [one for one in remotes if _within(address, str(one["prefix"]))]
     if not fitting:
         yield (
@@ -510,6 +510,8 @@ def _usual(trial: Trial, outcome: Outcome, scene: Scene) -> Cause:
     if at is not None and at.overlay:
         return (
             "UDP 4789 does not pass between the nodes, or the network has other VNIs on them",
-            "Open UDP 4789 both ways; `winboot plan` compares the networks.",
+            "Open UDP 4789 both ways: with `cni: none` winboot opens no port of the network's (docs/networks.md)."
+            if at.spec.network.solution.cni == "none"
+            else "Open UDP 4789 both ways; `winboot plan` compares the networks.",
         )
     return "a firewall or an access list on the way", _REPAIR

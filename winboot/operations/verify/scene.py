@@ -50,8 +50,11 @@ class NodeScene:
 
     @property
     def overlay(self) -> bool:
-        """Whether its pods are on an overlay."""
-        return self.spec.network.solution.hns_type == "Overlay"
+        """Whether its pods are on an overlay: as the solution has it, or the machine where somebody else brings the network."""
+        kind = self.spec.network.solution.hns_type
+        if kind is not None or self.look is None:
+            return kind == "Overlay"
+        return any(one["type"] == "Overlay" for one in self.look.facts.get("networks", ()))
 
 
 @dataclass(slots=True)
