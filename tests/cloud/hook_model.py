@@ -77,6 +77,7 @@ class Node:
     owned: bool = False
     ready: bool = False
     cordoned: float | None = None
+    why: str = ""
     pods: dict[str, float | None] = field(default_factory=dict)
 
 
@@ -426,12 +427,12 @@ class ModelCluster:
         """All Nodes: there are no others."""
         return self.facts()
 
-    def cordon(self, name: str) -> bool:
+    def cordon(self, name: str, *, why: str = "true") -> bool:
         """From now on."""
         self.world.cluster_api()
         node = self.world.nodes.get(name)
         if node is not None and node.cordoned is None:
-            node.cordoned = self.world.kernel.now
+            node.cordoned, node.why = self.world.kernel.now, why
             if any(
                 not one.ours for one in self.world.instances.values() if one.provider_id == node.provider_id
             ):

@@ -207,7 +207,7 @@ class FakeCluster:
         self._call("lift_taint", key)
         return True
 
-    def cordon(self, name: str) -> bool:
+    def cordon(self, name: str, *, why: str = "true") -> bool:
         self._call("cordon")
         return True
 

@@ -28,7 +28,7 @@ from winboot.remote.cloud.azure_names import PREFIX, ResourceId
 from winboot.remote.cloud.base import CloudHost, HookAction, HookNeeds, Letter, Lifecycle, Query, Wait
 from winboot.remote.cloud.metadata import Run, ScheduledEvent, approve, scheduled_events, told_events
 from winboot.remote.cluster.base import Cluster, NodeFacts
-from winboot.remote.cluster.labels import EVENTS, OWNED
+from winboot.remote.cluster.labels import CORDON, EVENTS, FOR_AN_EVENT, OWNED
 from winboot.remote.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -88,9 +88,8 @@ class AzureQueue:
     _resting: dict[str, float] = field(default_factory=dict)
     _clusters: dict[int, Cluster] = field(default_factory=dict)
     _sets: dict[str, ScaleSet] = field(default_factory=dict)
-    # Machines that an event ends, by the last look; and those that come back after one, by the event's id.
+    # Machines that an event ends, by the last look.
     _going: set[str] = field(default_factory=set)
-    _returning: dict[str, str] = field(default_factory=dict)
     _noted: set[str] = field(default_factory=set)
 
     def receive(self, most: int, visibility: int) -> list[Letter]:
@@ -280,18 +279,20 @@ class AzureQueue:
         if event.kind == "Terminate":
             return HookAction("terminate", instance, group, "scheduled event", event.id)
         final = event.kind in _FINAL
-        if not final:
-            self._returning[instance] = event.id
-        return HookAction("drain", instance, group, event.kind, event.id, until=event.not_before, final=final)
+        return HookAction(
+            *("drain", instance, group, event.kind, event.id),
+            until=event.not_before,
+            final=final,
+            returns=not final,
+        )
 
     def _give_back(self, target: Target, node: NodeFacts | None) -> None:
-        """Lift our cordon from a machine that an event is over for, once its Node is Ready again."""
-        instance = target.member.host.id
-        if instance not in self._returning or node is None or not node.ready:
+        """Lift the cordon from a machine that an event is over for, once its Node is Ready again. The worker that cordoned it
+        may be no more."""
+        if node is None or not node.ready or node.annotations.get(CORDON) != FOR_AN_EVENT:
             return
         if target.cluster.uncordon(node.name):
             self.log("its event is over: the Node takes pods again", node=node.name)
-        del self._returning[instance]
 
     def _noticed(
         self, targets: Sequence[Target], known: Mapping[str, NodeFacts]

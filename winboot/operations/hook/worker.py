@@ -36,6 +36,7 @@ from winboot.operations.hook.work import NodeWork, Outcome, Place, Target
 from winboot.remote.cloud.base import HookNeeds, HookQueue, Letter
 from winboot.remote.cluster.base import Cluster
 from winboot.remote.cluster.claims import PROVIDER_ID, RESULT, STEP, Claim, Claimant, Leases
+from winboot.remote.cluster.labels import FOR_AN_EVENT
 
 # States in which a group has let a machine in, or works on letting it in: an end has nothing to do there.
 _STAYS: Final = (
@@ -689,7 +690,7 @@ class Worker:
             self.log("noticed; there is no Node", notice=case.action.hook, **case.about())
             return "done"
         if case.begun is None:
-            place.cluster.cordon(place.node.name)
+            place.cluster.cordon(place.node.name, why=FOR_AN_EVENT if case.action.returns else "true")
             self.log("cordoned", notice=case.action.hook, node=place.node.name, **case.about())
             if case.action.kind == "drain":
                 outcome = self._drained_in_time(case, place)

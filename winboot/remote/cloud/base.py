@@ -168,7 +168,7 @@ class HookAction:
     """What happens to one machine, `instance`, and to those of `also`.
 
     `hook` is the hook that waits, or in words what the cloud has noticed; `until` the end of the notice, None where the
-    cloud says none. A `final` one takes the machine away for good.
+    cloud says none. A `final` one takes the machine away for good; after one that `returns` it comes back by itself.
     """
 
     kind: ActionKind
@@ -179,6 +179,7 @@ class HookAction:
     until: datetime | None = None
     also: tuple[str, ...] = ()
     final: bool = False
+    returns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,8 +286,8 @@ class Cluster(Protocol):
         """Leave an Event about the node, which need not exist: `kubectl describe node` shows it. `reason` is one word."""
         ...
 
-    def cordon(self, name: str) -> bool:
-        """Make the node unschedulable, marked as ours; False when somebody else already had."""
+    def cordon(self, name: str, *, why: str = "true") -> bool:
+        """Make the node unschedulable, marked as ours with `why`; False when somebody else already had."""
         ...
 
     def uncordon(self, name: str) -> bool:

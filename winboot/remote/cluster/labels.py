@@ -16,6 +16,8 @@ from winboot.report.events import Difference
 
 OWNED: Final = "winboot.io/owned"
 CORDON: Final = "winboot.io/cordoned"
+# Its value where the machine comes back by itself: whoever sees the Node Ready again lifts it.
+FOR_AN_EVENT: Final = "for an event"
 # What Azure is going to do to a machine, by its own task (templates/powershell/lib/events.ps1).
 EVENTS: Final = "winboot.io/scheduled-event"
 

@@ -275,14 +275,14 @@ class LightkubeCluster:
         )
         self._call(f"telling about {name}", lambda: self._client.create(event))
 
-    def cordon(self, name: str) -> bool:
+    def cordon(self, name: str, *, why: str = "true") -> bool:
         """Make the node unschedulable, marked as ours."""
 
         def patch(facts: NodeFacts) -> dict[str, Any] | None:
             if facts.unschedulable:
                 return None
             return {
-                "metadata": {"resourceVersion": facts.version, "annotations": {labels.CORDON: "true"}},
+                "metadata": {"resourceVersion": facts.version, "annotations": {labels.CORDON: why}},
                 "spec": {"unschedulable": True},
             }
 
