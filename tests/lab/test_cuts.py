@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 SOLUTIONS = ("flannel-host-gw", "flannel-vxlan", "win-bridge", "win-overlay", "azure", "calico-node")
 # In parts, none of which takes as long as a test that hangs.
 PARTS = {"join": 24, "start": 4, "undo": 12}
-# Of the commands after a join: thirty places each, of some hundred operations.
-LATER = ("upgrade", "rollback", "remove")
+# Of the commands after a join: thirty places each, over so many operations (as many as they have on this machine, in tens).
+LATER = {"upgrade": 240, "rollback": 120, "remove": 230}
 PLACES = 30
 
 
@@ -82,7 +82,8 @@ def test_the_next_run_ends_right_after_a_cut_of_a_command_after_the_join(
     act: str, strike: str, part: int
 ) -> None:
     """Two places of each part."""
-    results = cuts(act, strike, "flannel-host-gw", every=150, first=10 * part + 5)
+    count = LATER[act]
+    results = cuts(act, strike, "flannel-host-gw", every=count // 2, first=count * part // PLACES + 1)
 
-    assert results
+    assert len(results) >= 2, "it has fewer operations than it had"
     assert {where: wrong for where, wrong in results.items() if wrong} == {}
