@@ -53,17 +53,21 @@ def settled(world: World) -> list[str]:
 
 
 def untold(workers: list[Worker]) -> list[str]:
-    """Drains of notices that ended without a word about what was left."""
-    wrong = []
-    for worker in workers:
-        lines = said(worker)
-        ended = {line["instance"] for line in lines if line["message"] == "drained" and "left" in line}
-        begun = {
-            line["instance"] for line in lines if line["message"] == "cordoned" and line["kind"] == "drain"
-        }
-        if worker.pace._process not in worker.pace._kernel.dead:  # type: ignore[attr-defined]
-            wrong += [f"the drain of {one} ended without a word" for one in begun - ended]
-    return wrong
+    """Drains of notices that ended without a word about what was left, by whichever worker had the message last."""
+    ended = {
+        line["instance"]
+        for worker in workers
+        for line in said(worker)
+        if line["message"] == "drained" and "left" in line
+    }
+    begun = {
+        line["instance"]
+        for worker in workers
+        for line in said(worker)
+        if line["message"] == "cordoned" and line["kind"] == "drain"
+        if worker.pace._process not in worker.pace._kernel.dead  # type: ignore[attr-defined]
+    }
+    return [f"the drain of {one} ended without a word" for one in sorted(begun - ended)]
 
 
 def test_a_scale_out_of_200_with_eight_joins_at_a_time_loses_nobody(kernel: Kernel) -> None:
