@@ -45,6 +45,7 @@ CONTROLLERS = (
     "serviceaccount-controller",
     "endpointslice-controller",
     "namespace-controller",
+    "job-controller",
 )
 RBAC = "rbac.authorization.k8s.io"
 NODECLIENT = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
@@ -56,8 +57,6 @@ BINDINGS = (
     ("kubeadm:node-autoapprove-bootstrap", NODECLIENT, JOINERS),
     ("kubeadm:node-autoapprove-certificate-rotation", SELFNODECLIENT, "system:nodes"),
 )
-_PATHS = {"Role": "roles", "RoleBinding": "rolebindings", "ClusterRole": "clusterroles"}
-_PATHS |= {"ClusterRoleBinding": "clusterrolebindings"}
 
 
 @dataclass
@@ -105,13 +104,13 @@ class Genuine:
             return client.request(method, path, json=body, headers=headers)
 
     def apply(self, manifest: str) -> None:
-        """Create the RBAC objects and ConfigMaps of a manifest."""
+        """Create the objects of a manifest: kinds whose plural ends in s."""
         for thing in filter(None, yaml.safe_load_all(manifest)):
             where = thing["metadata"].get("namespace")
             space = f"/namespaces/{where}" if where else ""
-            group = f"/apis/{RBAC}/v1" if thing["kind"] in _PATHS else "/api/v1"
-            plural = _PATHS.get(thing["kind"], f"{thing['kind'].lower()}s")
-            answer = self.ask("POST", f"{group}{space}/{plural}", thing)
+            group = "/api" if "/" not in thing["apiVersion"] else "/apis"
+            path = f"{group}/{thing['apiVersion']}{space}/{thing['kind'].lower()}s"
+            answer = self.ask("POST", path, thing)
             assert answer.status_code in (201, 409), answer.text
 
     def bind_joiners(self) -> None:
