@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tests.cluster.conftest import Time
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
 from tests.lab.state import state
+from tests.lab.writes import USUAL, Writes, usual
 from winboot.node.fleet import Ownership
 from winboot.node.run import Patience
 from winboot.remote.cluster.claim_folder import ClaimFolder
@@ -21,6 +23,11 @@ from winboot.report.results import Report
 
 FENCE: Final = r"C:\ProgramData\winboot\fence.json"
 DAY: Final = 86400.0
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> Writes:
+    return Writes(monkeypatch)
 
 
 class Other(threading.Thread):
@@ -120,9 +127,11 @@ def test_who_takes_over_ends_the_older_run_at_its_next_step(scenes: Scenes) -> N
 
 
 @pytest.mark.check
-def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another_has(scenes: Scenes) -> None:
+def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another_has(
+    scenes: Scenes, writes: Writes
+) -> None:
     """Nothing tells it that its claim is another's by now, nor that the other one has raised the fence, but the node: its
-    session would be renewed much later."""
+    session would be renewed much later. Nothing is done twice."""
     site, time = scenes.bare("plain"), Time()
 
     def owned(controller: Controller, name: str) -> Controller:
@@ -154,11 +163,14 @@ def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another
     assert "containerd" not in {step.name for step in only(report).steps if step.state == "changed"}
     assert (problems(other.report), only(other.report).ready) == ([], True)
     assert settled(site)
+    assert writes.too_often() == {}
 
 
 @pytest.mark.check
-def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over(scenes: Scenes) -> None:
-    """Its shell died with its connection: the node has no holder, and the next one need not wait."""
+def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over(
+    scenes: Scenes, writes: Writes
+) -> None:
+    """Its shell died with its connection: the node has no holder, and the next one need not wait. Nothing is done twice."""
     site = scenes.bare("plain")
     died: list[Controller] = []
 
@@ -178,6 +190,7 @@ def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over
     assert died and (problems(report), only(report).ready) == ([], True)
     assert fence(site)["holder"] == "you@desk"
     assert settled(site)
+    assert writes.too_often() == {}
 
 
 @pytest.mark.check
@@ -200,3 +213,18 @@ def test_while_the_network_is_rewired_the_other_one_waits_for_it_too(scenes: Sce
     assert others
     assert (problems(report), only(report).ready) == ([], True)
     assert settled(site)
+
+
+@pytest.mark.matrix
+def test_what_a_join_that_nothing_disturbs_writes_more_than_once_is_on_the_list(
+    scenes: Scenes, writes: Writes
+) -> None:
+    """By which the others are measured: nothing is on it that is written once."""
+    site = scenes.bare("plain")
+
+    report = site.join()
+
+    assert (problems(report), only(report).ready) == ([], True)
+    again = writes.again()
+    assert {what: times for what, times in again.items() if times != usual(what)} == {}
+    assert all(any(re.search(pattern, what) for what in again) for pattern in USUAL)
