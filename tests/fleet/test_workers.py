@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,12 @@ from winboot_lab.cluster import ApiFailure, ClusterServer, LabCluster
 from winboot_lab.cluster.identity import ADMIN
 
 from tests.fleet.simulated import STEPS
+from tests.join.fakes import Found, Scene
+from winboot.config.inventory import load_inventory
+from winboot.config.node_spec import NodeSpec
+from winboot.node.fleet import Options
 from winboot.operations.fleet import RunId, View
+from winboot.operations.join import join
 from winboot.remote.cluster import connect
 from winboot.remote.cluster.claims import NAMESPACE
 
@@ -210,3 +216,24 @@ def test_a_budget_holds_over_all_workers_and_another_try_begins_with_what_failed
     # Those that were done are not begun again.
     assert len(run.nodes()["win-0000"]["runs"]) == 1
     assert len(run.nodes()["win-0002"]["runs"]) == 2
+
+
+def test_a_node_that_a_rollback_holds_keeps_the_way_to_the_cluster_that_its_pod_has(tmp_path: Path) -> None:
+    """Its script is made of the profile again, which names a kubeconfig that no pod has."""
+    held = {"name": "containerd", "version": "2.3.5", "archive": "0" * 64}
+    scene = Scene(tmp_path, Found("directories"), says={"versions": {"held": {"artifacts": [held]}}})
+    spec = replace(scene.spec, cluster=replace(scene.spec.cluster, kubeconfig=None))
+    asked: list[NodeSpec] = []
+
+    def cluster(of: NodeSpec) -> Any:
+        asked.append(of)
+        return scene.cluster
+
+    machine = load_inventory(tmp_path / "inventory.yaml")["win-1"]
+    context = replace(scene._context(), cluster=cluster, machines={"win-1": machine})
+
+    (node,) = join([spec], context, Options(patience=scene.patience, workers=1)).nodes
+
+    assert machine.profile.cluster.kubeconfig is not None
+    assert [step.name for step in node.steps if step.state == "blocked"] == ["held-versions"]
+    assert {one.cluster.kubeconfig for one in asked} == {None}
