@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from winboot_lab.windows.acl import FULL, Rule
 
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only, problems
 from tests.lab.strangers import (
     WINDOWS_OWN,
+    alice,
     depth,
     doubts,
     guard,
@@ -52,6 +54,41 @@ def test_what_was_hers_is_ours_after_a_join_and_no_program_of_hers_has_run(
     assert seen.started and seen.wrong == []
     assert untouched(site.machine) == []
     assert [one for path in attacked for one in doubts(site.machine.files, path, planted.user)] == []
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("deep", range(1, 5))
+@pytest.mark.parametrize("state", ["owned", "writable"])
+def test_what_was_given_away_after_a_join_is_ours_again_or_named(
+    state: str, deep: int, scenes: Scenes
+) -> None:
+    """Nobody but an administrator can do that. Windows renames no folder that the node itself runs from: there the rights are
+    taken back by hand, and a restart closes what she has open, as the hint says."""
+    site, touched = scenes.bare("plain"), set[str]()
+    files, user = site.machine.files, alice(site.machine)
+    trace(files, site.machine.processes, touched)
+    _lives(site)
+    ours = [path for path in worth_attacking(touched) if not in_state(path) and path not in WINDOWS_OWN]
+    given = [path for path in ours if depth(path) == deep and files.find(path, follow=False)]
+    before = {path: files.need(path, follow=False)[1].acl.copy() for path in given}
+    for path in given:
+        acl = files.need(path, follow=False)[1].acl
+        if state == "owned":
+            acl.owner = user.sid
+        else:
+            acl.explicit.append(Rule(user.sid, FULL, inheritance=3))
+    seen = guard(site.machine, user)
+
+    told = problems(site.plan()) + problems(site.join(drain=True))
+
+    assert given and seen.wrong == []
+    if told:
+        assert any("FolderInUse" in one and "take his rights there" in one for one in told), told
+        for path in given:
+            if files.find(path, follow=False):
+                files.set_acl(path, before[path])
+        _lives(site)
+    assert [one for path in ours for one in doubts(files, path, user)] == []
 
 
 STATES_OF_FILES = ("owned", "writable", "hard_link", "held", "symbolic_link")

@@ -44,7 +44,8 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "FolderInUse": (
         "End the programs that have something open in it (Get-SmbOpenFile names those of shares), or restart the machine, "
-        "and run the same command again."
+        "and run the same command again. Where the node itself runs from it, take his rights there from him (icacls) and "
+        "restart: what he has open is closed then."
     ),
     "FolderOpen": (
         "Take that right from them (icacls shows whose it is; Windows gives ordinary users none of it there), "
