@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 from winboot_lab import node as lab_node
-from winboot_lab.cli.staging import stage
+from winboot_lab.cli.staging import Staged, stage
 from winboot_lab.cluster import LabCluster
 from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.cluster.kinds import SECRETS
@@ -45,6 +45,25 @@ REGISTRY: Final = "canary+of/the=registry-5d1f"
 GIVEN: Final = "given0.canaryofthetoken"
 # Files of winboot's that a plan shows as a diff.
 SHOWN: Final = (r"C:\var\lib\kubelet\config.yaml", r"C:\Program Files\containerd\config.toml")
+LATER: Final = (
+    ("status",),
+    ("preflight",),
+    ("report", "last", "--report", "reports/last.html"),
+    ("log", "last"),
+    ("runs",),
+    ("explain", "HashMismatch"),
+)
+# What changes nodes that are there, and what is given away. Nobody is asked: it is no terminal.
+MORE = (
+    ("userdata", "--for", "file", "--host", "win-1", "--inline", "given/win-1.ps1"),
+    ("fleet", "render", "--image", "registry.lab/winboot:1", "--trust"),
+    *(("manifests", name) for name in ("rbac", "operator", "remover", "verifier", "flannel")),
+    ("verify", "--limit", "win-2"),
+    ("upgrade", "--limit", "win-2", "--yes", "--output", "json", "--report", "reports/upgraded.html"),
+    ("rollback", "win-2", "--yes", "--verbose", "--log-file", "reports/rollback.log"),
+    ("remove", "--yes", "--output", "json", "--report", "reports/removed.html"),
+)
+OLD, NEW = "1.33.6", "1.34.2"
 # Where a secret may be, and nobody but SYSTEM and administrators reads it there.
 PLACES: Final = {
     "registry password": re.escape(HOSTS) + r"(\.winboot-new|\.winboot-old)?",
@@ -63,6 +82,10 @@ class Story:
     witness: Witness
     folder: Path
     cluster: LabCluster
+    run: Callable[..., int] = field(init=False)
+    # The profiles want another version of Kubernetes.
+    wants: Callable[[str], object] = field(init=False)
+    secrets: Callable[[], dict[str, str]] = field(init=False)
     canaries: Canaries = field(init=False)
     wire: bytes = b""
     scripts: list[str] = field(default_factory=list)
@@ -95,8 +118,14 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     with pytest.MonkeyPatch.context() as patch, Lab(nodes=plans) as lab:
         witness = Witness(patch)
         taps = {name: Tap(node.endpoint.http_port or 0) for name, node in lab.nodes.items()}
-        staged = stage(lab, folder, wishes=_wishes(folder, lab.cluster))
-        _two_profiles(folder, {name: tap.port for name, tap in taps.items()})
+        wishes = _wishes(folder, lab.cluster)
+
+        def wants(version: str) -> Staged:
+            staged = stage(lab, folder, wishes={**wishes, "kubernetes": {"version": version}})
+            _two_profiles(folder, {name: tap.port for name, tap in taps.items()})
+            return staged
+
+        staged = wants(OLD)
         for name, node in lab.nodes.items():
             node.machine.manage_at(*node.machine.management_ports, taps[name].port)
         lab.world.proxy("proxy.lab", 3128)
@@ -105,12 +134,14 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         told = Story([node.machine for node in lab.nodes.values()], witness, folder, lab.cluster)
         _listen(patch, told, _cutting(lab))
         run = _Command(folder, told, {staged.password_variable: lab.password})
+        told.run, told.wants = run, wants
+        told.secrets = lambda: _secrets(lab, folder)
         _play(lab, run)
         told.wire = b"".join(tap.heard for tap in taps.values())
-        told.canaries = Canaries(_secrets(lab, folder))
+        told.canaries = Canaries(told.secrets())
+        yield told
         for tap in taps.values():
             tap.close()
-        yield told
 
 
 def _wishes(folder: Path, cluster: LabCluster) -> dict[str, Any]:
@@ -239,7 +270,8 @@ def _play(lab: Lab, run: _Command) -> None:
     run("join", "--output", "json", "--report", "reports/failed.html")
     for node in lab.nodes.values():
         node.machine.files.delete_directory(HOSTS, recurse=True)
-    run("join", "--output", "json", "--report", "reports/joined.html")
+    kept = ("--verbose", "--log-file", "reports/join.log")
+    run("join", "--output", "json", "--report", "reports/joined.html", *kept)
     run("join", "--output", "junit", "--report", "reports/again.json")
     run("plan", "--report", "reports/plan.xml")
     written = list(run.story.witness.written)
@@ -249,6 +281,9 @@ def _play(lab: Lab, run: _Command) -> None:
     run.story.witness.written[:] = written
     run("plan", "--out", "reports/approved.json", "--report", "reports/damaged.html")
     run("show", "reports/approved.json")
+    # What people look at later, and the commands that look at a node that is there: they see the damaged files, too.
+    for words in LATER:
+        run(*words)
 
 
 def _damage(machine: Machine) -> None:
@@ -267,6 +302,7 @@ def _secrets(lab: Lab, folder: Path) -> dict[str, str]:
         for change in lab.cluster.store._log
         if change.type == "ADDED"
         and change.key[1] == SECRETS.plural
+        and "token-secret" in change.object.get("data", {})
         and "labels" in change.object["metadata"]
     ]
     keys = [
@@ -302,13 +338,16 @@ def test_the_story_has_a_restart_a_detached_run_a_failure_and_a_lost_connection(
     """Otherwise the rest would prove little."""
     failed = {step["step"] for node in story.reports for step in node["steps"] if step["state"] == "failed"}
 
-    assert story.codes == [0, 1, 0, 0, 0, 2, 0], "\n".join(story.console)
+    assert story.codes[:7] == [0, 1, 0, 0, 0, 2, 0], "\n".join(story.console)
     assert "containerd-config" in failed
     for name in ("win-1", "win-2"):
         mine = [node for node in story.reports if node["node"] == name]
         assert sum(node["reboots"] for node in mine) and sum(node["detached"] for node in mine)
         assert mine[-1]["ready"]
     assert sum(node["reconnects"] for node in story.reports)
+    later = dict(zip((words[0] for words in LATER), story.codes[7:], strict=True))
+    assert {later[name] for name in ("report", "log", "runs", "explain")} == {0}, later
+    assert set(later.values()) <= {0, 2}, (later, story.console[14:])
     assert not [refusal for machine in story.machines for refusal in machine.refusals]
 
 
@@ -347,14 +386,19 @@ def test_no_event_holds_a_secret(story: Story) -> None:
 @pytest.mark.check
 def test_nothing_that_the_command_leaves_or_says_holds_a_secret(story: Story) -> None:
     """Journals, reports in all forms, both streams; and no file is left behind where temporary ones go."""
-    kept = [path for name in ("state", "reports", "temp") for path in (story.folder / name).rglob("*")]
-    files = [(str(path.relative_to(story.folder)), path.read_bytes()) for path in kept if path.is_file()]
+    files = _left(story)
 
     names = {name for name, _ in files}
-    assert {Path(name).suffix for name in names} == {".html", ".json", ".jsonl", ".xml"}
+    assert {Path(name).suffix for name in names} == {".html", ".json", ".jsonl", ".log", ".xml"}
     assert not [name for name in names if name.startswith("temp")]
     assert story.canaries.leaks(files) == []
     assert story.canaries.leaks([("stdout or stderr", text) for text in story.console]) == []
+
+
+def _left(story: Story) -> list[tuple[str, bytes]]:
+    """The files that the commands have left behind, by their path in the story's folder."""
+    kept = [path for name in ("state", "reports", "temp") for path in (story.folder / name).rglob("*")]
+    return [(str(path.relative_to(story.folder)), path.read_bytes()) for path in kept if path.is_file()]
 
 
 @pytest.mark.check
@@ -362,7 +406,8 @@ def test_a_plan_of_damaged_files_says_that_they_differ_and_shows_no_secret(story
     """The plan file, what `show` makes of it, the plan on the screen, and the page."""
     plan = (story.folder / "reports" / "approved.json").read_text(encoding="utf-8")
     page = (story.folder / "reports" / "damaged.html").read_text(encoding="utf-8")
-    screen, shown = story.console[-4], story.console[-2]
+    # Two streams of each command: the sixth and the seventh.
+    screen, shown = story.console[10], story.console[12]
 
     found = json.loads(plan)["nodes"]
     for name in ("win-1", "win-2"):
@@ -429,6 +474,40 @@ def test_the_cluster_is_told_no_secret_but_its_own_tokens(story: Story) -> None:
 def test_nobody_on_the_wire_reads_a_secret(story: Story) -> None:
     assert b"multipart/encrypted" in story.wire and b"Negotiate" in story.wire
     assert story.canaries.leaks([("the wire", story.wire)]) == []
+
+
+@pytest.mark.matrix
+def test_no_command_that_changes_nodes_or_gives_something_away_shows_a_secret(story: Story) -> None:
+    """It comes last: the machines are bare afterwards. Only the file beside a script of first boot holds a token, which its
+    owner alone reads."""
+    (story.folder / "given").mkdir()
+    said, sent = len(story.said), len(story.scripts)
+    # Keys of the kubelets go with them.
+    before = {f"{name} of before": secret for name, secret in story.secrets().items()}
+    codes: list[tuple[str, int]] = []
+    for words in MORE:
+        story.wants(NEW if words[0] == "upgrade" else OLD)
+        codes.append((words[0], story.run(*words)))
+
+    # What these prove of a node counts seconds of its clock: a busy computer is enough for a failure.
+    proving = ("verify", "upgrade", "rollback")
+    wrong = [one for one in codes if one[1] and not (one[0] in proving and one[1] in (1, 2, 3))]
+    assert wrong == [], "\n".join(story.console[-40:])
+    canaries = Canaries(before | story.secrets())
+    given = story.folder / "given" / "win-1.secrets.json"
+    assert given.stat().st_mode & 0o077 == 0
+    assert any("minted token" in hit for hit in canaries.found_in(given.read_bytes()))
+    assert len(story.said) > said and len(story.scripts) > sent
+    places: list[tuple[str, bytes | str]] = [
+        ("the script of first boot", (story.folder / "given" / "win-1.ps1").read_bytes()),
+        *_left(story),
+        *(("stdout or stderr", text) for text in story.console),
+        *(("a line of a script", line) for line in story.said),
+        *(("a script that was sent", text) for text in story.scripts),
+        *story.witness.things(),
+        *(thing for machine in story.machines for thing in on_machine(machine)),
+    ]
+    assert canaries.leaks(places) == []
 
 
 def test_a_proxy_with_a_password_is_refused(tmp_path: Path) -> None:
