@@ -4,7 +4,8 @@ function Invoke-Script {
     # Runs one script in a PowerShell of its own, which reads it from standard input, and tells what it says.
     param([object]$Session, [string]$Job, [byte[]]$Payload)
     $said = @{ 'Winboot-Session' = $Session.session; 'Winboot-Job' = $Job; 'Winboot-Runner' = $script:Runner }
-    if ((Send-Call -Path '/v1/said' -Headers ($said + @{ 'Winboot-Start' = 0 })).Status -ne 200) { return }
+    # It begins: said until it was heard, or the endpoint takes a script for lost that this process is about to run.
+    if ((Send-Output -Said $said -Heard 0 -Text '') -lt 0) { return }
     $start = [Diagnostics.ProcessStartInfo]@{
         FileName = "$([Environment]::SystemDirectory)\WindowsPowerShell\v1.0\powershell.exe"; Arguments = $Session.arguments
         UseShellExecute = $false; CreateNoWindow = $true; RedirectStandardInput = $true; RedirectStandardOutput = $true
@@ -101,21 +102,32 @@ function Enter-Endpoint {
 }
 
 function Invoke-FirstBoot {
-    # Says hello, and asks for work until there is none left: Ready; again: say hello soon; wait: later.
+    # Says hello, and works: Ready; again: say hello soon; wait: later.
     param([object]$Told)
     $session = Enter-Endpoint -Told $Told
     if ($null -eq $session) { return 'wait' }
     # The answer that said so was lost.
     if ($null -ne $session.result) { return Complete-FirstBoot -Result $session.result }
+    # It was let in: an answer that is lost from here on is asked for again soon, however long it has waited before.
+    try { Invoke-Work -Session $session }
+    catch [Exception] {
+        Write-Word -Text "the endpoint does not answer: $($_.Exception.GetBaseException().Message)"
+        'again'
+    }
+}
+
+function Invoke-Work {
+    # Asks for work until there is none left: Ready, or again.
+    param([object]$Session)
     while ($true) {
-        $answer = Send-Call -Path '/v1/work' -Headers @{ 'Winboot-Session' = $session.session; 'Winboot-Runner' = $script:Runner }
+        $answer = Send-Call -Path '/v1/work' -Headers @{ 'Winboot-Session' = $Session.session; 'Winboot-Runner' = $script:Runner }
         if ($answer.Headers.ContainsKey('Winboot-Result')) {
             return Complete-FirstBoot -Result (ConvertFrom-Json -InputObject ([Text.Encoding]::UTF8.GetString($answer.Body)))
         }
         if ($answer.Headers.ContainsKey('Winboot-Word')) { Write-Word -Text $answer.Headers['Winboot-Word'] }
         if ($answer.Status -eq 204) { continue }
         if (-not $answer.Headers.ContainsKey('Winboot-Job')) { return 'again' }
-        Invoke-Script -Session $session -Job $answer.Headers['Winboot-Job'] -Payload $answer.Body
+        Invoke-Script -Session $Session -Job $answer.Headers['Winboot-Job'] -Payload $answer.Body
     }
 }
 

@@ -137,6 +137,31 @@ def test_machines_that_join_by_themselves_need_less(bench: tuple[AwsSite, Bench]
     assert used - ANYONE | SIGNER == granted(objects)
 
 
+def test_with_first_boot_it_joins_and_tells_and_remembers_and_is_reached(
+    bench: tuple[AwsSite, Bench],
+) -> None:
+    _, made = bench
+    text = hook_manifest(HookPod(made.pool, "registry.example/winboot:0.1.0", bootstrap=True))
+    everything = list(yaml.safe_load_all(text))
+    objects = {(one["kind"], one["metadata"]["name"]): one for one in everything}
+    service = objects["Service", "winboot-first-boot"]["spec"]
+    deployment = objects["Deployment", "winboot-hook"]["spec"]
+    pod = deployment["template"]["spec"]
+    (container,) = pod["containers"]
+
+    assert granted(objects_of(made.pool)) | {("create", "", "events")} == granted(everything)
+    events = [one for one in everything if "events" in str(one.get("rules"))]
+    assert [(one["kind"], one["metadata"]["namespace"]) for one in events] == [("Role", "default")]
+    assert "0.0.0.0:9443" in container["args"] and "--queue" not in container["args"]
+    assert {"name": "bootstrap", "containerPort": 9443} in container["ports"]
+    assert service["ports"][0]["targetPort"] == "bootstrap"
+    assert service["externalTrafficPolicy"] == "Local", "the endpoint sees each machine's own address"
+    assert service["selector"].items() <= deployment["template"]["metadata"]["labels"].items()
+    assert {"name": "state", "persistentVolumeClaim": {"claimName": "winboot-hook"}} in pod["volumes"]
+    assert ("PersistentVolumeClaim", "winboot-hook") in objects
+    assert deployment["strategy"] == {"type": "Recreate"}
+
+
 def test_the_pod_has_no_root_and_nothing_to_write_to(bench: tuple[AwsSite, Bench]) -> None:
     _, made = bench
     (deployment,) = [one for one in objects_of(made.pool) if one["kind"] == "Deployment"]

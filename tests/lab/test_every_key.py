@@ -181,7 +181,7 @@ WITHOUT: Final[Mapping[str, str]] = {
     "cluster.kubeconfig": OURS,
     "cluster.context": OURS,
     "cluster.bootstrap_token": "where a token comes from when a node needs one; a node that has joined needs none",
-    "boot.ready_file": "first boot writes it once, when the Node is Ready (tests/lab/test_first_boot_adversity.py)",
+    "boot.ready_file": "first boot writes it once, when the Node is Ready (tests/lab/test_first_boot.py)",
     "network.vxlan.port": "Windows takes 4789 alone: `check` refuses another one",
     "name": "a word for people",
     "runtime.registries.user": "a part of a secret, as `password`",

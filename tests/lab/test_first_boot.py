@@ -26,6 +26,7 @@ from winboot.operations.hook.metrics import Log
 from winboot.operations.join import Options, survey
 
 ADDRESS, PORT = "boot.lab", 9443
+READY_FILE = r"C:\run\cluster-api\bootstrap-success.complete"
 # Seconds of this computer's time; only a test that would fail waits for so long.
 PATIENCE = 240.0
 
@@ -91,7 +92,7 @@ def test_machines_become_nodes_with_nothing_but_their_user_data(
 ) -> None:
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
     with Lab(nodes=count) as lab:
-        staged = stage(lab, tmp_path, None, node_ip=True)
+        staged = stage(lab, tmp_path, None, node_ip=True, wishes={"boot": {"ready_file": READY_FILE}})
         # Each question is a script of the machine's own: not as often as in the lab's other joins.
         text = staged.inventory.read_text(encoding="utf-8")
         staged.inventory.write_text(text.replace(f"poll_s: {POLL_S}", "poll_s: 0.5"), encoding="utf-8")
@@ -118,6 +119,7 @@ def test_machines_become_nodes_with_nothing_but_their_user_data(
         ]
         assert (after.changed, after.exit_code) == (0, 0)
         for machine in machines:
+            assert machine.files.read(READY_FILE) == b"success"
             assert not machine.files.exists(r"C:\ProgramData\winboot-first-boot\first-boot.ps1")
             assert machine.tasks.find("first-boot", "\\winboot\\") is None
             assert [one for one in vouchers.values() if one.reveal() in "".join(machine.serial or [])] == []

@@ -324,12 +324,15 @@ def serve_alone(
     workers: int,
     join_timeout: float,
     idle_exit: float | None,
+    listen: str,
+    port: int,
     certificates: Path | None = None,
 ) -> None:
-    """The endpoint alone: there is no queue to watch, as for a file of hosts, or for Karpenter, which has no groups."""
+    """The endpoint alone, with /healthz and /readyz at `listen` and `port`: there is no queue to watch, as for a file
+    of hosts, or for Karpenter, which has no groups."""
     from winboot.cli.targets import run_context
     from winboot.node.run import Quiet
-    from winboot.operations.hook.metrics import Log
+    from winboot.operations.hook.metrics import Log, Metrics, MetricsServer
     from winboot.remote.cloud.settings import provider_of
 
     log = Log()
@@ -351,7 +354,8 @@ def serve_alone(
             join_timeout=join_timeout,
             proof=proof,
         )
-        with served:
+        seen = MetricsServer(Metrics(), lambda: True, address=listen, port=port)
+        with seen, served:
             context.stop.wait(idle_exit if idle_exit is not None else float(1 << 31))
 
 

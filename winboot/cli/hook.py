@@ -113,6 +113,8 @@ def serve(
             workers=workers,
             join_timeout=join_timeout,
             idle_exit=idle_exit,
+            listen=listen,
+            port=port,
             certificates=aws_certificates,
         )
         return

@@ -34,6 +34,12 @@ def manifests(
     self_registering: Annotated[
         bool, typer.Option("--self-registering", help="hook: machines join by themselves.")
     ] = False,
+    bootstrap: Annotated[
+        bool,
+        typer.Option(
+            "--bootstrap", help="hook: with the endpoint of first boot, its Service and its volume."
+        ),
+    ] = False,
 ) -> None:
     """Print RBAC, RuntimeClasses, the flannel ConfigMap, the hook and more, made from what the inventory's nodes are."""
     from winboot.operations.hook_manifest import WHY, HookPod, hook_manifest
@@ -48,7 +54,7 @@ def manifests(
     if name == "hook":
         if not image:
             raise UsageError("--image is missing", hint="Build one from docs/examples/hook/Containerfile.")
-        pod = HookPod(inventory, image, queue, identity, namespace, self_registering)
+        pod = HookPod(inventory, image, queue, identity, namespace, self_registering, bootstrap=bootstrap)
         typer.echo(hook_manifest(pod), nl=False)
         return
     from winboot.cli.targets import load_targets

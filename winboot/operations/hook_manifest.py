@@ -1,7 +1,8 @@
 """`winboot manifests hook`: what `winboot hook serve` needs to run as a pod of the cluster.
 
-Namespace, ServiceAccount with the cloud's identity, roles for exactly the calls that the hook makes, and a Deployment.
-Made from a cloud inventory's file; neither cloud nor cluster is asked.
+Namespace, ServiceAccount with the cloud's identity, roles for exactly the calls that the hook makes, and a Deployment; with
+first boot its endpoint's Service and a volume for what it remembers. Made from a cloud inventory's file; neither cloud
+nor cluster is asked.
 """
 
 from __future__ import annotations
@@ -30,6 +31,28 @@ from winboot.remote.manifests import named, yaml_text
 
 NAME: Final = "winboot-hook"
 PORT: Final = 9345
+# Where machines call at their first boot (winboot.cli.first_boot).
+BOOTSTRAP_PORT: Final = 9443
+SERVICE: Final = "winboot-first-boot"
+_LABELS: Final = {"app.kubernetes.io/name": NAME}
+# A load balancer inside the network that shows whose a connection is. AWS Load Balancer Controller, "Service annotations"
+# (kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/service/annotations): instance targets keep the client's
+# address (AWS, "Edit target group attributes", client IP preservation). Azure: cloud-provider-azure, "LoadBalancer
+# annotations".
+_BALANCER: Final[dict[ProviderName, dict[str, str]]] = {
+    "aws": {
+        "service.beta.kubernetes.io/aws-load-balancer-type": "external",
+        "service.beta.kubernetes.io/aws-load-balancer-nlb-target-type": "instance",
+        "service.beta.kubernetes.io/aws-load-balancer-scheme": "internal",
+    },
+    "azure": {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"},
+}
+_BOOTSTRAP_NOTE: Final = (
+    f"Machines call at port {BOOTSTRAP_PORT} of the Service {SERVICE}, which must show their own addresses. The first line",
+    "of the pod's log has the pin for user data; vouchers and approvals are made in the pod, here of its namespace:",
+    f"kubectl exec deploy/{NAME} -- winboot hook voucher --group GROUP -i {CONFIG}/INVENTORY",
+    f"The volume {NAME} keeps the key, vouchers and how far machines are: without it all user data is worthless.",
+)
 WHY: Final = "What `winboot hook serve` needs to run in the cluster: account, rights, Deployment."
 
 
@@ -45,17 +68,19 @@ class HookPod:
     namespace: str = NAMESPACE
     self_registering: bool = False
     join_timeout: int = 2400
+    bootstrap: bool = False
 
 
-def hooked_cloud(inventory: Path, queue: str) -> ProviderName:
-    """Whose groups a hook works on. UsageError for a static inventory, or where the queue does not fit the cloud."""
+def hooked_cloud(inventory: Path, queue: str, *, bootstrap: bool = False) -> ProviderName:
+    """Whose groups a hook works on. With `bootstrap` AWS needs no queue: machines call. UsageError for a static inventory, or
+    where the queue does not fit the cloud."""
     found = provider_of(inventory)
     if found is None:
         raise UsageError(
             f"{inventory}: a static inventory has no groups that start machines",
             hint="Name a *.aws.yaml or a *.azure.yaml with --inventory.",
         )
-    if found == "aws" and not queue:
+    if found == "aws" and not queue and not bootstrap:
         raise UsageError(
             "--queue is missing", hint="It is the URL of the queue that the lifecycle hooks write to."
         )
@@ -66,11 +91,13 @@ def hooked_cloud(inventory: Path, queue: str) -> ProviderName:
 
 def hook_manifest(pod: HookPod) -> str:
     """The YAML text. Raises InvalidInput where the inventory is wrong, UsageError where an option is."""
-    provider, files = hooked_cloud(pod.inventory, pod.queue), _files(pod.inventory)
+    provider = hooked_cloud(pod.inventory, pod.queue, bootstrap=pod.bootstrap)
+    files = _files(pod.inventory)
     objects = [
         named("v1", "Namespace", pod.namespace),
         _account(pod, provider),
         *_roles(pod),
+        *((_state(pod), _service(pod, provider)) if pod.bootstrap else ()),
         _deployment(pod, provider),
     ]
     given = " ".join(f"--from-file={name}" for name in files)
@@ -80,6 +107,7 @@ def hook_manifest(pod: HookPod) -> str:
         f"kubectl -n {pod.namespace} create secret generic {NAME} --from-literal=NAME=value --from-file=pair.pem",
         "The profile has no cluster.kubeconfig: in its pod the hook uses its service account.",
         f"One image for all workers: docs/examples/hook/Containerfile. /metrics and /healthz are on the pod's port {PORT}.",
+        *(_BOOTSTRAP_NOTE if pod.bootstrap else ()),
     )
     return "\n".join(f"# {line}" for line in (WHY, *note)) + "\n" + yaml_text(objects)
 
@@ -105,14 +133,19 @@ def _account(pod: HookPod, provider: ProviderName) -> Object:
     return account
 
 
-def hook_needs(*, mints: bool, self_registering: bool) -> tuple[tuple[str, tuple[Need, ...]], ...]:
-    """The rights by the namespace that they hold in; empty for those of the whole cluster."""
+def hook_needs(
+    *, mints: bool, self_registering: bool, bootstrap: bool = False
+) -> tuple[tuple[str, tuple[Need, ...]], ...]:
+    """The rights by the namespace that they hold in; empty for those of the whole cluster. At first boot machines call, and
+    are joined like any other."""
     everywhere: tuple[Need, ...] = (*rights.JOIN, *rights.HOOK, *rights.DRAIN)
-    if self_registering:
+    if self_registering and not bootstrap:
         return (("", everywhere), (CLAIMS, rights.CLAIMS))
     everywhere = (*everywhere, *rights.PREFLIGHT)
     tokens = (("kube-system", (*rights.TOKENS, *rights.HOUSEKEEPING)),) if mints else ()
-    return (("", everywhere), *tokens, (CLAIMS, rights.CLAIMS))
+    # Events about Nodes are in this namespace.
+    events = (("default", rights.FIRST_BOOT),) if bootstrap else ()
+    return (("", everywhere), *tokens, *events, (CLAIMS, rights.CLAIMS))
 
 
 def _roles(pod: HookPod) -> list[Object]:
@@ -120,21 +153,50 @@ def _roles(pod: HookPod) -> list[Object]:
     mints = file.profile is None or (
         load_profile(pod.inventory.parent / file.profile).cluster.bootstrap_token == "mint"
     )
-    needs = hook_needs(mints=mints, self_registering=pod.self_registering)
+    needs = hook_needs(mints=mints, self_registering=pod.self_registering, bootstrap=pod.bootstrap)
     return account_roles(NAME, "winboot:hook", pod.namespace, needs)
 
 
+def _state(pod: HookPod) -> Object:
+    """Where the endpoint keeps its key and what it remembers."""
+    return {
+        **named("v1", "PersistentVolumeClaim", NAME, namespace=pod.namespace),
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+def _service(pod: HookPod, provider: ProviderName) -> Object:
+    """With the policy Local a node passes connections on as they came (kubernetes.io, "Using Source IP")."""
+    service = named("v1", "Service", SERVICE, namespace=pod.namespace)
+    service["metadata"]["annotations"] = _BALANCER[provider]
+    return {
+        **service,
+        "spec": {
+            "type": "LoadBalancer",
+            "externalTrafficPolicy": "Local",
+            "selector": _LABELS,
+            "ports": [{"name": "bootstrap", "port": BOOTSTRAP_PORT, "targetPort": "bootstrap"}],
+        },
+    }
+
+
 def _deployment(pod: HookPod, provider: ProviderName) -> Object:
-    labels = {"app.kubernetes.io/name": NAME}
     identity = {"azure.workload.identity/use": "true"} if provider == "azure" and pod.identity else {}
     # SIGTERM finishes what is held: the longest join, and what comes after it.
     spec = pod_spec(NAME, _container(pod), config={"name": NAME}, grace_s=pod.join_timeout + 300)
+    if pod.bootstrap:
+        (state,) = [one for one in spec["volumes"] if one["name"] == "state"]
+        del state["emptyDir"]
+        state["persistentVolumeClaim"] = {"claimName": NAME}
+    # One memory, one endpoint: the old pod ends before the new one begins.
+    strategy = {"strategy": {"type": "Recreate"}} if pod.bootstrap else {}
     return {
-        **named("apps/v1", "Deployment", NAME, namespace=pod.namespace, **labels),
+        **named("apps/v1", "Deployment", NAME, namespace=pod.namespace, **_LABELS),
         "spec": {
             "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": {**labels, **identity}}, "spec": spec},
+            **strategy,
+            "selector": {"matchLabels": _LABELS},
+            "template": {"metadata": {"labels": {**_LABELS, **identity}}, "spec": spec},
         },
     }
 
@@ -151,13 +213,17 @@ def _container(pod: HookPod) -> Object:
             *(("--queue", pod.queue) if pod.queue else ()),
             *("--namespace", pod.namespace, "--join-timeout", str(pod.join_timeout)),
             *(("--self-registering",) if pod.self_registering else ()),
+            *(("--bootstrap", f"0.0.0.0:{BOOTSTRAP_PORT}") if pod.bootstrap else ()),
             # Loopback is the default; in a pod its own address is what kubelet and Prometheus reach.
             *("--listen", "$(POD_IP)", "--port", str(PORT)),
         ],
         secret=NAME,
         fields={"POD_IP": "status.podIP"},
         resources={"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
-        ports=[{"name": "metrics", "containerPort": PORT}],
+        ports=[
+            {"name": "metrics", "containerPort": PORT},
+            *([{"name": "bootstrap", "containerPort": BOOTSTRAP_PORT}] if pod.bootstrap else ()),
+        ],
         livenessProbe=probe("/healthz", 30),
         readinessProbe=probe("/readyz", 10),
     )
