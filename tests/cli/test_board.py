@@ -137,6 +137,7 @@ def test_nodes_that_an_interrupt_ended_are_counted_as_such_and_have_no_row_of_fa
         "win-1  failed  artifacts: DownloadFailed",
         "3 of 3 done, 0 Ready, 1 failed, 2 interrupted, 0 s",
     ]
+    assert screen.log[-1] == "win-3 interrupted after 0 s"
 
 
 def test_names_that_differ_at_their_ends_stay_different() -> None:

@@ -51,6 +51,8 @@ def ending(report: NodeReport) -> str:
     line = f"{', '.join(said)} after {lasted(report.seconds)}"
     for cause in causes([report]):
         if cause.failure is not None:
+            if cause.failure.message == report.outcome:  # an interrupted node says so once
+                return line
             return f"{line}: {cause.failure.name}: {cause.failure.message}"
         if cause.step is not None and cause.step.problem is not None:
             problem = cause.step.problem
