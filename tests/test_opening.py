@@ -186,7 +186,7 @@ def test_nothing_that_a_profile_says_leaves_the_comment():
     own = Step(name="own\nthrow", why=why, source=StepSource("own", why, (), "", "", ""))
     plan = replace(make_plan(spec, STEPS), steps=(own,))
 
-    text = opening(plan, spec, "", library="0" * 64)
+    text = opening(plan, spec, "", {}, library="0" * 64)
 
     assert all(line.startswith("#") for line in text.splitlines())
     assert parse(text).end is None or not parse(text).end.statements

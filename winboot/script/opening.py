@@ -34,8 +34,17 @@ PLACES: Final[Mapping[KnownName, str]] = {
 STATE: Final = r"C:\ProgramData\winboot (journal, former values, this script for the tasks)"
 
 
-def opening(plan: Plan, spec: NodeSpec, steps: str, *, library: str, undo: bool = False) -> str:
-    """The comment at the head of the script of a plan; `steps` is their text, `undo` is the script of `remove`.
+def opening(
+    plan: Plan,
+    spec: NodeSpec,
+    steps: str,
+    files: Mapping[str, Iterable[str]],
+    *,
+    library: str,
+    undo: bool = False,
+) -> str:
+    """The comment at the head of the script of a plan; `steps` is their text, `undo` is the script of `remove`, `files` has the
+    paths that each step writes, by its name.
 
     `library` is the SHA-256 of the library that the script ends with.
     """
@@ -53,7 +62,7 @@ def opening(plan: Plan, spec: NodeSpec, steps: str, *, library: str, undo: bool 
         "",
         *_steps(order, undo=undo),
         "",
-        *_leftovers(order, spec, undo=undo),
+        *_leftovers(order, spec, files, undo=undo),
     ]
     if places := [name for name in get_args(KnownName) if f"<<{name}>>" in steps]:
         lines += ["", *_places(places)]
@@ -82,12 +91,14 @@ def _steps(steps: Sequence[Step], *, undo: bool) -> Iterator[str]:
     yield from _table((step.name, step.why) for step in steps)
 
 
-def _leftovers(steps: Sequence[Step], spec: NodeSpec, *, undo: bool) -> Iterator[str]:
+def _leftovers(
+    steps: Sequence[Step], spec: NodeSpec, files: Mapping[str, Iterable[str]], *, undo: bool
+) -> Iterator[str]:
     found: dict[str, list[str]] = {}
     for step in steps:
         for kind, names in step.leaves(spec).items():
             found.setdefault(kind, []).extend(name for name in names if name not in found.get(kind, []))
-        for path in step.files(spec):
+        for path in files.get(step.name, ()):
             found.setdefault("files", []).append(path)
     if undo:
         yield "What winboot made is taken away, and what it found is put back as it was noted:"

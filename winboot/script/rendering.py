@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -97,10 +97,13 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
     Raises ScriptError where a template and its step do not fit each other.
     """
     present = frozenset(step.name for step in plan.node_side)
-    steps = "\n".join(_step_text(step, spec, present, undo=undo) for step in plan.node_side)
+    # Made once: they are the dearest part of a script.
+    files = {step.name: dict(step.files(spec)) for step in plan.node_side}
+    steps = "\n".join(_step_text(step, spec, present, files[step.name], undo=undo) for step in plan.node_side)
     release = library()
     frame = _environment().get_template("_script.ps1.j2")
-    text = opening(plan, spec, steps, library=release.sha256, undo=undo) + frame.render(
+    head = opening(plan, spec, steps, files, library=release.sha256, undo=undo)
+    text = head + frame.render(
         undoing=undo,
         winboot=winboot.__version__,
         node=spec.node.name,
@@ -111,10 +114,8 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
         source=_Code(_laid_out(source(spec), 0)),
         steps=_Code(steps),
     )
-    files = tuple(
-        RenderedFile(path, content) for step in plan.node_side for path, content in step.files(spec).items()
-    )
-    return Script(text, release, plan.digest, files)
+    written = tuple(RenderedFile(path, content) for of in files.values() for path, content in of.items())
+    return Script(text, release, plan.digest, written)
 
 
 def helpers() -> Helpers:
@@ -178,12 +179,14 @@ def _plain_text(template: str) -> str:
     return _VALUE.sub("$null", template)
 
 
-def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: bool) -> str:
+def _step_text(
+    step: Step, spec: NodeSpec, present: frozenset[str], files: Mapping[str, str], *, undo: bool
+) -> str:
     values = {
         **step.inputs(spec),
         "undoing": undo,
-        "leavings": _leavings(step, spec),
-        "files": dict(step.files(spec)),
+        "leavings": _leavings(step, spec, files),
+        "files": files,
         "step": {
             "name": step.name,
             "needs": [name for name in step.needs if name in present],
@@ -205,11 +208,11 @@ def _step_text(step: Step, spec: NodeSpec, present: frozenset[str], *, undo: boo
         ) from error
 
 
-def _leavings(step: Step, spec: NodeSpec) -> dict[str, list[str]]:
+def _leavings(step: Step, spec: NodeSpec, written: Iterable[str]) -> dict[str, list[str]]:
     """What a step leaves that is told to be winboot's where nothing was noted: by its mark, or by its place."""
     left = step.leaves(spec)
     older = older_places(spec) if left.get("programs") else ()
-    files = [*step.files(spec), *left.get("programs", ()), *older, *left.get("files with secrets", ())]
+    files = [*written, *left.get("programs", ()), *older, *left.get("files with secrets", ())]
     found = {
         "services": list(left.get("services", ())),
         "rules": [text.partition(" (")[0] for text in left.get("firewall rules", ())],
