@@ -101,3 +101,33 @@ def test_lab_time_runs_with_real_time_again_when_nobody_computes() -> None:
         pass
 
     assert computer.passes(10, share=0.1) == pytest.approx(10)
+
+
+def test_whether_a_moment_has_come_is_answered_as_by_the_clock_and_asks_only_near_it_what_was_computed() -> (
+    None
+):
+    now, asked = 100.0, 0
+
+    def computed() -> float:
+        nonlocal asked
+        asked += 1
+        return 0.0
+
+    time = LabTime(clock=lambda: now, computed=computed)
+    asked = 0
+    assert not time.has_come(5.0)
+    assert asked == 0
+    now = 106.0
+    assert time.has_come(5.0)
+    assert asked == 1
+    time.advance_to(50.0)
+    assert (time.has_come(50.0), time.has_come(50.5)) == (True, False)
+
+
+def test_a_moment_does_not_come_sooner_than_somebody_has_computed_so_long() -> None:
+    now = 0.0
+    time = LabTime(clock=lambda: now, computed=lambda: 0.0)
+    with time.acting("a machine"):
+        now = 10.0
+        assert not time.has_come(5.0)
+        assert time.seconds < 5.0

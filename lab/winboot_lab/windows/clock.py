@@ -127,6 +127,13 @@ class LabTime:
             self._count()
         return self._run + self._ahead
 
+    def has_come(self, seconds: float) -> bool:
+        """Whether it is so late already: what every statement of a script asks. Lab time does not run faster than real time, so
+        mostly one clock is enough to say no; how much was computed is asked of the operating system."""
+        if self._real and self._run + self._ahead + (self._clock() - self._counted) < seconds:
+            return False
+        return self.seconds >= seconds
+
     @property
     def stretch(self) -> float:
         """How many times as long as alone an actor takes to compute at present: 1 to 1 / SLOWEST."""

@@ -216,7 +216,7 @@ class Machine:
     def run_due(self) -> bool:
         """Do what has fallen due; whether there was anything."""
         first = self.timers.next()
-        if first is None or first > self.time.seconds:
+        if first is None or not self.time.has_come(first):
             return False
         worked = False
         with self.lock:
