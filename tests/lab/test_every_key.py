@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -287,9 +288,56 @@ def test_nothing_differs_before_a_key_is_changed(scene: str, joined_site: Callab
     assert not any(_found(joined_site(scene)).values())
 
 
-@pytest.mark.parametrize(
-    "key", [pytest.param(name, marks=() if name in FEW else pytest.mark.check) for name in ON_JOINED]
+# What acts on more steps than the one that shows it, or stops the plan: only alone does it say something.
+FAR_REACHING: Final = re.compile(
+    r"cluster\.|network\.|services\.manager|kubernetes\.|runtime\.registries\.mirrors|proxy\.https?$|host\.computer_name"
 )
+
+
+def _together() -> list[Case]:
+    """The other keys, as few changes as there may be: in one change each step has one key."""
+    made: list[dict[str, Case]] = []
+    for name in ON_JOINED:
+        case = CASES[name]
+        if FAR_REACHING.match(name) or case.step in (REFUSED, REFUSED_THERE):
+            continue
+        key = f"{case.scene} {case.step}"
+        fitting = (
+            one for one in made if key not in one and {it.scene for it in one.values()} == {case.scene}
+        )
+        change = next(fitting, None)
+        if change is None:
+            made.append(change := {})
+        change[key] = case
+    return [list(one.values()) for one in made]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("cases", _together(), ids=lambda cases: f"{cases[0].scene}: {len(cases)} keys")
+def test_keys_that_are_changed_together_are_a_difference_each(
+    cases: list[Case], joined_site: Callable[[str], Site], tmp_path: Path
+) -> None:
+    site = joined_site(cases[0].scene)
+    profile: Laid = {}
+    host: Laid = {}
+    for case in cases:
+        profile, host = _merged(profile, case.profile), _merged(host, case.host)
+    _changed(site, replace(cases[0], profile=profile, host=host), tmp_path / "changed")
+
+    steps = {step.name: step for step in only(site.plan()).steps}
+    silent = [case.step for case in cases if not [it for it in steps[case.step].differences if not it.policy]]
+    assert silent == [], {name: step.problem for name, step in steps.items() if step.problem}
+
+
+def _mark(name: str) -> Any:
+    """What is seen together with others every day is looked at alone by hand."""
+    if name in FEW:
+        return ()
+    alone = FAR_REACHING.match(name) or CASES[name].step in (REFUSED, REFUSED_THERE)
+    return pytest.mark.check if alone else pytest.mark.matrix
+
+
+@pytest.mark.parametrize("key", [pytest.param(name, marks=_mark(name)) for name in ON_JOINED])
 def test_a_key_that_is_changed_alone_is_a_difference(
     key: str, joined_site: Callable[[str], Site], tmp_path: Path
 ) -> None:

@@ -377,28 +377,48 @@ def place_of(site: Site, name: str) -> str:
     return place
 
 
-@pytest.mark.parametrize(
-    ("words", "old", "new", "name"), VERSIONS, ids=[f"{row[3]} to {row[2]}" for row in VERSIONS]
-)
-def test_another_version_alone_is_a_difference_that_disturbs_and_lies_beside_the_former_one(
-    words: str, old: str, new: str, name: str
+# All at once, and one of an archive from which others come, too; each other one alone says what these two say.
+ALONE = [
+    pytest.param(
+        [row], id=f"{row[3]} to {row[2]}", marks=() if row[3] == "host-local" else pytest.mark.matrix
+    )
+    for row in VERSIONS
+]
+
+
+@pytest.mark.parametrize("versions", [pytest.param(VERSIONS, id="all programs"), *ALONE])
+def test_another_version_is_a_difference_that_disturbs_and_lies_beside_the_former_one(
+    versions: list[tuple[str, str, str, str]],
 ):
     """Back again nothing is downloaded: the former one is still there."""
     site = Site()
-    site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(old)}))
-    before = place_of(site, name)
+    former, wanted = with_a_mirror(a_spec()), with_a_mirror(a_spec(**changes_to(versions)))
+    names = [name for *_, name in versions]
+    site.spec = former
+    before = {name: place_of(site, name) for name in names}
     site.run("directories", STEP)
-    site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(new)}))
-    after = place_of(site, name)
+    site.spec = wanted
+    after = {name: place_of(site, name) for name in names}
 
     told = site.run("directories", STEP)
 
-    assert [one["disturbs"] for one in told.step(STEP)["differences"] if after in one["what"]] == [True]
+    differences = told.step(STEP)["differences"]
+    disturbs = {
+        name: [one["disturbs"] for one in differences if after[name] in one["what"]] for name in names
+    }
+    assert disturbs == {name: [True] for name in names}
     assert told.states[STEP] == "changed"
-    assert (site.file(before), site.file(after)) == (program(name, old), program(name, new))
+    for _, old, new, name in versions:
+        found = site.file(before[name]), site.file(after[name])
+        assert found == (program(name, old), program(name, new)), name
     assert site.look(STEP).states == {STEP: "ok"}
-    site.spec = with_a_mirror(a_spec(**{words.format(old): words.format(old)}))
+    site.spec = former
     assert site.look(STEP).states == {STEP: "ok"}
+
+
+def changes_to(versions: list[tuple[str, str, str, str]]) -> dict[str, str]:
+    """What is replaced in the text of the profile."""
+    return {words.format(old): words.format(new) for words, old, new, _ in versions}
 
 
 def with_version(version: str) -> NodeSpec:
