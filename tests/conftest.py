@@ -8,7 +8,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis.strategies import integers
 from winboot_lab import engines
 from winboot_lab.engine import programs
 from winboot_lab.memory import Labs, collect_rarely
@@ -66,6 +67,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         missing = f"there is no PowerShell {config.getoption('--pwsh')!r}. {engines.HOW_TO_GET}"
         for item in items:
             item.add_marker(pytest.mark.skip(reason=missing))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The first property test of a process parses all local modules for constants: some 200 MB for a moment, which are better
+    taken before the labs and boto3 are there than on top of them."""
+    if any(getattr(getattr(item, "obj", None), "is_hypothesis_test", False) for item in session.items):
+        a_first_example()
+
+
+@settings(max_examples=1, database=None)
+@given(integers())
+def a_first_example(number: int) -> None:
+    """Says nothing."""
 
 
 @pytest.hookimpl(tryfirst=True)
