@@ -19,7 +19,7 @@ from tests.shape import lines_of
 from winboot.base.errors import UsageError
 from winboot.cli import run
 from winboot.remote.cluster.base import NodeFacts
-from winboot.report.archive import Archive
+from winboot.report.archive import Archive, PastRun
 from winboot.report.data import json_lines, report_of
 
 
@@ -63,6 +63,12 @@ def test_a_run_is_listed_with_how_it_ended(world: World) -> None:
     assert line["outcomes"] == {"changed": 1, "failed": 1}
     assert said(world, "runs", "-o", "name").strip() == line["run"]
     assert said(world, "runs", "--node", "win-9") == ""
+
+
+def test_what_was_interrupted_or_is_at_work_did_not_fail() -> None:
+    run = PastRun("r", "join", "", 1.0, False, 0, 0, {"failed": 1, "interrupted": 39}, (), 0, "me")
+
+    assert run.failed == 1
 
 
 def test_the_report_of_a_run_comes_in_every_form(world: World) -> None:

@@ -197,6 +197,17 @@ def test_the_meaning_is_in_the_class(error: Exception, meaning: type[WinbootErro
     assert type(translate(error, "win-a1", "Administrator")) is meaning
 
 
+@pytest.mark.parametrize(
+    ("user", "form"),
+    [("Administrator", True), (r".\Administrator", False), (r"CORP\me", False), ("me@CORP.EXAMPLE", False)],
+)
+def test_a_refused_login_is_told_of_its_form_only_where_the_name_has_none(user: str, form: bool):
+    told = translate(spnego.exceptions.InvalidCredentialError(), "win-a1", user)
+
+    assert told.problem == f"win-a1: the login '{user}' was refused"
+    assert (r"the form .\name" in told.hint) is form
+
+
 def _read_deep() -> None:
     # As in a process of winboot's: the lab's engine, which other tests of this process use, raises the limit.
     usual = sys.getrecursionlimit()

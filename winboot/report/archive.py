@@ -53,8 +53,8 @@ class PastRun:
 
     @property
     def failed(self) -> int:
-        """How many nodes failed or were interrupted."""
-        return self.outcomes.get("failed", 0) + self.outcomes.get("interrupted", 0)
+        """How many nodes failed; those that were interrupted, or are at work in a run that has not ended, did not."""
+        return self.outcomes.get("failed", 0)
 
     def line(self) -> str:
         """The run as a JSON line."""
