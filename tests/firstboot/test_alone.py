@@ -16,7 +16,7 @@ from winboot.base.errors import InvalidInput
 from winboot.cli import run
 from winboot.operations.join.secrets import BOOTSTRAP, own_secrets
 from winboot.powershell.parser import parse
-from winboot.script.first_boot import alone
+from winboot.script.first_boot import alone, marked
 from winboot.script.plan import make_plan
 from winboot.script.rendering import render, small_script
 from winboot.script.steps import STEPS
@@ -32,6 +32,12 @@ def test_the_script_of_the_host_is_in_it_whole() -> None:
     parse(text)
     assert script.replace("'", "''") in text
     assert "win-a1.secrets.json" in text
+
+
+def test_its_files_are_read_as_utf8_where_a_value_has_other_letters() -> None:
+    assert alone(SPEC, secrets="").isascii()
+    assert marked("'Zürich'") == "\ufeff'Zürich'"
+    assert marked("'Zurich'") == "'Zurich'"
 
 
 def test_a_token_is_minted_for_the_time_that_the_file_may_lie() -> None:

@@ -45,12 +45,19 @@ def alone(spec: NodeSpec, *, secrets: str) -> str:
     runner = small_script("_first_boot_alone.ps1.j2", node=spec.node.name, folder=FOLDER)
     files = [
         ("first-boot.ps1", runner),
-        ("node.ps1", script.text),
+        ("node.ps1", marked(script.text)),
         ("restart.ps1", helpers().restart),
         # How many there were.
         ("restarts", "0"),
     ]
-    return small_script("_first_boot_setup.ps1.j2", folder=FOLDER, files=files, secrets=secrets, failed=1)
+    whole = small_script("_first_boot_setup.ps1.j2", folder=FOLDER, files=files, secrets=secrets, failed=1)
+    return marked(whole)
+
+
+def marked(text: str) -> str:
+    """A script as its file holds it: with a byte order mark where Windows PowerShell would else read it in the ANSI code page
+    (`ConvertTo-ScriptFile`)."""
+    return text if text.isascii() else f"\ufeff{text}"
 
 
 def client() -> str:
