@@ -87,7 +87,8 @@ def test_what_was_given_away_after_a_join_is_ours_again_or_named(
         for path in given:
             if files.find(path, follow=False):
                 files.set_acl(path, before[path])
-        _lives(site)
+        report = site.join(drain=True)
+        assert (problems(report), only(report).ready) == ([], True)
     assert [one for path in ours for one in doubts(files, path, user)] == []
 
 
