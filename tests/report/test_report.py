@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from winboot.base.errors import Interrupted, LoginRefused, NoNodeYet, ScriptFailed, Superseded, Unreachable
+from winboot.report.causes import causes
 from winboot.report.data import json_lines, junit, report_of
 from winboot.report.differences import difference_text
 from winboot.report.events import Difference, Problem, StepDone, StepState
@@ -66,6 +67,20 @@ EXIT_CODES = [
 def test_the_exit_code_tells_how_the_run_ended(nodes: list[NodeReport], code: int) -> None:
     """0 done, 2 changes found, 3 some failed; the common code where all failed alike."""
     assert a_report(*nodes).exit_code == code
+
+
+def test_the_worst_cause_comes_first_and_what_most_nodes_share_before_others() -> None:
+    nodes = [
+        *(a_node(node=f"win-{n}", failure=replace(STOPPED, message="interrupted")) for n in (1, 2, 3)),
+        a_node(node="win-4", failure=REFUSED),
+        *(a_node(node=f"win-{n}", failure=replace(GONE, message="nothing answers")) for n in (5, 6)),
+    ]
+
+    assert [cause.nodes for cause in causes(nodes)] == [
+        ("win-5", "win-6"),
+        ("win-4",),
+        ("win-1", "win-2", "win-3"),
+    ]
 
 
 def test_a_node_that_was_interrupted_has_not_failed() -> None:

@@ -37,14 +37,21 @@ def named(nodes: Sequence[str]) -> str:
 
 
 def causes(nodes: Iterable[NodeReport]) -> tuple[Cause, ...]:
-    """Each cause once, in the order in which they are met."""
+    """Each cause once, the worst first: what failed before what waits, was cut off or left alone, then what most nodes share;
+    else in the order in which they are met."""
     found: dict[Cause, list[str]] = {}
     for node in nodes:
         for cause in _of(node):
             found.setdefault(cause, []).append(node.node)
-    return tuple(
+    together = [
         Cause(tuple(names), cause.step, cause.failure, cause.outcome) for cause, names in found.items()
-    )
+    ]
+    return tuple(sorted(together, key=_weight))
+
+
+def _weight(cause: Cause) -> tuple[bool, int]:
+    failed = cause.outcome == "failed" if cause.step is None else cause.step.state == "failed"
+    return not failed, -len(cause.nodes)
 
 
 def _of(node: NodeReport) -> Iterator[Cause]:
