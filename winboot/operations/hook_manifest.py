@@ -49,8 +49,8 @@ _BALANCER: Final[dict[ProviderName, dict[str, str]]] = {
 }
 _BOOTSTRAP_NOTE: Final = (
     f"Machines call at port {BOOTSTRAP_PORT} of the Service {SERVICE}, which must show their own addresses. The first line",
-    "of the pod's log has the pin for user data; vouchers and approvals are made in the pod, here of its namespace:",
-    f"kubectl exec deploy/{NAME} -- winboot hook voucher --group GROUP -i {CONFIG}/INVENTORY",
+    "of the pod's log has the pin for user data; vouchers and approvals are made in the pod:",
+    f"kubectl exec --namespace NAMESPACE deploy/{NAME} -- winboot hook voucher --group GROUP -i {CONFIG}/INVENTORY",
     f"The volume {NAME} keeps the key, vouchers and how far machines are: without it all user data is worthless.",
 )
 WHY: Final = "What `winboot hook serve` needs to run in the cluster: account, rights, Deployment."
