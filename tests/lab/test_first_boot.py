@@ -21,6 +21,8 @@ from winboot.config.inventory import load_inventory
 from winboot.node.run import Quiet
 from winboot.operations.firstboot.carrier import Carrier
 from winboot.operations.firstboot.endpoint import endpoint_key, pin_of
+from winboot.operations.firstboot.hello import Hello
+from winboot.operations.firstboot.proof import Proof, Proven
 from winboot.operations.firstboot.userdata import user_data
 from winboot.operations.hook.metrics import Log
 from winboot.operations.join import Options, survey
@@ -32,7 +34,7 @@ PATIENCE = 240.0
 
 
 @contextmanager
-def served(lab: Lab, staged: Staged, log: Path) -> Iterator[None]:
+def served(lab: Lab, staged: Staged, log: Path, proof: Proof | None = None) -> Iterator[None]:
     """The endpoint, as `winboot hook serve --bootstrap` opens it; machines reach it through a load balancer."""
     specs = load_targets(staged.inventory, ())
     with (
@@ -47,6 +49,7 @@ def served(lab: Lab, staged: Staged, log: Path) -> Iterator[None]:
             Log(stream),
             workers=4,
             join_timeout=PATIENCE,
+            proof=proof,
         ) as endpoint,
     ):
         lab.world.forward(ADDRESS, PORT, ("127.0.0.1", endpoint.port), names_sources=True)
@@ -146,6 +149,33 @@ def test_a_machine_whose_endpoint_is_another_says_so_on_its_console(
         assert machine.refusals == []
         assert "another server answers: its key is" in words_of(machine)[0]
         assert first_boot.store().read().machines == {}
+
+
+class Unasked:
+    """A proof that no machine of this lab can give: there is no metadata service."""
+
+    kind = "aws"
+
+    def prove(self, hello: Hello, *, known: bool) -> Proven:
+        raise AssertionError(hello)
+
+
+def test_a_machine_whose_metadata_service_is_silent_says_so_on_its_console(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    with Lab(nodes=1) as lab:
+        staged = stage(lab, tmp_path, None, node_ip=True)
+        machine = next(iter(lab.nodes.values())).machine
+        pin = pin_of(endpoint_key(first_boot.key_file(None)))
+        text = user_data(Carrier.FILE, address=ADDRESS, port=PORT, pin=pin).text
+        with served(lab, staged, tmp_path / "log", Unasked()):
+            boots_with(machine, text)
+            until(lambda: bool(machine.serial or machine.refusals), [machine])
+
+        assert machine.refusals == []
+        assert words_of(machine)[0].startswith("not let in (NotApproved): ")
+        assert "; the metadata service does not answer: " in words_of(machine)[0]
 
 
 @pytest.mark.parametrize("how", ["a folder", "a link"])
