@@ -1198,6 +1198,7 @@ ELSEWHERE: Final = {
     "kube-proxy: rules in HNS": ("tests/steps/test_kube_proxy.py", "rules in HNS"),
     f"node {ANY}: version of the {ANY}": ("tests/join/test_admission.py", "version of the kubelet is"),
     f"what was at {ANY}": ("tests/steps/test_directories.py", "what was at"),
+    "pods of another major of containerd": ("tests/steps/test_containerd.py", "containerd:shims"),
     "versions held by a rollback": ("tests/steps/test_versions.py", "versions:held"),
 } | {
     # Azure's alone. Each part of a task is compared by the function that compares those of the tasks above.
