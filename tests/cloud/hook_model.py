@@ -306,8 +306,8 @@ class World:
         )
 
     def take_spot(self, one: Instance) -> None:
-        """Two minutes' notice, then it is gone; the group finds out and waits for its hook all the same."""
-        if one.terminated is not None:
+        """One notice of two minutes, then it is gone; the group finds out and waits for its hook all the same."""
+        if one.terminated is not None or one.id in self.noticed:
             return
         self.tell(one, "EC2 Spot Instance Interruption Warning", warns=one.id)
         self.noticed[one.id] = self.kernel.now + 120.0
