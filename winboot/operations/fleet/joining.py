@@ -16,6 +16,7 @@ from winboot.remote.transport.logins import Logins
 from winboot.report.finding import Finding
 from winboot.report.results import NodeReport, Report
 from winboot.script.plan import make_plan
+from winboot.script.rendering import helpers
 from winboot.script.steps import STEPS
 
 
@@ -59,6 +60,8 @@ class Joining:
         # The budget is kept by whoever gives the nodes.
         self._options = replace(options, workers=1, budget=Budget())
         self._preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
+        # The first call reads the whole library: nodes that begin at the same moment would each do it.
+        helpers()
 
     def __call__(self, node: str, held: Held | None = None) -> NodeReport:
         """Join it; its report. Without a claim that is `held` for it, it takes one as any run does."""
