@@ -31,7 +31,7 @@ from winboot.remote.cloud.azure_names import ResourceId
 from winboot.remote.cloud.base import CloudHost, Query
 from winboot.remote.cluster.base import NodeFacts
 from winboot.remote.cluster.claims import Claimant
-from winboot.remote.cluster.labels import CORDON, EVENTS
+from winboot.remote.cluster.labels import EVENTS
 
 SET = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets"
 STARTING = Taint("winboot.io/starting", "true", "NoSchedule")
@@ -313,8 +313,6 @@ class AzureCluster(ModelCluster):
         for one in super().facts():
             node: Any = self.world.nodes[one.name]
             notes = {**one.annotations, **({EVENTS: node.told} if node.told else {})}
-            if node.cordoned is not None:
-                notes[CORDON] = node.why
             taints = () if node.owned else (STARTING,)
             found.append(
                 replace(one, annotations=notes, taints=taints, unschedulable=node.cordoned is not None)

@@ -25,7 +25,7 @@ from winboot.remote.cloud.aws_hooks import waits_for
 from winboot.remote.cloud.base import HookAction, HookNeeds, Letter
 from winboot.remote.cluster.base import Drained, NodeFacts
 from winboot.remote.cluster.claims import Claim, Claimant
-from winboot.remote.cluster.labels import OWNED
+from winboot.remote.cluster.labels import CORDON, OWNED
 
 HEARTBEAT_S = 900.0
 PATIENCE_S = 5.0
@@ -79,6 +79,13 @@ class Node:
     cordoned: float | None = None
     why: str = ""
     pods: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Its annotations."""
+        return ({OWNED: "{}"} if self.owned else {}) | (
+            {CORDON: self.why} if self.cordoned is not None else {}
+        )
 
 
 class World:
@@ -413,7 +420,7 @@ class ModelCluster:
         self.world.cluster_api()
         return tuple(
             NodeFacts(
-                one.name, "1", one.ready, "", "", "", (), {}, {OWNED: "{}"} if one.owned else {}, (), (), "v", "windows",
+                one.name, "1", one.ready, "", "", "", (), {}, one.notes, (), (), "v", "windows",
                 provider_id=one.provider_id,
             )
             for one in self.world.nodes.values()

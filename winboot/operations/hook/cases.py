@@ -30,8 +30,6 @@ class Case:
     # Whether the work on it is a join, of which so many may go on at a time.
     joins: bool = False
     guarded: bool = False
-    # Whether we cordoned its Node before the cloud could say more.
-    cordoned: bool = False
     # Whether it is known to be ours: another cluster's machine gets no heartbeat either.
     ours: bool = False
     target: Target | None = None

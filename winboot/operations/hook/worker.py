@@ -36,7 +36,7 @@ from winboot.operations.hook.work import NodeWork, Outcome, Place, Target
 from winboot.remote.cloud.base import HookNeeds, HookQueue, Letter
 from winboot.remote.cluster.base import Cluster
 from winboot.remote.cluster.claims import PROVIDER_ID, RESULT, STEP, Claim, Claimant, Leases
-from winboot.remote.cluster.labels import FOR_AN_EVENT
+from winboot.remote.cluster.labels import CORDON, FOR_AN_EVENT, MEANWHILE
 
 # States in which a group has let a machine in, or works on letting it in: an end has nothing to do there.
 _STAYS: Final = (
@@ -566,17 +566,19 @@ class Worker:
         try:
             state = self.queue.state(case.action)
         except CloudUnreachable:
-            self._cordon_meanwhile(case)
+            # A cordon has five seconds, and needs the cluster alone.
+            place = self.work.place(instance)
+            if place is not None and place.ours:
+                place.cluster.cordon(place.node.name, why=MEANWHILE)
             raise
-        if state.startswith(_STAYS):
-            self._let_stay(case)
-            return self._not_waiting(case, state)
         place = self.work.place(instance)
+        if state.startswith(_STAYS):
+            return self._stays(case, state, place)
         if not state and place is None:
             return self._not_waiting(case, state)
         if not state and not self.work.has_ended(instance):
             # Taken out of its group by a person, or not listed yet.
-            return self._not_waiting(case, state)
+            return self._stays(case, state, place)
         if (place is None or not place.ours) and self.work.whose(instance) == "foreign":
             self.log("left alone: the inventory does not mean it", **case.about())
             return "foreign"
@@ -586,17 +588,11 @@ class Worker:
             place.cluster.cordon(place.node.name)
         return self._drained(case, place)
 
-    def _cordon_meanwhile(self, case: Case) -> None:
-        """A cordon has five seconds, and needs the cluster alone; what the cloud says when it can be asked again decides."""
-        place = self.work.place(case.action.instance)
-        if place is not None and place.ours and not case.cordoned:
-            case.cordoned = place.cluster.cordon(place.node.name)
-
-    def _let_stay(self, case: Case) -> None:
-        """Lift a cordon of `_cordon_meanwhile`: the message was of an end that is long over."""
-        place = self.work.place(case.action.instance) if case.cordoned else None
-        if place is not None:
+    def _stays(self, case: Case, state: str, place: Place | None) -> str:
+        """The message was of an end that is over, or was called off."""
+        if place is not None and place.node.annotations.get(CORDON) == MEANWHILE:
             place.cluster.uncordon(place.node.name)
+        return self._not_waiting(case, state)
 
     def _drained(self, case: Case, place: Place | None) -> str:
         cluster, name = self._claim_of(case, place)

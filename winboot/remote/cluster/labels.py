@@ -18,6 +18,8 @@ OWNED: Final = "winboot.io/owned"
 CORDON: Final = "winboot.io/cordoned"
 # Its value where the machine comes back by itself: whoever sees the Node Ready again lifts it.
 FOR_AN_EVENT: Final = "for an event"
+# The same where an end was asked for, and its cloud could not say whether the machine really ends.
+MEANWHILE: Final = "until its cloud answers"
 # What Azure is going to do to a machine, by its own task (templates/powershell/lib/events.ps1).
 EVENTS: Final = "winboot.io/scheduled-event"
 
