@@ -134,23 +134,6 @@ def is_done(machine: Machine) -> bool:
     return bool(machine.refusals) or any(one in line for line in machine.serial or [] for one in words)
 
 
-def test_a_machine_whose_endpoint_is_another_says_so_on_its_console(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
-    with Lab(nodes=1) as lab:
-        staged = stage(lab, tmp_path, None, node_ip=True)
-        machine = next(iter(lab.nodes.values())).machine
-        text = user_data(Carrier.FILE, address=ADDRESS, port=PORT, pin="0" * 64).text
-        with served(lab, staged, tmp_path / "log"):
-            boots_with(machine, text)
-            until(lambda: bool(machine.serial or machine.refusals), [machine])
-
-        assert machine.refusals == []
-        assert "another server answers: its key is" in words_of(machine)[0]
-        assert first_boot.store().read().machines == {}
-
-
 class Unasked:
     """A proof that no machine of this lab can give: there is no metadata service."""
 
@@ -160,22 +143,37 @@ class Unasked:
         raise AssertionError(hello)
 
 
-def test_a_machine_whose_metadata_service_is_silent_says_so_on_its_console(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("pin", "word", "why"),
+    [
+        pytest.param("0" * 64, "", "another server answers: its key is", id="its endpoint is another"),
+        pytest.param(
+            "",
+            "not let in (NotApproved): ",
+            "; the metadata service does not answer: ",
+            id="its metadata service is silent",
+        ),
+    ],
+)
+def test_a_machine_says_on_its_console_why_it_is_no_node(
+    pin: str, word: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
     with Lab(nodes=1) as lab:
         staged = stage(lab, tmp_path, None, node_ip=True)
         machine = next(iter(lab.nodes.values())).machine
-        pin = pin_of(endpoint_key(first_boot.key_file(None)))
+        pin = pin or pin_of(endpoint_key(first_boot.key_file(None)))
         text = user_data(Carrier.FILE, address=ADDRESS, port=PORT, pin=pin).text
         with served(lab, staged, tmp_path / "log", Unasked()):
             boots_with(machine, text)
             until(lambda: bool(machine.serial or machine.refusals), [machine])
 
         assert machine.refusals == []
-        assert words_of(machine)[0].startswith("not let in (NotApproved): ")
-        assert "; the metadata service does not answer: " in words_of(machine)[0]
+        assert words_of(machine)[0].startswith(word)
+        assert why in words_of(machine)[0]
+        assert [one.state for one in first_boot.store().read().machines.values()] == (
+            ["waits"] if word else []
+        )
 
 
 @pytest.mark.parametrize("how", ["a folder", "a link"])

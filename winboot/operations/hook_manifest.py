@@ -183,11 +183,13 @@ def _service(pod: HookPod, provider: ProviderName) -> Object:
 def _deployment(pod: HookPod, provider: ProviderName) -> Object:
     identity = {"azure.workload.identity/use": "true"} if provider == "azure" and pod.identity else {}
     # SIGTERM finishes what is held: the longest join, and what comes after it.
-    spec = pod_spec(NAME, _container(pod), config={"name": NAME}, grace_s=pod.join_timeout + 300)
-    if pod.bootstrap:
-        (state,) = [one for one in spec["volumes"] if one["name"] == "state"]
-        del state["emptyDir"]
-        state["persistentVolumeClaim"] = {"claimName": NAME}
+    spec = pod_spec(
+        NAME,
+        _container(pod),
+        config={"name": NAME},
+        grace_s=pod.join_timeout + 300,
+        state_claim=NAME if pod.bootstrap else "",
+    )
     # One memory, one endpoint: the old pod ends before the new one begins.
     strategy = {"strategy": {"type": "Recreate"}} if pod.bootstrap else {}
     return {

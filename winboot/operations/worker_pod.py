@@ -40,9 +40,11 @@ def account_roles(
     return objects
 
 
-def pod_spec(name: str, container: Object, *, config: Object, grace_s: int) -> Object:
+def pod_spec(name: str, container: Object, *, config: Object, grace_s: int, state_claim: str = "") -> Object:
     """The spec of a pod with one container. `config` is the source of the volume of that name, `name` the account's and the
-    Secret's; SIGTERM has `grace_s` seconds."""
+    Secret's; SIGTERM has `grace_s` seconds. The state goes with the pod, unless a `state_claim` (PersistentVolumeClaim) keeps
+    it."""
+    state: Object = {"persistentVolumeClaim": {"claimName": state_claim}} if state_claim else {"emptyDir": {}}
     return {
         "serviceAccountName": name,
         "terminationGracePeriodSeconds": grace_s,
@@ -59,7 +61,7 @@ def pod_spec(name: str, container: Object, *, config: Object, grace_s: int) -> O
         "volumes": [
             {"name": "config", "configMap": config},
             {"name": "secrets", "secret": {"secretName": name, "optional": True, "defaultMode": 0o440}},
-            {"name": "state", "emptyDir": {}},
+            {"name": "state", **state},
             {"name": "tmp", "emptyDir": {}},
         ],
     }
