@@ -323,7 +323,8 @@ def test_what_a_machine_tells_of_itself_is_done_before_the_next_look(world: Worl
     assert len(world.arm.approved) == 1 and world.bench.open_nodes() == ["pool000000"]
 
 
-def test_a_machine_that_lies_about_events_is_drained_itself_and_not_at_once_again(world: World) -> None:
+def two_that_tell(world: World) -> tuple[Worker, AzureQueue]:
+    """A worker with two spot machines that it has looked at; it only listens to them from now on."""
     spot(world)
     world.arm.scale(world.pool, 2)
     worker = world.worker()
@@ -331,6 +332,11 @@ def test_a_machine_that_lies_about_events_is_drained_itself_and_not_at_once_agai
     queue: AzureQueue = worker.queue._inner  # type: ignore[attr-defined]
     queue.every = 3600.0
     queue.receive(10, 0)
+    return worker, queue
+
+
+def test_a_machine_that_lies_about_events_is_drained_itself_and_not_at_once_again(world: World) -> None:
+    worker, queue = two_that_tell(world)
     tells(world, "pool000001", "Reboot|Scheduled|pool_0|;Reboot|Scheduled|pool000000|")
 
     letters = worker.queue.receive(10, 0)
@@ -342,13 +348,7 @@ def test_a_machine_that_lies_about_events_is_drained_itself_and_not_at_once_agai
 
 
 def test_a_machine_that_tells_anothers_event_does_not_begin_it(world: World) -> None:
-    spot(world)
-    world.arm.scale(world.pool, 2)
-    worker = world.worker()
-    world.bench.drive(worker)
-    queue: AzureQueue = worker.queue._inner  # type: ignore[attr-defined]
-    queue.every = 3600.0
-    queue.receive(10, 0)
+    worker, _ = two_that_tell(world)
     world.arm.plan("pool_0", "Reboot", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True))
     tells(world, "pool000001", planned(world, "pool_0"))
 

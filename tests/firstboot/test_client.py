@@ -26,6 +26,19 @@ function Send-Call {
 """
 
 
+def answers_to(machine: Machine, given: str, ask: str) -> list[str]:
+    """What a call of the client gives, after the endpoint was given its answers."""
+    said: list[str] = []
+    with machine.session() as session, machine.acting():
+        run_script(
+            session,
+            f"{ENDPOINT}\n{client()}\n{given}\n{ask}",
+            {},
+            emit=lambda stream, value: said.append(str(value)),
+        )
+    return said
+
+
 @pytest.mark.parametrize(
     ("answers", "told"),
     [
@@ -41,17 +54,8 @@ def test_output_is_told_until_all_of_it_was_heard(answers: list[tuple[int, str]]
         f"$script:Answers.Enqueue(@{{ Status = {status}; Heard = '{heard}' }})" for status, heard in answers
     )
     ask = "\"$(Send-Output -Said @{} -Heard 3 -Text 'abc') $script:Calls\""
-    said: list[str] = []
-    machine = Machine()
-    with machine.session() as session, machine.acting():
-        run_script(
-            session,
-            f"{ENDPOINT}\n{client()}\n{given}\n{ask}",
-            {},
-            emit=lambda stream, value: said.append(str(value)),
-        )
 
-    assert said == [told]
+    assert answers_to(Machine(), given, ask) == [told]
 
 
 def test_a_machine_whose_last_answer_was_lost_hears_it_again_and_writes_the_file_that_somebody_waits_for() -> (
@@ -62,15 +66,7 @@ def test_a_machine_whose_last_answer_was_lost_hears_it_again_and_writes_the_file
     }
     given = f"$script:Answers.Enqueue(@{{ Status = 200; Heard = '{json.dumps(told)}' }})"
     ask = "$script:Machine = @{ Host = ''; Voucher = 'v' }; Invoke-FirstBoot -Told @{ nonce = 'n'; proofs = @() }"
-    said: list[str] = []
     machine = Machine()
-    with machine.session() as session, machine.acting():
-        run_script(
-            session,
-            f"{ENDPOINT}\n{client()}\n{given}\n{ask}",
-            {},
-            emit=lambda stream, value: said.append(str(value)),
-        )
 
-    assert said == ["Ready"]
+    assert answers_to(machine, given, ask) == ["Ready"]
     assert machine.files.read(r"C:\run\capi\done") == b"success"
