@@ -352,6 +352,18 @@ def test_an_eviction_that_several_budgets_forbid_is_told_with_the_reason(kubecon
     assert drained.left == (("default/web", message),)
 
 
+def test_a_drain_that_ends_without_the_api_server_names_the_pods_it_saw_last(kubeconfig: Path) -> None:
+    join = Join(kubeconfig)
+    join.transport.faults = {number: answers(503) for number in range(2, 60)}
+    time_ = Time()
+    with LightkubeCluster(kubeconfig, transport=join.transport, clock=time_.clock) as cluster:
+        drained = cluster.drain("win-1", timeout=10, wait=time_.wait)
+
+    assert drained.evicted == ()
+    assert [name for name, _ in drained.left] == ["default/web"]
+    assert drained.left[0][1].startswith("not seen since: ")
+
+
 def test_a_refusal_is_no_reason_to_ask_again(kubeconfig: Path) -> None:
     transport = LabTransport(LabCluster(), faults=always(answers(403, "nodes is forbidden")))
     with LightkubeCluster(kubeconfig, transport=transport) as cluster, pytest.raises(ClusterRefused):

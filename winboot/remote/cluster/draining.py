@@ -58,23 +58,26 @@ class Draining:
 
     def run(self, *, timeout: float, wait: Wait) -> Drained:
         """Evict, asking again while a disruption budget or the API server says not yet, until no pod is left or the time is
-        over. Nothing is evicted where the rules keep one: as kubectl drain does."""
-        kept = tuple(self._kept(self.pods()))
+        over. Nothing is evicted where the rules keep one: as kubectl drain does. Where the API server is away at the end,
+        those are left that were there when it answered last."""
+        there = self.pods()
+        kept = tuple(self._kept(there))
         if kept:
             return Drained((), kept)
-        end = self.clock() + timeout
+        seen, end = [pod.name for pod in there], self.clock() + timeout
         while True:
             try:
-                pods = self.call.once(f"listing the pods of {self.node}", self._evictable)
+                pods = self._look()
             except ClusterUnreachable:
                 if end - self.clock() <= 0 or wait(_POLL_S):
-                    raise
+                    return self._ended(seen)
                 continue
+            seen = [full_name(pod.metadata) for pod in pods]
             for pod in pods:
                 self._ask(pod)
             left = end - self.clock()
             if not pods or left <= 0 or wait(min(_POLL_S, left)):
-                return self._ended()
+                return self._ended(seen)
 
     def _kept(self, pods: Iterable[PodFacts]) -> Iterable[tuple[str, str]]:
         for pod in pods:
@@ -96,19 +99,28 @@ class Draining:
         pause = _FIRST_BACKOFF_S if before is None else min(2 * before.pause, _LONGEST_BACKOFF_S)
         self._refused[key] = _Refused(problem, pause, self.clock() + pause)
 
-    def _ended(self) -> Drained:
-        remaining = [pod.name for pod in self.pods()]
+    def _ended(self, seen: Iterable[str]) -> Drained:
+        """What became of the pods; of those seen last where nobody answers now."""
+        reason = self._reason
+        try:
+            remaining = [full_name(pod.metadata) for pod in self._look()]
+        except ClusterUnreachable as error:
+            problem = error.problem
+            remaining, reason = [*seen], lambda key: f"not seen since: {problem}"
         # One whose eviction got no answer, and that is gone, has been evicted as well.
         asked = dict.fromkeys((*self._evicted, *self._refused))
         return Drained(
             tuple(key for key in asked if key not in remaining),
-            tuple((key, self._reason(key)) for key in remaining),
+            tuple((key, reason(key)) for key in remaining),
         )
 
     def _reason(self, key: str) -> str:
         if key in self._evicted:
             return "its containers have not ended"
         return self._refused[key].why if key in self._refused else "it is new"
+
+    def _look(self) -> list[Pod]:
+        return self.call.once(f"listing the pods of {self.node}", self._evictable)
 
     def _evictable(self) -> list[Pod]:
         return [pod for pod in self._all() if not _stays(pod)]
