@@ -354,6 +354,10 @@ class AzureWork(ModelWork):
         """See `NodeWork`."""
         return self.lasts[1] if self.world.kernel.now < self.lasts[0] else None
 
+    def clusters(self) -> list[Any]:
+        """The one of the inventory's profile, whether or not it has a machine."""
+        return [self.cluster]
+
     def target(self, instance: str) -> Any:
         """See `NodeWork`."""
         seen = self.seen()

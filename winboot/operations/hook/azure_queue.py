@@ -86,7 +86,6 @@ class AzureQueue:
     # When an event was last seen to wait for its approval, by its handle.
     _waited: dict[str, float] = field(default_factory=dict)
     _resting: dict[str, float] = field(default_factory=dict)
-    _clusters: dict[int, Cluster] = field(default_factory=dict)
     _sets: dict[str, ScaleSet] = field(default_factory=dict)
     # Machines that an event ends, by the last look.
     _going: set[str] = field(default_factory=set)
@@ -230,9 +229,8 @@ class AzureQueue:
     def _wanted(self) -> Iterator[HookAction]:
         targets = self.work.look(max(_ROUNDS * self.every, _LASTS_S))
         # A cluster whose last machine is gone still has that machine's Node.
-        self._clusters |= {id(one.cluster): one.cluster for one in targets}
-        nodes = {key: cluster.nodes() for key, cluster in self._clusters.items()}
-        known = _by_provider_id(one for several in nodes.values() for one in several)
+        there = [(cluster, cluster.nodes()) for cluster in self.work.clusters()]
+        known = _by_provider_id(one for _, nodes in there for one in nodes)
         noticed = self._noticed(targets, known)
         self._going = {instance for instance, event in noticed.items() if event.kind in _FINAL}
         for target in targets:
@@ -245,8 +243,9 @@ class AzureQueue:
                     yield self._asked_for(event, instance, group)
             elif self._is_new(target, node) and self._resting.get(instance, 0.0) <= self.pace.now():
                 yield HookAction("launch", instance, group, "")
-        for key, cluster in self._clusters.items():
-            self._forget_gone(cluster, nodes[key], {one.member.host.id.lower() for one in targets})
+        listed = {one.member.host.id.lower() for one in targets}
+        for cluster, nodes in there:
+            self._forget_gone(cluster, nodes, listed)
 
     def _is_new(self, target: Target, node: NodeFacts | None) -> bool:
         host = target.member.host
