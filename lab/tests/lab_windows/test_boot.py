@@ -102,6 +102,15 @@ def test_each_boot_writes_its_records(machine: Machine) -> None:
     assert {41, 6008} <= {e.id for e in machine.events.query("System")}
 
 
+def test_the_newest_record_is_the_last_one_whatever_the_clock_says(machine: Machine) -> None:
+    filter_ = {"LogName": "System", "ProviderName": "EventLog", "Id": 6005}
+    first = one(machine, "Get-WinEvent", FilterHashtable=[filter_], MaxEvents=1)
+    machine.faults.skew(-400 * 86400)
+    restart(machine)
+    second = one(machine, "Get-WinEvent", FilterHashtable=[filter_], MaxEvents=1)
+    assert second["RecordId"] > first["RecordId"]
+
+
 def test_last_boot_time_moves_with_the_clock(machine: Machine) -> None:
     """So it proves nothing; the event record does."""
     before = one(machine, "Get-CimInstance", ClassName="Win32_OperatingSystem")["LastBootUpTime"]

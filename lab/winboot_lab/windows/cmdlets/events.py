@@ -92,7 +92,10 @@ def _find(call: Call, wanted: dict[str, Plain]) -> list[Event] | None:
             call.fail(_no_log(call, name))
             return None
         found.extend(call.machine.events.query(name))
-    found.sort(key=lambda e: (e.time, e.record_id), reverse=True)
+    # In one log the newest is the record with the highest number, whatever the clock said ("records are numbered
+    # sequentially"; oldest number and count give the newest: learn.microsoft.com, Event Log Records).
+    if len(names) > 1:
+        found.sort(key=lambda e: e.time, reverse=True)
     if "providername" in wanted:
         providers = [as_text(p).lower() for p in _listed(wanted["providername"])]
         found = [e for e in found if e.provider.lower() in providers]
