@@ -11,6 +11,7 @@ import pytest
 from winboot.base.errors import UsageError
 from winboot.config.networks import NETWORKS, choose, comparison, explain, modes
 from winboot.config.networks.base import Choices, Data, Known, Network, Owners
+from winboot.config.networks.vxlan import Vxlan
 from winboot.config.node_spec.node import Paths
 
 CHOICES = Choices(
@@ -19,9 +20,7 @@ CHOICES = Choices(
     service_cidrs=("10.96.0.0/12",),
     dns_service_ips=("10.96.0.10",),
     dns_domain="cluster.local",
-    vni=4096,
-    port=4789,
-    mac_prefix="0E-2A",
+    vxlan=Vxlan(),
     node_ip=Known("node_ip"),
     dsr=False,
     node_name="win-1",

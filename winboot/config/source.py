@@ -166,6 +166,20 @@ class Wrong(ValueError):
         self.did_you_mean = did_you_mean
 
 
+def text_of(value: Any, expected: str) -> str:
+    """A value that must be text. Raises Wrong with what was found instead."""
+    if isinstance(value, str):
+        return str(value)
+    kind = (
+        "a mapping"
+        if isinstance(value, dict)
+        else "a list"
+        if isinstance(value, list | tuple)
+        else repr(value)
+    )
+    raise Wrong(f"found {kind}", expected=expected)
+
+
 def masked(text: str) -> str:
     """The text without what may be a credential: the user part and the query string of every address in it."""
     if "@" not in text and "?" not in text:

@@ -39,9 +39,10 @@ class Driven(Node):
     """A lab node set up from a resolved spec."""
 
     def __init__(self, spec: NodeSpec) -> None:
-        backend = {"Type": spec.network.mode or ""}
-        if spec.network.mode == "vxlan":
-            backend |= {"VNI": spec.network.vni, "Port": spec.network.port}  # type: ignore[dict-item]
+        backend = {"Type": spec.network.solution.mode or ""}
+        if spec.network.solution.mode == "vxlan":
+            vxlan = spec.network.vxlan
+            backend |= {"VNI": vxlan.vni, "Port": vxlan.port}  # type: ignore[dict-item]
         plan = ClusterPlan(
             version=str(spec.kubernetes.version),
             server=spec.cluster.server,

@@ -58,8 +58,8 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
     Networks in which the lab's machines and its API server have their own addresses are the lab's, where pods do not
     share them. Raises InvalidInput with every complaint about the profile.
     """
+    from winboot.config.networks.vxlan import Vxlan
     from winboot.config.profile import load_profile
-    from winboot.config.profile.sections import Vxlan
     from winboot_lab.cluster.cluster import ClusterPlan
 
     if profile is None:

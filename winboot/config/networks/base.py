@@ -14,10 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from winboot.config.networks.cluster import InCluster
 from winboot.report.events import KNOWN_LATER
+
+if TYPE_CHECKING:
+    # pydantic's weight is only for those who read a profile.
+    from winboot.config.networks.vxlan import Vxlan
 
 KnownName = Literal[
     "node_ip",  # the address that reaches the API server, when the inventory does not say
@@ -110,9 +114,7 @@ class Choices:
     service_cidrs: tuple[str, ...]
     dns_service_ips: tuple[str, ...]
     dns_domain: str
-    vni: int
-    port: int
-    mac_prefix: str
+    vxlan: Vxlan
     node_ip: Text
     dsr: bool
     node_name: str

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from winboot.report.finding import Finding
+
+if TYPE_CHECKING:
+    # pydantic's weight is only for those who read a profile.
+    from winboot.config.networks.vxlan import Vxlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,7 @@ class Wanted:
     node: str
     mode: str | None
     pod_cidrs: tuple[str, ...]
-    vni: int
-    port: int
+    vxlan: Vxlan
     # The file that `Network.net_conf` makes; None where winboot does not own it.
     net_conf: Mapping[str, Any] | None
 

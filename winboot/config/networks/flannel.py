@@ -96,7 +96,7 @@ def _vxlan_conf(choices: Choices) -> Mapping[str, Data]:
     delegate: dict[str, Data] = {
         "type": "win-overlay",
         "policies": overlay_policies(choices),
-        "endpointMacPrefix": choices.mac_prefix,
+        "endpointMacPrefix": choices.vxlan.mac_prefix,
     }
     if choices.dsr:
         delegate["loopbackDSR"] = True
@@ -110,10 +110,10 @@ def _host_gw_net_conf(choices: Choices) -> Mapping[str, Data]:
 def _vxlan_net_conf(choices: Choices) -> Mapping[str, Data]:
     backend: dict[str, Data] = {
         "Type": "vxlan",
-        "VNI": choices.vni,
-        "Port": choices.port,
+        "VNI": choices.vxlan.vni,
+        "Port": choices.vxlan.port,
         "Name": choices.network_name,
-        "MacPrefix": choices.mac_prefix,
+        "MacPrefix": choices.vxlan.mac_prefix,
     }
     return {"Network": choices.pod_cidrs[0], "Backend": backend}
 

@@ -103,8 +103,8 @@ def _differences(wanted: Wanted, found: FlannelConf) -> Iterator[str]:
 
 def _vxlan_differences(wanted: Wanted, found: FlannelConf) -> Iterator[str]:
     values = (
-        ("VNI", found.vni or LINUX_VNI, wanted.vni),
-        ("port", found.port or LINUX_PORT, wanted.port),
+        ("VNI", found.vni or LINUX_VNI, wanted.vxlan.vni),
+        ("port", found.port or LINUX_PORT, wanted.vxlan.port),
     )
     for key, there, here in values:
         if there != here:

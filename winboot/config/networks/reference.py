@@ -71,7 +71,7 @@ def _win_overlay_conf(choices: Choices) -> Mapping[str, Data]:
         "type": "win-overlay",
         "apiVersion": 2,
         "capabilities": CAPABILITIES,
-        "endpointMacPrefix": choices.mac_prefix,
+        "endpointMacPrefix": choices.vxlan.mac_prefix,
         "ipam": {"type": "host-local", "ranges": [[{"subnet": Known("pod_cidr")}]]},
         "policies": overlay_policies(choices),
     }

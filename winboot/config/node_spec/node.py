@@ -11,6 +11,7 @@ from winboot.config.compat.version import Version
 from winboot.config.inventory import Connection
 from winboot.config.networks.base import Agent, Data, Known, Network, PortRule, Reservation, Text
 from winboot.config.networks.cluster import Wanted
+from winboot.config.networks.vxlan import Vxlan
 from winboot.config.profile import Reference
 from winboot.config.profile.sections import Log, Windows
 
@@ -104,10 +105,7 @@ class NetworkSpec:
 
     solution: Network
     network_name: str
-    mode: str | None
-    vni: int
-    port: int
-    mac_prefix: str
+    vxlan: Vxlan
     cni_conf: Mapping[str, Data] | None
     cni_conf_path: str
     net_conf: Mapping[str, Data] | None
@@ -396,9 +394,8 @@ class NodeSpec:
         network = self.network
         return Wanted(
             node=self.node.name,
-            mode=network.mode,
+            mode=network.solution.mode,
             pod_cidrs=self.cluster.pod_cidrs,
-            vni=network.vni,
-            port=network.port,
+            vxlan=network.vxlan,
             net_conf=network.net_conf,
         )

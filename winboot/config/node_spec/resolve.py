@@ -14,6 +14,7 @@ from winboot.config.compat import Compat
 from winboot.config.compat.platform import bad_updates
 from winboot.config.inventory import Machine
 from winboot.config.networks.base import Choices, Known, Network, PortRule, Text
+from winboot.config.networks.vxlan import Vxlan
 from winboot.config.node_spec import artifacts as downloads
 from winboot.config.node_spec import components
 from winboot.config.node_spec.authority import certificate, check_ca_hash
@@ -41,7 +42,7 @@ from winboot.config.node_spec.node import (
 from winboot.config.node_spec.places import Places, places
 from winboot.config.node_spec.runtime import containerd_version, runtime
 from winboot.config.profile import Profile, facts_of
-from winboot.config.profile.sections import NSSM_ALONE, Cluster, Vxlan
+from winboot.config.profile.sections import NSSM_ALONE, Cluster
 
 METADATA = "169.254.169.254"
 NODE_PORTS = "30000-32767"
@@ -171,9 +172,7 @@ def _network(
         service_cidrs=cluster.service_cidrs,
         dns_service_ips=cluster.dns_service_ips,
         dns_domain=cluster.dns_domain,
-        vni=vxlan.vni,
-        port=vxlan.port,
-        mac_prefix=vxlan.mac_prefix,
+        vxlan=vxlan,
         node_ip=node_ip,
         dsr=dsr,
         node_name=machine.name,
@@ -187,10 +186,7 @@ def _network(
     return NetworkSpec(
         solution=solution,
         network_name=network_name,
-        mode=solution.mode,
-        vni=vxlan.vni,
-        port=vxlan.port,
-        mac_prefix=vxlan.mac_prefix,
+        vxlan=vxlan,
         cni_conf=solution.cni_conf(choices) if solution.cni_conf else None,
         cni_conf_path=rf"{paths.cni_conf}\{solution.conf_file}" if solution.conf_file else "",
         net_conf=solution.net_conf(choices) if solution.net_conf else None,

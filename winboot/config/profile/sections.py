@@ -10,13 +10,13 @@ from pydantic import Field, field_validator
 
 from winboot.config import networks
 from winboot.config.model import LocalPath, Model, OpenMap
+from winboot.config.networks.vxlan import Vxlan
 from winboot.config.profile.reference import Reference
 from winboot.config.profile.values import (
     AnyVersion,
     Cidrs,
     HttpUrl,
     Ips,
-    MacPrefix,
     NatExceptionNames,
     PatchVersion,
     PlainVersion,
@@ -112,16 +112,6 @@ class Cluster(Model):
                 "found a token itself", expected="mint, {env: NAME}, {file: PATH} or {command: [...]}"
             )
         return str(value) if isinstance(value, str) else value
-
-
-class Vxlan(Model):
-    """What an overlay must agree on in the whole cluster."""
-
-    vni: int = Field(default=4096, description="the virtual network; Windows takes 4096 or more")
-    port: int = Field(default=4789, description="the UDP port; Windows takes 4789 alone")
-    mac_prefix: MacPrefix = Field(
-        default="0E-2A", description="the first two bytes of every pod's MAC address"
-    )
 
 
 class NatExceptions(Model):

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 
 from winboot.config.compat.version import Version
-from winboot.config.source import Wrong, nearest
+from winboot.config.source import Wrong, nearest, text_of
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -21,22 +21,8 @@ _LABEL_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _HOST_LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _URL_PATH: Final = re.compile(r"[A-Za-z0-9._~!$&()*+,;=:@%/-]*")
-_MAC_PREFIX: Final = re.compile(r"[0-9A-Fa-f]{2}-[0-9A-Fa-f]{2}")
 _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>[A-Za-z]+)")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-
-
-def _text(value: Any, expected: str) -> str:
-    if isinstance(value, str):
-        return str(value)
-    kind = (
-        "a mapping"
-        if isinstance(value, dict)
-        else "a list"
-        if isinstance(value, list | tuple)
-        else repr(value)
-    )
-    raise Wrong(f"found {kind}", expected=expected)
 
 
 def has_login(text: str) -> bool:
@@ -82,7 +68,7 @@ def _is_address(text: str) -> bool:
 def _host(value: Any) -> str:
     """What a connection is made to: a host name or an IP address, nothing around it."""
     expected = "a host name or an IP address alone; the port is connection.port"
-    text = _text(value, expected)
+    text = text_of(value, expected)
     if has_login(text):
         raise Wrong(
             "the host contains a user or a password", expected="connection.user and connection.password"
@@ -124,7 +110,7 @@ def web_address(text: str, expected: str) -> SplitResult:
 def _version(value: Any) -> Version:
     if isinstance(value, Version):
         return value
-    text = _text(value, "a version such as 1.36.5")
+    text = text_of(value, "a version such as 1.36.5")
     try:
         return Version.parse(text)
     except ValueError:
@@ -141,7 +127,7 @@ def _patch_version(value: Any) -> Version:
 def _cidr(value: Any) -> Network:
     if isinstance(value, ipaddress.IPv4Network | ipaddress.IPv6Network):
         return value
-    text = _text(value, "a network such as 10.244.0.0/16")
+    text = text_of(value, "a network such as 10.244.0.0/16")
     if "/" not in text:
         raise Wrong(f"{text!r} has no prefix length", expected="a network such as 10.244.0.0/16")
     if not re.fullmatch(r"[0-9]{1,3}", text.partition("/")[2], re.ASCII):
@@ -170,7 +156,7 @@ def _nat_exception(value: Any) -> str:
 def _address(value: Any) -> Address:
     if isinstance(value, ipaddress.IPv4Address | ipaddress.IPv6Address):
         return value
-    text = _text(value, "an IP address")
+    text = text_of(value, "an IP address")
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -180,7 +166,7 @@ def _address(value: Any) -> Address:
 def _name_or_address(value: Any) -> str:
     """As a certificate names a machine: a DNS name in lower case, or an IP address."""
     expected = "a DNS name or an IP address"
-    text = _text(value, expected).lower()
+    text = text_of(value, expected).lower()
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
@@ -195,7 +181,7 @@ def _one_or_many(value: Any) -> Any:
 
 
 def _server(value: Any) -> str:
-    text = _text(value, "the address of the API server, https://host:port")
+    text = text_of(value, "the address of the API server, https://host:port")
     url = web_address(text, "https://host:port")
     if url.scheme != "https":
         meant = f"https://{url.netloc}"
@@ -206,7 +192,7 @@ def _server(value: Any) -> str:
 
 
 def _http_url(value: Any) -> str:
-    text = _text(value, "an http or https address")
+    text = text_of(value, "an http or https address")
     web_address(text, "an address that starts with http:// or https://, without user, password and query")
     return text
 
@@ -222,7 +208,7 @@ def _check_port(text: str) -> None:
 
 def _plain_name(value: Any) -> str:
     """A version that is part of a file name and an address: no slashes, no dots in a row."""
-    text = _text(value, "a version such as 1.7.1-flannel1")
+    text = text_of(value, "a version such as 1.7.1-flannel1")
     if not re.fullmatch(r"v?[0-9]+(\.[0-9]+)+([-+.][A-Za-z0-9]+)*", text, re.ASCII):
         raise Wrong(repr(text), expected="a version such as 1.7.1-flannel1")
     return text
@@ -230,7 +216,7 @@ def _plain_name(value: Any) -> str:
 
 def node_name(value: Any) -> str:
     """A valid Node name: lower-case RFC 1123, at most 63 characters; raises Wrong."""
-    text = _text(value, "a node name")
+    text = text_of(value, "a node name")
     if text != text.lower():
         raise Wrong(
             f"{text!r} has capital letters",
@@ -260,7 +246,7 @@ def label_value(text: str) -> str:
 
 
 def _taint(value: Any) -> str:
-    text = _text(value, "a taint, key=value:Effect")
+    text = text_of(value, "a taint, key=value:Effect")
     match = _TAINT.fullmatch(text)
     if match is None:
         raise Wrong(repr(text), expected="a taint, key=value:Effect")
@@ -275,25 +261,14 @@ def _taint(value: Any) -> str:
 
 
 def _sha256(value: Any) -> str:
-    text = _text(value, "64 hexadecimal digits").removeprefix("sha256:").lower()
+    text = text_of(value, "64 hexadecimal digits").removeprefix("sha256:").lower()
     if not _SHA256.fullmatch(text):
         raise Wrong(repr(str(value)), expected="64 hexadecimal digits, with sha256: before them or not")
     return text
 
 
-def _mac_prefix(value: Any) -> str:
-    text = _text(value, "two bytes, such as 0E-2A")
-    if not _MAC_PREFIX.fullmatch(text):
-        raise Wrong(repr(text), expected="two bytes, such as 0E-2A")
-    if int(text[:2], 16) & 1:
-        # The lowest bit of the first byte marks a group address (IEEE 802); no adapter may have one.
-        meant = f"{int(text[:2], 16) & ~1:02X}{text[2:].upper()}"
-        raise Wrong(f"{text!r} begins a multicast address", expected="an even first byte", did_you_mean=meant)
-    return text.upper()
-
-
 def _fingerprint(value: Any) -> str:
-    text = _text(value, "sha256: and 64 hexadecimal digits")
+    text = text_of(value, "sha256: and 64 hexadecimal digits")
     digits = text.removeprefix("sha256:").replace(":", "").lower()
     if len(digits) == 40 and re.fullmatch("[0-9a-f]+", digits):
         raise Wrong(
@@ -362,7 +337,7 @@ def _provider_id(value: Any) -> str:
 
 
 def _tunnel(value: Any) -> str:
-    text = _text(value, "a command that forwards {local_port}")
+    text = text_of(value, "a command that forwards {local_port}")
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -397,4 +372,3 @@ Sha256 = Annotated[str, PlainValidator(_sha256), _schema(pattern="^(sha256:)?[0-
 Host = Annotated[str, PlainValidator(_host), _schema()]
 Fingerprint = Annotated[str, PlainValidator(_fingerprint), _schema()]
 PlainVersion = Annotated[str, PlainValidator(_plain_name), _schema()]
-MacPrefix = Annotated[str, PlainValidator(_mac_prefix), _schema()]

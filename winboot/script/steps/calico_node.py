@@ -17,7 +17,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "network": {
             "name": network.network_name,
             "type": solution.hns_type,
-            "vni": network.vni,
+            "vni": network.vxlan.vni,
             "endpoint": solution.source_vip_endpoint,
             "log": spec.services["calico-node"].log_file,
         },

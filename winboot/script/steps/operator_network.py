@@ -14,7 +14,7 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
     return {
         "name": network.network_name,
         "type": solution.hns_type or "",
-        "vni": network.vni if solution.hns_type == "Overlay" else 0,
+        "vni": network.vxlan.vni if solution.hns_type == "Overlay" else 0,
         "endpoint": solution.source_vip_endpoint or "" if spec.kube_proxy.wanted else "",
         # Whose CNI configuration is the owner's: any file there will do.
         "conf_folder": "" if network.cni_conf is not None else spec.paths.cni_conf,

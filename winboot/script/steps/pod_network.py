@@ -26,7 +26,7 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
     network, solution = spec.network, spec.network.solution
     # What makes its own network above the first switch does so in its own step, with nothing to lose any more.
     agent = None if solution.makes_own else network.agent
-    vni = solution.first_vni if solution.first_switch else network.vni
+    vni = solution.first_vni if solution.first_switch else network.vxlan.vni
     return {
         "name": solution.first_switch or network.network_name,
         "type": solution.hns_type or "",
