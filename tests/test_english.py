@@ -86,7 +86,7 @@ def test_all_of_it_is_read() -> None:
         "docs/changelog.md",
         "demo.py",
         "up.py",
-        "checks.py",
+        "windows.py",
         "run.py",
         "binder.py",
         "guard.ps1",

@@ -10,7 +10,7 @@ import pytest
 from tests.shape import lines_of
 from winboot.cli import run
 from winboot.config.keys import keys
-from winboot.config.profile.checks import OWNED_FLAGS
+from winboot.config.profile.checks.components import OWNED_FLAGS
 from winboot.script import glossary
 from winboot.script.glossary import EXIT_CODES, FLAGS, WORDS, word
 

@@ -292,6 +292,11 @@ BAD: list[tuple[str, str, str]] = [
     ("node: {labels: {§kubernetes.io/team: x}}", "error", "may not write to"),
     ("node: {labels: {§node-role.kubernetes.io/worker: ''}}", "", ""),
     # operator N13: what passed without a word
+    (
+        "kubelet: {config: {maxPods: 110}}\n" + _cluster(pod_cidr="§[]"),
+        "error",
+        "no network is given",
+    ),
     ("kubelet: {config: {maxPods: §100000}}", "error", "65536 addresses"),
     ("kubelet: {config: {maxPods: §300}}", "warning", "/24"),
     ("kubelet: {config: {staticPodPath: §/etc/kubernetes/manifests}}", "warning", "a path of Linux"),

@@ -121,7 +121,7 @@ def _of_kind(kind: str, name: str) -> str:
 def _owned(name: str) -> str:
     """What a flag does that winboot writes itself, and where its value is from; nothing of others."""
     from winboot.config.compat.flags import normal
-    from winboot.config.profile.checks import OWNED_FLAGS
+    from winboot.config.profile.checks.components import OWNED_FLAGS
     from winboot.script.glossary import FLAGS
 
     flag = normal(name.partition("=")[0])

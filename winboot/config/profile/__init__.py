@@ -15,7 +15,8 @@ from winboot.config.compat import Compat, Version
 from winboot.config.model import Model, build
 from winboot.config.networks import Network
 from winboot.config.profile import sections
-from winboot.config.profile.checks import Draft, all_complaints
+from winboot.config.profile.checks import all_complaints
+from winboot.config.profile.checks.draft import Draft
 from winboot.config.profile.reference import Reference
 from winboot.config.source import Complaint, Listing, Scalar, Table, child, dotted, in_order, locate, read
 

@@ -1,0 +1,69 @@
+"""Where programs come from, and their versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from winboot.config import compat, networks
+from winboot.config.profile import sections
+from winboot.config.profile.checks.draft import Draft
+from winboot.config.profile.checks.windows_path import check_path
+from winboot.config.profile.values import web_address
+from winboot.config.source import Complaint, PathParts, Wrong, nearest
+
+
+def check(draft: Draft) -> Iterator[Complaint]:
+    """An address that answers, and the versions that the network needs."""
+    artifacts = draft.artifacts
+    if artifacts is None:
+        return
+    yield from _artifact_source(draft, artifacts.source)
+    if artifacts.crictl and draft.version:
+        yield from draft.found(("artifacts", "crictl"), compat.check_crictl(artifacts.crictl, draft.version))
+    if draft.solution:
+        yield from _network_artifacts(draft, artifacts, draft.solution)
+
+
+def _network_artifacts(
+    draft: Draft, artifacts: sections.Artifacts, solution: networks.Network
+) -> Iterator[Complaint]:
+    """Versions that the solution needs; and those that would choose another form, which this one is not."""
+    for one in solution.downloads:
+        if not one.version and one.key not in artifacts.named:
+            wrong = f"{one.key} is missing"
+            yield draft.at(("artifacts",), wrong, f"{one.key}: the version of {one.title}", key=True)
+    for form in networks.NETWORKS:
+        if form.chosen_by not in artifacts.named or form is solution:
+            continue
+        path: PathParts = ("artifacts", form.chosen_by)
+        if form.cni != solution.cni:
+            yield draft.at(path, f"the network is {solution.cni}", "drop it", key=True)
+        else:
+            wrong = f"the {solution.owners.binaries} brings its programs itself"
+            yield draft.at(path, wrong, f"network.managed_by: {form.managed_by}, or drop it", key=True)
+
+
+def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:
+    path: PathParts = ("artifacts", "source")
+    if source == "upstream":
+        return
+    if source.startswith("\\\\") or re.match(r"[A-Za-z]:\\", source):
+        yield from check_path(draft, path, source)
+        return
+    try:
+        url = web_address(source, "upstream, an https:// address or a folder that the node reads")
+    except Wrong as error:
+        meant = nearest(source, ["upstream"])
+        yield draft.at(path, error.wrong, error.expected, meant or error.did_you_mean)
+        return
+    dead = draft.facts.section("dead_hosts")
+    name = url.hostname or ""
+    if any(name == host or name.endswith(f".{host}") for host in dead["hosts"]):
+        yield draft.at(
+            path, f"{url.hostname} no longer answers: {dead['why']}", "upstream, or your own mirror"
+        )
+    if url.scheme == "http":
+        yield draft.at(
+            path, "downloads go in the clear; only their hashes protect them", "https://", warning=True
+        )

@@ -1,0 +1,158 @@
+"""Flags and configuration of kubelet and kube-proxy: what is owned, said twice, unknown or secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from winboot.config import compat
+from winboot.config.compat.flags import Component, normal
+from winboot.config.profile.checks.draft import Draft
+from winboot.config.profile.values import has_login
+from winboot.config.source import Complaint, PathParts
+
+_SECRET_HEADER: Final = re.compile(r"authorization|cookie|token|secret|password|key", re.IGNORECASE)
+
+# Flags that winboot writes from other keys; saying them here would say it twice.
+OWNED_FLAGS: Final[Mapping[Component, Mapping[str, str]]] = {
+    "kubelet": {
+        "config": "",
+        "config-dir": "",
+        "kubeconfig": "",
+        "bootstrap-kubeconfig": "",
+        "cert-dir": "",
+        "root-dir": "",
+        "hostname-override": "the host key of the inventory",
+        "node-ip": "node_ip in the inventory",
+        "windows-service": "services.manager",
+        "node-labels": "node.labels",
+        "register-with-taints": "node.taints",
+        "container-runtime-endpoint": "",
+    },
+    "kube-proxy": {
+        "config": "",
+        "kubeconfig": "kube_proxy.kubeconfig",
+        "hostname-override": "the host key of the inventory",
+        "windows-service": "services.manager",
+        "network-name": "network.network_name",
+        "source-vip": "",
+        "cluster-cidr": "cluster.pod_cidr",
+        "enable-dsr": "kube_proxy.dsr",
+        "root-hnsendpoint-name": "",
+        "proxy-mode": "",
+    },
+}
+
+OWNED_FIELDS: Final[Mapping[Component, Mapping[str, str]]] = {
+    "kubelet": {
+        "registerWithTaints": "node.taints",
+        "containerRuntimeEndpoint": "",
+        "clusterDomain": "cluster.dns_domain",
+        "clusterDNS": "cluster.dns_service_ip",
+        "authentication.x509.clientCAFile": "cluster.ca",
+    },
+    "kube-proxy": {
+        "mode": "",
+        "hostnameOverride": "the host key of the inventory",
+        "clusterCIDR": "cluster.pod_cidr",
+        "windowsRunAsService": "services.manager",
+        "clientConnection.kubeconfig": "kube_proxy.kubeconfig",
+        "winkernel.networkName": "network.network_name",
+        "winkernel.sourceVip": "",
+        "winkernel.enableDSR": "kube_proxy.dsr",
+        "winkernel.rootHnsEndpointName": "",
+    },
+}
+
+_UNKNOWN_NETWORK: Final = frozenset({"winkernel.sourceVip", "winkernel.rootHnsEndpointName"})
+
+
+def check_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
+    """The check of one component's flags and configuration."""
+    name = "kubelet" if component == "kubelet" else "kube_proxy"
+
+    def check(draft: Draft) -> Iterator[Complaint]:
+        section = draft.kubelet if component == "kubelet" else draft.kube_proxy
+        if section is None or draft.version is None:
+            return
+        for flag, value in section.flags.items():
+            path: PathParts = (name, "flags", flag)
+            yield from _one_flag(draft, component, path, flag, value)
+            yield from _said_twice(draft, component, path, flag, section.config)
+        for below, finding in compat.check_field(draft.facts, component, section.config, draft.version):
+            path = (name, "config", *below)
+            yield from draft.found(path, [finding], key=not finding.expected)
+        yield from _owned_fields(draft, component, (name, "config"), section.config, "")
+        yield from _secrets_in(draft, (name, "config"), section.config)
+
+    return check
+
+
+def _secrets_in(draft: Draft, path: PathParts, value: Any) -> Iterator[Complaint]:
+    """Credentials among the fields: the file is on the node's disk and in the script that is shown to people."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            below: PathParts = (*path, key)
+            if path[-1] == "staticPodURLHeader" and _SECRET_HEADER.search(key):
+                yield draft.at(
+                    below, "a credential would be in the script", "a source without login", key=True
+                )
+            else:
+                yield from _secrets_in(draft, below, item)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _secrets_in(draft, (*path, index), item)
+    elif isinstance(value, str) and "://" in value and has_login(value):
+        yield draft.at(path, "the address contains a user or a password", "an address without them")
+
+
+def _one_flag(
+    draft: Draft, component: Component, path: PathParts, flag: str, value: str | None
+) -> Iterator[Complaint]:
+    assert draft.version is not None
+    bare = normal(flag)
+    if flag.startswith("-"):
+        yield draft.at(path, f"{flag!r} is written with dashes", "the bare name", bare, key=True)
+    if "=" in flag or " " in flag:
+        yield draft.at(path, f"{flag!r} holds more than a name", "name: value", key=True)
+        return
+    owned = OWNED_FLAGS[component].get(bare)
+    if owned is not None:
+        yield draft.at(path, f"winboot sets --{bare} itself", owned or "nothing here", key=True)
+        return
+    if value is not None and (bare == "manifest-url-header" or ("://" in value and has_login(value))):
+        yield draft.at(path, "a credential would be on the command line", "drop it", key=True)
+    elif value is not None:
+        yield from draft.found(
+            path, compat.check_flag(draft.facts, component, flag, value, draft.version), key=True
+        )
+
+
+def _said_twice(
+    draft: Draft, component: Component, path: PathParts, flag: str, config: Mapping[str, Any]
+) -> Iterator[Complaint]:
+    section = draft.facts.section("kubelet_flags" if component == "kubelet" else "kube_proxy_flags")
+    target = section.get(normal(flag), {}).get("field", "")
+    value: Any = config
+    for part in target.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if target and value is not None:
+        yield draft.at(
+            path, f"config says {target} too, which is the same setting", "one of the two", key=True
+        )
+
+
+def _owned_fields(
+    draft: Draft, component: Component, path: PathParts, config: Mapping[str, Any], above: str
+) -> Iterator[Complaint]:
+    for key, value in config.items():
+        here = f"{above}.{key}" if above else key
+        owned = OWNED_FIELDS[component].get(here)
+        if here in _UNKNOWN_NETWORK and draft.solution is not None and not draft.solution.default_name:
+            # Nobody but the user knows what the network is that somebody else brings.
+            continue
+        if owned is not None:
+            yield draft.at((*path, key), f"winboot sets {here} itself", owned or "nothing here", key=True)
+        elif isinstance(value, Mapping):
+            yield from _owned_fields(draft, component, (*path, key), value, here)
