@@ -429,7 +429,7 @@ SSH = "transport: ssh, user: a, agent: true"
         (f"{SSH}, known_hosts: no-such", "connection.known_hosts"),
         (
             f"{SSH}, proxy_jump: [{{host: j, user: b, key: {{file: no-such}}}}]",
-            "connection.proxy_jump.0.key.file",
+            "connection.proxy_jump[0].key.file",
         ),
         ("user: a, password: {file: no-such}", "connection.password.file"),
     ],

@@ -96,7 +96,7 @@ def inventory_page() -> str:
             "# Inventory",
             "",
             "Which machines there are, how to reach them, and which profile each gets.",
-            "This page is made from the models in `winboot/config/inventory.py` (`python -m winboot.config.schema`).",
+            "This page is made from the models in `winboot/config/inventory/` (`python -m winboot.config.schema`).",
             "",
             "    defaults:   connection, os, and any section of a profile",
             "    groups:",

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from winboot.base.errors import ClaimRefused, ClusterRefused
+from winboot.config.inventory import MachineSpec
 from winboot.config.node_spec import NodeSpec
-from winboot.config.node_spec.node import MachineSpec
 from winboot.remote.cluster.base import ExpectedNode, NodeFacts
 from winboot.remote.cluster.identity import same_machine
 from winboot.remote.transport.dialled import resolved

@@ -4,6 +4,7 @@ Every value is decided here; nothing is looked up later except what exists only 
 `winboot.config.networks.Known`. Section and key names are the profile's. Secrets are references, never values.
 """
 
+from winboot.config.inventory import MachineSpec
 from winboot.config.node_spec.node import (
     STARTUP_TAINT,
     Artifact,
@@ -13,7 +14,6 @@ from winboot.config.node_spec.node import (
     KubeletSpec,
     KubeProxySpec,
     KubernetesSpec,
-    MachineSpec,
     Manager,
     Member,
     NetworkSpec,

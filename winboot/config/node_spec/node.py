@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from winboot.config.compat.platform import BadUpdate, UpdateNeed
 from winboot.config.compat.version import Version
-from winboot.config.inventory import Connection
-from winboot.config.networks.base import Agent, Data, Known, Network, PortRule, Reservation, Text
+from winboot.config.inventory import MachineSpec
+from winboot.config.networks.base import Agent, Data, Network, PortRule, Reservation, Text
 from winboot.config.networks.cluster import Wanted
 from winboot.config.networks.vxlan import Vxlan
 from winboot.config.profile import Reference
@@ -323,29 +323,6 @@ class Artifact:
     def pins(self) -> tuple[str, ...]:
         """All keys that its hashes may have."""
         return (self.key, *(self.member_key(member.path) for member in self.members))
-
-
-@dataclass(frozen=True, slots=True)
-class MachineSpec:
-    """The machine behind the node. `node_ip` is None where the node finds it out (`Known("node_ip")`);
-    `certificate_names` are names and addresses beside its own that its serving certificate may have;
-    `provider_id` is its id in a cloud."""
-
-    name: str
-    address: str
-    os: Literal["2019", "2022", "2025"]
-    build: int
-    computer_name: str
-    node_ip: str | None
-    connection: Connection
-    group: str = ""
-    certificate_names: tuple[str, ...] = ()
-    provider_id: str | None = None
-
-    @property
-    def ip(self) -> Text:
-        """The node's address, or what stands for it until the join."""
-        return self.node_ip if self.node_ip is not None else Known("node_ip")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from winboot.config.node_spec.node import (
     KubeletSpec,
     KubeProxySpec,
     KubernetesSpec,
-    MachineSpec,
     Manager,
     NetworkSpec,
     NodeObjectSpec,
@@ -91,7 +90,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         firewall=tuple(_firewall(profile, network.solution, kube_proxy)),
         trust_roots=tuple(_trust_roots(profile)),
         artifacts=_artifacts(profile, facts, services, kube_proxy, where),
-        machine=_machine(machine),
+        machine=machine.alone,
         steps=tuple(_steps(profile)),
         paths=paths,
         updates=compat.updates_needed(facts, _features(profile, network.solution, dsr=dsr), machine.build),
@@ -406,21 +405,6 @@ def _artifacts(
         nssm=any(service.manager == "nssm" for service in services.all),
         log_runner=any(service.log_runner for service in services.all),
         kube_proxy=kube_proxy.wanted,
-    )
-
-
-def _machine(machine: Machine) -> MachineSpec:
-    return MachineSpec(
-        name=machine.name,
-        address=machine.address,
-        os=machine.os,
-        build=machine.build,
-        computer_name=machine.computer_name,
-        node_ip=machine.node_ip,
-        connection=machine.connection,
-        group=machine.group,
-        certificate_names=machine.certificate_names,
-        provider_id=machine.provider_id,
     )
 
 

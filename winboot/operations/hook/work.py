@@ -172,7 +172,7 @@ class NodeWork:
         longer takes away none of them."""
         for profile in self._profiles():
             # Only what it says of the cluster counts; no machine has this name.
-            machine = Machine("none", "", "2022", "NONE", None, Connection(), "", profile)
+            machine = Machine("none", "", "2022", "NONE", None, Connection(), profile=profile)
             with suppress(InvalidInput):
                 cluster = self.context.cluster(resolve(profile, machine))
                 if cluster is not None:
