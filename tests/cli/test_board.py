@@ -14,7 +14,7 @@ from winboot.cli.board import Board
 from winboot.cli.options import Output, View
 from winboot.cli.output import progress
 from winboot.cli.progress import ProgressConsole, lasted
-from winboot.report.events import Event, Problem, RunStarted, StepDone
+from winboot.report.events import Detached, Event, Problem, RunStarted, StepDone
 from winboot.report.notices import NodeEnded, Notice, PassBegun, Waiting
 from winboot.report.results import Failure, NodeReport, StepReport
 
@@ -83,7 +83,7 @@ def test_three_nodes() -> None:
         "win-2     1/6  35 s of 30:00  restarting for computer-name",
         "1 of 3 done, 1 Ready, 1 changed, 47 s, longest wait at most 29:25 more (win-2)",
     ]
-    assert screen.log == ["win-3 changed, Ready after 41 s"]
+    assert screen.log == ["win-3 changed in 41 s, Ready"]
 
 
 def test_forty_nodes_fit_with_what_failed_first_and_the_longest_at_work() -> None:
@@ -137,7 +137,7 @@ def test_nodes_that_an_interrupt_ended_are_counted_as_such_and_have_no_row_of_fa
         "win-1  failed  artifacts: DownloadFailed",
         "3 of 3 done, 0 Ready, 1 failed, 2 interrupted, 0 s",
     ]
-    assert screen.log[-1] == "win-3 interrupted after 0 s"
+    assert screen.log[-1] == "win-3 interrupted in 0 s"
 
 
 def test_names_that_differ_at_their_ends_stay_different() -> None:
@@ -169,7 +169,7 @@ def test_what_a_machine_says_cannot_turn_the_lines() -> None:
     assert "[red]no markup[/red]" in screen.frame()[0]
 
 
-FORGED = "no network\nwin-2: changed, Ready after 41 s"
+FORGED = "no network\nwin-2: changed in 41 s, Ready"
 
 
 def test_what_a_machine_says_begins_no_line_of_another_node() -> None:
@@ -218,6 +218,35 @@ def test_a_second_pass_begins_at_the_first_step_again() -> None:
     assert screen.frame()[0].startswith("win-1     3/6")
 
 
+def test_a_step_that_continues_as_a_task_stays_in_its_row_while_the_controller_asks_for_it() -> None:
+    """The sessions end before the network does: each question is a connection and a pass, and none of them is news."""
+    screen = Screen(["win-1"])
+    screen.at_step("win-1", "pod-network")
+    task = Detached("r", "d1", "pod-network", 1560)
+    screen.tell("win-1", task, Waiting("pod-network: continues as a task on the node", 1560))
+    for second in range(10, 40, 10):
+        screen.now = second
+        screen.board.say("win-1", "connecting")
+        screen.tell("win-1", PassBegun(STEPS))
+        row = f"win-1     5/6  {second} s of 26:00  pod-network: continues as a task on the node"
+        assert screen.frame()[0] == row
+        screen.tell("win-1", STARTED, task)
+        assert screen.frame()[0] == row
+
+    screen.board.say("win-1", "connecting")
+    screen.at_step("win-1", "windows-features")
+
+    assert screen.frame()[0] == "win-1     2/6     0 s  windows-features"
+
+
+def test_a_node_that_took_a_minute_to_look_at_was_not_waited_for_a_minute() -> None:
+    screen = Screen(["win-1"])
+    step = StepReport("artifacts", "would-change")
+    screen.tell("win-1", NodeEnded(NodeReport("win-1", "", "2022", steps=(step,), ready=False, seconds=105)))
+
+    assert screen.log == ["win-1 would-change in 1:45, not Ready"]
+
+
 def test_after_the_last_step_the_controller_says_what_it_does() -> None:
     screen = Screen(["win-1"])
     screen.at_step("win-1", "kubelet")
@@ -234,7 +263,7 @@ def test_an_error_ends_a_node_with_its_name_in_the_log() -> None:
     failure = Failure("LoginRefused", "win-1: the machine refused the login", "", 77)
     screen.tell("win-1", NodeEnded(NodeReport("win-1", "", "2022", failure=failure, seconds=3)))
 
-    assert screen.log == ["win-1 failed after 3 s: LoginRefused: the machine refused the login"]
+    assert screen.log == ["win-1 failed in 3 s: LoginRefused: the machine refused the login"]
     assert screen.frame()[0] == "win-1  failed  LoginRefused"
 
 

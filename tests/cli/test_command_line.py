@@ -206,7 +206,10 @@ def test_a_bug_at_one_machine_is_a_finding_of_that_machine(
     logins = SimpleNamespace(guarded=lambda connection, transport, *, name: Broken())
 
     pinged = _ping(
-        a_spec(tmp_path, host="{connection: {user: a, password: {env: WINBOOT_PASSWORD}}}"), OUR_CLOCK, logins
+        a_spec(tmp_path, host="{connection: {user: a, password: {env: WINBOOT_PASSWORD}}}"),
+        OUR_CLOCK,
+        logins,
+        lambda: OUR_CLOCK,
     )  # type: ignore[arg-type]
 
     (finding,) = pinged.findings

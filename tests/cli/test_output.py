@@ -202,6 +202,17 @@ def test_a_reader_that_has_gone_ends_no_node(monkeypatch: pytest.MonkeyPatch, tm
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 3
 
 
+def test_the_file_of_the_report_is_announced_once_it_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "reports" / "r.html"
+
+    assert Reporting(page, Output.json).end(a_run(1), Stop()) == 0
+
+    assert page.is_file()
+    assert capsys.readouterr().err == f"written: {page}\n"
+
+
 class Dead(io.StringIO):
     """A terminal that was closed, or a file on a disk that is full."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from lab_wsman.stage import PASSWORD, USER, node, says
@@ -13,6 +15,7 @@ from winboot_lab.wsman.farm import Farm
 
 from tests.config.scene import GOOD, an_inventory
 from winboot.cli import run
+from winboot.cli.ping import held_against
 
 
 @pytest.fixture
@@ -85,3 +88,25 @@ def test_a_pinned_certificate_that_has_expired_is_a_warning_of_its_own(
     told = capsys.readouterr().out
     assert "the certificate expired on" in told
     assert "pinned by its fingerprint it is accepted all the same" in told
+
+
+@pytest.mark.parametrize(
+    ("offset", "again", "held"),
+    [
+        (3, ("the cluster's", 99), ("the cluster's", 0)),
+        (30, ("the cluster's", 29), ("the cluster's", 29)),
+        (30, ("ours", 0), ("the cluster's", 0)),
+    ],
+    ids=["agreed", "asked again", "not answered again"],
+)
+def test_our_own_clock_that_was_set_in_between_is_no_finding_about_a_machine(
+    offset: int, again: tuple[str, int], held: tuple[str, int]
+) -> None:
+    """A lab's first ping warned of three clocks: its time had leapt since the cluster was asked."""
+    probe: Any = SimpleNamespace(clock_offset=timedelta(seconds=offset))
+
+    found = held_against(
+        probe, ("the cluster's", timedelta()), lambda: (again[0], timedelta(seconds=again[1]))
+    )
+
+    assert found == (held[0], timedelta(seconds=held[1]))

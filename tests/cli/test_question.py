@@ -37,7 +37,8 @@ def test_yes_runs_what_was_shown(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert modes(world) == {"win-1": ["Look", "Look", "Change"], "win-2": ["Look", "Look"]}
     shown = world.capsys.readouterr()
     assert "+ folder C:\\k: there" in shown.out
-    assert "join: 3 steps to change" in shown.err and "Change 2 nodes? [y/N]: " in shown.err
+    # The totals stand right above the question, once.
+    assert (shown.out + shown.err).count("3 steps to change") == 1 and "Change 2 nodes? [y/N]: " in shown.err
 
 
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 2), ("\n", 2), ("", 2), (KeyboardInterrupt, 130)])

@@ -178,6 +178,18 @@ def test_status_tells_version_drift_and_last_run(world: World) -> None:
     assert second["last"].endswith(": failed")
 
 
+def test_the_narrow_table_names_what_drifts_and_how_many_steps(world: World) -> None:
+    """A 1 stood there for three steps that a plan had found; the fourth is the startup taint's."""
+    world.at("win-1", *(Found(step, what="x") for step in ("directories", "kubelet-config", "kube-proxy")))
+    said(world, "plan", "-i", str(world.folder / "inventory.yaml"), code=2)
+    world.cluster = Known("win-1")
+
+    told = said(world, "status", "-i", str(world.folder / "inventory.yaml"), code=2).splitlines()
+
+    (row,) = [line for line in told if line.startswith("win-1")]
+    assert " kubelet, 4 steps " in row
+
+
 @pytest.mark.parametrize("form", ["table", "wide", "yaml", "name"])
 def test_status_has_each_node_in_every_form(world: World, form: str) -> None:
     world.cluster = Known("win-1")

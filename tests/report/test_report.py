@@ -141,6 +141,18 @@ def test_a_file_is_shown_as_a_diff() -> None:
     ]
 
 
+@pytest.mark.parametrize(("lines", "shown"), [(33, 33), (200, 0)])
+def test_a_new_file_is_shown_unless_it_is_a_long_script_of_winboots_own(lines: int, shown: int) -> None:
+    """A bare machine's plan was half made of the PowerShell of one task. What differs is shown however long it is."""
+    will = "".join(f"line {number}\n" for number in range(lines))
+
+    added = difference_text(Difference("file x: content", None, f"{lines} lines", will=will))
+    changed = difference_text(Difference("file x: content", "1 line", "many", was="", will=will))
+
+    assert added.count("+line") == shown
+    assert changed.count("+line") == lines
+
+
 def test_a_plan_ends_with_what_a_join_costs_on_each_node_and_in_all() -> None:
     steps = (
         StepReport("windows-features", "would-change", 1, (Difference("f", None, "on", reboot=True),)),

@@ -120,19 +120,15 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask(
-    found: Report, form: Output, command: str, wanted: Sequence[Demand] = (), verb: str = "Change"
-) -> None:
+def ask(found: Report, form: Output, wanted: Sequence[Demand] = (), verb: str = "Change") -> None:
     """Show what all looks found, with its totals and what the files have this computer run and read, and ask once. Declined
     where the answer is no; no session is open."""
     from winboot.cli.options import Output
     from winboot.cli.output import console
     from winboot.report.table import print_report
-    from winboot.report.totals import in_all
 
     print_report(found, console(stderr=form is not Output.table), differences=True)
     nodes = sum(node.outcome not in ("ok", "failed", "skipped") for node in found.nodes)
-    typer.echo(f"{command}: {in_all(found)}", err=True)
     if wanted:
         typer.echo("What the files have this computer run and read:", err=True)
     for one in wanted:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from winboot.cli.progress import ProgressConsole, describe, ending, lasted, one_line
 from winboot.report.causes import causes
-from winboot.report.events import Event, RunStarted, StepDone
+from winboot.report.events import Detached, Event, RunStarted, StepDone
 from winboot.report.notices import NodeEnded, Notice, PassBegun, Waiting
 from winboot.report.results import NodeReport, Outcome
 
@@ -30,6 +30,15 @@ _COUNTED: Final[tuple[Outcome, ...]] = ("failed", "interrupted", "changed", "blo
 _AROUND: Final = 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A step that continues as a task on the node, since when, for how long at most."""
+
+    step: str
+    since: float
+    most: float
+
+
 @dataclass(slots=True)
 class _Row:
     """One node that is at work: what it does, since when, for how long at most, and how far it is."""
@@ -39,6 +48,7 @@ class _Row:
     most: float = 0.0
     steps: tuple[str, ...] = ()
     told: int = 0
+    task: _Task | None = None
 
     def begin(self, text: str, now: float, most: float = 0.0) -> None:
         """Something else happens from now on."""
@@ -53,6 +63,24 @@ class _Row:
             self.begin(self.steps[self.told], now)
         elif self.steps:
             self.begin("the end of the script", now)
+
+    def detach(self, step: str, most: float, now: float) -> None:
+        """A step continues as a task; the controller asks for it again and again, which is no news."""
+        if self.task is None or self.task.step != step:
+            self.task = _Task(step, now, most)
+        self.back_to_task()
+
+    def back_to_task(self) -> None:
+        """What is under way is the task still, since it began."""
+        if self.task is not None:
+            self.text = f"{self.task.step}: continues as a task on the node"
+            self.since, self.most = self.task.since, self.task.most
+            self.told = self.steps.index(self.task.step) if self.task.step in self.steps else self.told
+
+    def end_task(self) -> None:
+        """The script tells steps again, from its first on: the task has ended."""
+        if self.task is not None:
+            self.task, self.told = None, 0
 
     @property
     def place(self) -> str:
@@ -99,11 +127,17 @@ class Board:
             match event:
                 case PassBegun(steps=steps):
                     row.steps, row.told = steps, 0
+                    row.back_to_task()
+                case RunStarted() if row.task is not None:
+                    row.back_to_task()
                 case RunStarted():
                     row.due(now)
-                case StepDone(step=step) if step in row.steps[row.told :]:
-                    row.told = row.steps.index(step) + 1
+                case StepDone(step=step) if step in row.steps:
+                    row.end_task()
+                    row.told = max(row.told, row.steps.index(step) + 1)
                     row.due(now)
+                case Detached(step=step, timeout_s=seconds):
+                    row.detach(step, seconds, now)
                 case Waiting(text=text, most=most):
                     row.begin(text, now, most)
                 case _:
@@ -112,7 +146,9 @@ class Board:
     def say(self, node: str, text: str) -> None:
         """Show what happens to the node now."""
         with self._lock:
-            self._row(node).begin(text, self._clock())
+            row = self._row(node)
+            if row.task is None:
+                row.begin(text, self._clock())
 
     def _row(self, node: str) -> _Row:
         return self._rows.setdefault(node, _Row("", self._clock()))

@@ -325,7 +325,7 @@ def asked(
     nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
     if context.stop.requested or nothing:
         raise typer.Exit(reporting.end(found, context.stop))
-    ask(found, view.output, command, fleet.demands)
+    ask(found, view.output, fleet.demands)
     return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost
 
 

@@ -216,13 +216,16 @@ class Reporting:
         output that has gone has seen enough.
         """
         archive(report, ended=True)
+        saved = self._tried(lambda: self._save(report))
         codes = (
             stop.exit_code if stop.requested else exits.DONE,
             report.exit_code,
             flows.exit_code if flows is not None else exits.DONE,
-            self._tried(lambda: self._save(report)),
+            saved,
             self._tried(lambda: self._show(report, differences, flows)),
         )
+        if self._file is not None and not saved:
+            typer.echo(f"written: {self._file.path}", err=True)
         return exits.foremost(codes)
 
     def _tried(self, write: Callable[[], None]) -> int:

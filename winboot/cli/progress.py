@@ -46,9 +46,11 @@ class Both:
 
 
 def ending(report: NodeReport) -> str:
-    """How a node ended, in one line: its outcome, whether it is Ready, and the first cause where something is in the way."""
-    said = [report.outcome, *(["Ready" if report.ready else "not Ready"] if report.ready is not None else [])]
-    line = f"{', '.join(said)} after {lasted(report.seconds)}"
+    """How a node ended, in one line: its outcome, how long that took, whether it is Ready, and the first cause where something
+    is in the way. "not Ready after 1:45" would be a wait that there was not."""
+    line = f"{report.outcome} in {lasted(report.seconds)}"
+    if report.ready is not None:
+        line += ", Ready" if report.ready else ", not Ready"
     for cause in causes([report]):
         if cause.failure is not None:
             if cause.failure.message == report.outcome:  # an interrupted node says so once

@@ -132,5 +132,5 @@ def _asked(
     nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
     if context.stop.requested or nothing:
         raise typer.Exit(reporting.end(found, context.stop))
-    ask(found, view.output, "remove", verb="Remove")
+    ask(found, view.output, verb="Remove")
     return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost

@@ -125,7 +125,8 @@ def _row(
         run = last.run
         row["last"] = f"{run.run}: {run.command} at {run.started}: {last.outcome}"
         if last.steps and last.outcome in ("would-change", "failed", "blocked"):
-            row["drift"].append(f"{last.steps} steps not as wanted when {run.command} looked")
+            steps = "1 step" if last.steps == 1 else f"{last.steps} steps"
+            row["drift"].append(f"{steps} not as wanted when {run.command} looked")
     return row
 
 
@@ -192,8 +193,14 @@ def _shown(row: Mapping[str, Any], *, wide: bool) -> dict[str, str]:
     narrow = ("node", "os", "state", "version", "drift", "last run")
     # `runs` and `-o wide` have the whole of it.
     cells["last run"] = _short(cells["last run"])
-    cells["drift"] = str(len(row["drift"])) if row["drift"] else "-"
+    cells["drift"] = ", ".join(map(_brief, row["drift"])) or "-"
     return {name: cells[name] for name in narrow}
+
+
+def _brief(drift: str) -> str:
+    """`kubelet`, `3 steps`: what of a drift fits into a column."""
+    steps, found, _ = drift.partition(" not as wanted")
+    return steps if found else drift.split()[0]
 
 
 def _short(last: str) -> str:

@@ -8,6 +8,9 @@ from typing import Final
 
 from winboot.report.events import Difference
 
+# A file that is new and longer is told by its lines and its hash: there is nothing to compare it with. Configurations are
+# shorter; winboot's own scripts are not. `winboot render` has all texts.
+NEW: Final = 100
 # What fits on a terminal of 80 columns, behind the indentation of a step.
 LINE: Final = 76
 FLAGS: Final = (
@@ -40,6 +43,8 @@ def _shown(text: str | None) -> str:
 def _file_diff(difference: Difference) -> Iterator[str]:
     """The lines in which a file differs, with two lines around each place."""
     if difference.will is None:
+        return
+    if difference.was is None and difference.will.count("\n") > NEW:
         return
     lines = difflib.unified_diff(
         (difference.was or "").splitlines(), difference.will.splitlines(), n=2, lineterm=""
