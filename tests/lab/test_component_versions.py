@@ -48,7 +48,11 @@ def _runs(site: Site) -> dict[str, Any]:
 
 def _joined(site: Site, *, differs: bool = True) -> dict[str, Any]:
     """Join it as its files say now; afterwards nothing differs, and what runs is what they say."""
-    assert any(_found(site).values()) == differs, "the plan shows the other version"
+    found = _found(site)
+    assert any(found.values()) == differs, "the plan shows the other version"
+    assert not any(found[name] for name in ("registration", "pod-network", "ipam-reservations")), (
+        "nothing else"
+    )
     report = site.join(drain=True)
     assert not problems(report), problems(report)
     assert only(report).ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,14 @@ def test_a_node_of_another_machine_is_told(node: Node):
 
     assert is_ == "00000000-0000-0000-0000-000000000000"
     assert want != is_
+
+
+def test_while_another_version_is_only_wanted_the_kubectl_that_is_there_is_asked(node: Node):
+    """A plan of an upgrade said that the node was to be registered, and its pod network to be made anew."""
+    wanted = r"C:\k\versions\kubectl-1.99.0\kubectl.exe"
+    node.spec = replace(node.spec, paths=replace(node.spec.paths, kubectl=wanted))
+
+    assert node.look(STEP).differences(STEP) == {}
 
 
 def pause(*controllers: str) -> Hand:

@@ -5,18 +5,27 @@ function Get-NodeObject {
     Get-Cached -Name 'Node' -Read { Read-NodeObject }
 }
 
+function Get-Kubectl {
+    # The path of kubectl: of the wanted version; while that is not here yet, of one that was placed before and is believed.
+    $wanted = Expand-Place -Text $script:Node.kubectl
+    $others = @(Get-Placed | ForEach-Object { $_.files } | ForEach-Object { $_.destination } |
+            Where-Object { [IO.Path]::GetFileName($_) -eq 'kubectl.exe' -and $_ -ne $wanted })
+    foreach ($path in @($wanted) + $others) { if (Test-OwnPath -Path $path -Program) { return $path } }
+    $wanted
+}
+
 function Invoke-Kubectl {
     # Runs kubectl with the kubelet's own credentials. A kubeconfig may name a program that kubectl starts.
     param([string[]]$Arguments, [int]$Seconds)
     $kubeconfig = $script:Node.kubeconfig
-    Invoke-Program -Path (Expand-Place -Text $script:Node.kubectl) -Arguments (@('--kubeconfig', $kubeconfig) + $Arguments) -Reads $kubeconfig -Seconds $Seconds
+    Invoke-Program -Path (Get-Kubectl) -Arguments (@('--kubeconfig', $kubeconfig) + $Arguments) -Reads $kubeconfig -Seconds $Seconds
 }
 
 function Read-NodeObject {
     # What is used of the Node object: its pod networks and the UUID of its machine; nothing where the API server or the
     # kubelet's credentials do not give it. By one raw request: `kubectl get node` asks for all API groups first and
     # writes a cache into the user's profile.
-    if (-not (Test-OwnPath -Path $script:Node.kubeconfig) -or -not (Test-OwnPath -Path (Expand-Place -Text $script:Node.kubectl) -Program)) { return }
+    if (-not (Test-OwnPath -Path $script:Node.kubeconfig) -or -not (Test-OwnPath -Path (Get-Kubectl) -Program)) { return }
     $ended = Invoke-Kubectl -Arguments @('--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)") -Seconds 30
     # Refused credentials mean the same as none.
     if ($ended.ExitCode -ne 0) { return }
