@@ -11,6 +11,7 @@ from winboot_lab.cli.breaking import KINDS
 from winboot_lab.cli.control import Control, ask
 from winboot_lab.cli.staging import fitting_cluster, stage, write_environment
 from winboot_lab.cli.twin import stage_twin, twin_of
+from winboot_lab.cluster import ClusterPlan
 from winboot_lab.up import Lab, NodePlan
 
 from tests.config.scene import CA
@@ -163,6 +164,27 @@ def test_the_environment_is_a_file_for_its_owner_alone(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "export WINBOOT_LAB_PASSWORD='it'\"'\"'s'" in text
     assert f"export KUBECONFIG={tmp_path}/kubeconfig" in text
+
+
+def test_hashes_of_another_version_are_fetched_from_the_mirror_of_the_lab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade could not be rehearsed: only the machines of the lab know its mirror by name."""
+    with Lab(nodes=1) as lab:
+        staged = stage(lab, tmp_path, None)
+        profile = tmp_path / "profile.yaml"
+        text = profile.read_text(encoding="utf-8")
+        assert f"kubernetes/{ClusterPlan().version}/" in text
+        monkeypatch.setenv("http_proxy", lab.mirror.url)
+        profile.write_text(
+            text.replace(f"version: {ClusterPlan().version}", "version: 1.35.9"), encoding="utf-8"
+        )
+
+        assert run(["init", "--renew", "-i", str(staged.inventory)]) == 0
+
+    assert "kubernetes/1.35.9/kubernetes-node-windows-amd64.tar.gz!kubernetes/node/bin/kubelet.exe" in (
+        profile.read_text(encoding="utf-8")
+    )
 
 
 @pytest.mark.check

@@ -122,9 +122,9 @@ def _stay(lab: Lab, folder: Path, invented: list[str], more: dict[str, str]) -> 
     from contextlib import nullcontext
 
     from winboot_lab.cli.control import Control
-    from winboot_lab.cli.staging import write_environment
+    from winboot_lab.cli.staging import MIRROR_VARIABLE, write_environment
 
-    env = write_environment(folder, lab.password, more)
+    env = write_environment(folder, lab.password, {**more, MIRROR_VARIABLE: lab.mirror.url})
     try:
         control: Control | nullcontext[None] = Control(lab, folder)
     except OSError as error:
@@ -138,7 +138,9 @@ def _stay(lab: Lab, folder: Path, invented: list[str], more: dict[str, str]) -> 
         for one in invented:
             typer.echo(f"the lab's own: {one}")
         typer.echo("\nIn another terminal:")
-        typer.echo(f"  . {env}                  # password, WINBOOT_INVENTORY, KUBECONFIG")
+        typer.echo(
+            f"  . {env}                  # password, WINBOOT_INVENTORY, KUBECONFIG, WINBOOT_LAB_MIRROR"
+        )
         typer.echo("  winboot plan; winboot join; kubectl get nodes")
         typer.echo("  winboot lab break NODE KIND; winboot lab heal; winboot lab exec NODE 'Get-Date'")
         typer.echo("Ctrl-C ends the lab.")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from winboot_lab.up import Lab
 
 PASSWORD_VARIABLE: Final = "WINBOOT_LAB_PASSWORD"
+# The mirror as programs beside the lab reach it: as an HTTP proxy, since its name is one of the lab's world.
+MIRROR_VARIABLE: Final = "WINBOOT_LAB_MIRROR"
 POLL_S: Final = 0.05
 # The keys of a profile that name files; a relative one is meant from the profile's folder.
 FILE_KEYS: Final = ("file", "overlay", "look", "change", "undo")

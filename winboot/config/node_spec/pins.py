@@ -54,12 +54,14 @@ def pin_complaints(
     """What is wrong with the pins of a profile whose nodes take `artifacts`; `renew` is the command that renews them.
 
     Refused: a key without a version, and a pin of another version where the wanted one has none. A pin that nobody uses is
-    a warning.
+    a warning, but for those of another version beside the wanted one's: a way back needs them.
     """
     wanted = list(artifacts)
     yield from unversioned(pins, profile, renew)
     keys = {key for one in wanted for key in one.pins}
     unpinned = {one.name: one.version for one in wanted if one.sha256 is None}
+    named = {one.name for one in wanted}
+    versions = {(one.name, one.version) for one in wanted}
     for key in pins:
         pin = read_pin(key)
         if pin is None or key in keys:
@@ -68,6 +70,6 @@ def pin_complaints(
         if unpinned.get(pin.name, pin.version) != pin.version:
             wrong = f"this is the hash of {pin.name} {pin.version}, and {unpinned[pin.name]} is wanted"
             yield Complaint(place, path, wrong, f"a hash of {unpinned[pin.name]}; `{renew}` finds it out")
-        else:
+        elif pin.name not in named or (pin.name, pin.version) in versions:
             wrong = "no download of these nodes is this file of this version, so the hash is not used"
             yield Complaint(place, path, wrong, did_you_mean=nearest(key, keys), level="warning")
