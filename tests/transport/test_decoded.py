@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from pypsrp.powershell import Fragment
+from pypsrp.serializer import Serializer
 
 from winboot.base.clean import clean
 from winboot.base.errors import ExcessiveOutput
 from winboot.base.limits import LARGEST_MESSAGE
-from winboot.remote.transport.psrp import _Pool, decoded
+from winboot.remote.transport.psrp import _Pool, decoded, encoded
 
 TEXTS = {
     "plain": ("a_b", "a_b"),
@@ -29,6 +30,22 @@ def test_a_text_is_decoded_as_it_was_meant(name: str) -> None:
     written, meant = TEXTS[name]
 
     assert decoded(written) == meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Get-Item\n\tC:\\x_y\r\n",
+        "_x000A_ _X000a_ __x _",
+        "".join(map(chr, range(0xA1))),
+        "é\u2028\U0001f600_x\U0010ffff\n",
+        "",
+        None,
+    ],
+)
+def test_a_text_is_encoded_as_pypsrp_does_it(text: str | None) -> None:
+    assert encoded(text) == Serializer()._serialize_string(text)
+    assert decoded(encoded(text)) == (text or "")
 
 
 def test_half_a_pair_is_shown() -> None:

@@ -95,6 +95,8 @@ _NO_PLACES: Final = 0
 # [MS-PSRP] 2.2.4: object id, fragment id, flags and length stand before each piece of a message.
 _FRAGMENT_HEADER: Final = 21
 _ESCAPED: Final = re.compile("_x([0-9A-Fa-f]{4})_")
+_CONTROLS: Final = {code: f"_x{code:04X}_" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_PAIR: Final = re.compile("[\U00010000-\U0010ffff]")
 _AGAIN: Final = "Run the command again: it continues where it was."
 
 quieten()
@@ -115,6 +117,22 @@ def decoded(value: str | None) -> str:
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
+def encoded(text: str | None) -> str | None:
+    """A text with the escapes of [MS-PSRP] 2.2.5.3.2: what pypsrp makes of it, which calls a function for each line's end of a
+    script that has ten thousand."""
+    if text is None:
+        return None
+    marked = text.replace("_x", "_x005F_x").replace("_X", "_x005F_X")
+    # Ends of lines first: what is left is nearly always plain ASCII, of which `translate` makes short work.
+    escaped = marked.replace("\n", "_x000A_").translate(_CONTROLS)
+    return escaped if escaped.isascii() else _PAIR.sub(_escaped_pair, escaped)
+
+
+def _escaped_pair(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be").hex().upper()
+    return f"_x{units[:4]}__x{units[4:]}_"
+
+
 class _Pool(RunspacePool):
     """pypsrp's pool. After a repeated Receive it drops output that comes twice, and notices output that is
     missing.
@@ -129,8 +147,9 @@ class _Pool(RunspacePool):
         self._wire = connection.wire
         self._name = name
         self._expected = (1, 0)
-        # Its own refuses half of a surrogate pair.
+        # Its own refuses half of a surrogate pair, and takes a tenth of a look's time.
         setattr(self._serializer, "_deserialize_string", decoded)  # noqa: B010 - mypy takes it for a slip
+        setattr(self._serializer, "_serialize_string", encoded)  # noqa: B010 - the same
         # Bytes of the message whose last piece has not come: pypsrp keeps them without a bound.
         self._unfinished = 0
 
