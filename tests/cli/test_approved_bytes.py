@@ -36,6 +36,7 @@ CACHES: Final = (
     library.functions,
     library.names_for,
     rendering._environment,
+    rendering._filled,
 )
 
 

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
@@ -89,6 +89,14 @@ class _Code:
     """Text that is PowerShell already: a piece that was rendered before, never a value."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """All that a step's template is filled with; equal where it is written (`said`) in the same way."""
+
+    said: str
+    of: Mapping[str, object] = field(compare=False)
 
 
 def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
@@ -193,19 +201,22 @@ def _step_text(
             "secrets": list(step.secrets(spec)),
         },
     }
+    template = step.template
+    if step.source is not None:
+        template = "_custom.ps1.j2"
+        values |= {name: _Code(getattr(step.source, name)) for name in ("look", "change", "undo")}
     try:
-        if step.source is not None:
-            own = {
-                "look": _Code(step.source.look),
-                "change": _Code(step.source.change),
-                "undo": _Code(step.source.undo),
-            }
-            return reason(step) + _environment().get_template("_custom.ps1.j2").render(values, **own)
-        return reason(step) + _environment().get_template(step.template).render(values)
+        return reason(step) + _filled(template, _Values(repr(values), values))
     except (TemplateError, TypeError) as error:
         raise ScriptError(
             f"step {step.name}: {error}", hint=f"Compare {step.template} with the inputs of the step."
         ) from error
+
+
+@functools.lru_cache(maxsize=256)
+def _filled(template: str, values: _Values) -> str:
+    """The text of a step. The nodes of a fleet have most of theirs in common."""
+    return _environment().get_template(template).render(values.of)
 
 
 def _leavings(step: Step, spec: NodeSpec, written: Iterable[str]) -> dict[str, list[str]]:
