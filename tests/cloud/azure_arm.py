@@ -364,10 +364,6 @@ class Arm:
                 self.delete_instance(resource["id"], one)
             self._settle(resource)
             return self._long(path, {"status": 202})
-        if verb == "setOrchestrationServiceState":
-            state = models.OrchestrationServiceStateInput(body)
-            resource["repairs"] = (state.service_name, state.action)
-            return self._long(path, {"status": 202})
         return None
 
     def _long(self, path: str, answer: dict[str, Any]) -> Answer:
@@ -408,11 +404,7 @@ class Arm:
     @staticmethod
     def _shown(resource: dict[str, Any], query: dict[str, str]) -> dict[str, Any]:
         """A resource as it is sent. Its running state only where it was asked for."""
-        shown = {
-            key: value
-            for key, value in resource.items()
-            if key not in ("power", "next", "reimaged", "repairs")
-        }
+        shown = {key: value for key, value in resource.items() if key not in ("power", "next", "reimaged")}
         if query.get("statusOnly") == "true" or query.get("$expand") == "instanceView":
             statuses = [
                 {"code": "ProvisioningState/succeeded"},

@@ -26,7 +26,6 @@ from winboot.config.source import (
     Table,
     compose,
     nearest,
-    read,
     read_text,
 )
 
@@ -89,16 +88,6 @@ class _Group:
     hosts: dict[str, Place] = field(default_factory=dict)
     variables: Variables = field(default_factory=dict)
     children: dict[str, Place] = field(default_factory=dict)
-
-
-def is_ansible(path: Path) -> bool:
-    """By its name where that ends in .ini or .cfg, or in nothing and the file begins as INI; else by its keys."""
-    if is_ini(path):
-        return True
-    try:
-        return path.is_file() and has_ansibles_keys(read(path))
-    except InvalidInput:
-        return False
 
 
 def is_ini(path: Path) -> bool:

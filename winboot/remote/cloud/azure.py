@@ -25,7 +25,6 @@ from azure.core.exceptions import (
 from azure.core.rest import HttpRequest
 from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.compute.models import (
-    OrchestrationServiceStateInput,
     Sku,
     VirtualMachineScaleSetUpdate,
     VirtualMachineScaleSetVMInstanceRequiredIDs,
@@ -369,16 +368,6 @@ class Azure:
             others = {key: value for key, value in (_at(one, "tags") or {}).items() if key != PROTECTED_TAG}
             one["tags"] = {**others, PROTECTED_TAG: "true"} if protected else others
             self._finish(vms.begin_update(resource.group, resource.scale_set, resource.name, one), what)
-
-    def set_repairs(self, group: str, name: str, *, running: bool) -> None:
-        """Pause the automatic repairs of a scale set while winboot works on it, or let them go on."""
-        what = f"{'resume' if running else 'pause'} the automatic repairs of {name}"
-        state = OrchestrationServiceStateInput(
-            service_name="AutomaticRepairs", action="Resume" if running else "Suspend"
-        )
-        with _mapped(what):
-            sets = self._client.virtual_machine_scale_sets
-            self._finish(sets.begin_set_orchestration_service_state(group, name, state), what)
 
     def _finish(self, poller: Any, what: str) -> None:
         while not poller.done():

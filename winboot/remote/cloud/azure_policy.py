@@ -74,11 +74,6 @@ ACTIONS: Final = (
         ("hook", "protect"),
         "protect an instance from scale-in while winboot works on it",
     ),
-    Action(
-        "Microsoft.Compute/virtualMachineScaleSets/setOrchestrationServiceState/action",
-        ("protect",),
-        "pause and resume automatic repairs",
-    ),
 )
 
 

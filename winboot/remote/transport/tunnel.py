@@ -24,7 +24,6 @@ from winboot.config.inventory import Connection
 from winboot.remote.transport.base import Probe, Transport, nobody_waits
 
 LOOPBACK: Final = "127.0.0.1"
-PLACEHOLDERS: Final = ("{local_port}", "{host}", "{port}", "{name}")
 _LOOK_S: Final = 0.05
 _END_S: Final = 5.0
 _LAST_WORDS: Final = 2000
