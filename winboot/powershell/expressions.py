@@ -90,7 +90,7 @@ class ExpressionParser(Scanner):
         self.permitted: set[Variable] = set()
         """Splatted variables that are where they may be."""
 
-    # -- what the statement half gives -----------------------------------------------------------------
+    # -- what the parsers of pipelines, statements and scripts give -------------------------------------
 
     @abstractmethod
     def pipeline(self) -> Statement | None: ...
