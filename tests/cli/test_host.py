@@ -71,6 +71,7 @@ def test_a_list_of_another_program_is_read(text: str, machines: list[tuple[str, 
     [
         ("", "list:1:1"),
         ("# nothing\n", "list:1:1"),
+        ("null\n", "list:1:1"),
         ("win-1 10.0.0.1 2022\nwin-2 10.0.0.2 2016\n", "list:2:1"),
         ("win-1 10.0.0.1 2022 more\n", "list:1:1"),
         ('{"a": ', "list:1:7"),

@@ -164,7 +164,7 @@ def test_the_users_own_files_are_asked_about_in_the_one_question(
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
 
     with pytest.raises(Declined):
-        ask(REPORT, Output.table, "join", wanted)
+        ask(REPORT, Output.table, wanted)
 
     told = capsys.readouterr().err
     assert told.index("cluster.ca.command: runs ") < told.index("Change 1 node?")

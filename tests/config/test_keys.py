@@ -49,6 +49,38 @@ def test_a_key_of_a_profile_finds_its_place(
 
 
 @pytest.mark.parametrize(
+    ("text", "home"),
+    [
+        ("hosts: {win-1: {address: 10.0.0.11}}", "groups.NAME.hosts, in an inventory"),
+        ("profile: profile.yaml", "groups.NAME.profile, in an inventory"),
+        ("apiVersion: v1", "of an object of Kubernetes"),
+        ("kubelet: {config: {}}", "this is a key of a profile"),
+        ("groups2: {}", "did you mean 'groups'"),
+    ],
+)
+def test_a_file_that_is_another_one_than_it_is_taken_for_says_so(
+    text: str, home: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = an_inventory(tmp_path, f"{HOSTS}{text}\n", GOOD)
+
+    assert run(["check", str(path)]) == 64
+
+    (line,) = [one for one in capsys.readouterr().err.splitlines() if "unknown key" in one]
+    assert f"{path}:2:1: " in line
+    assert home in line
+
+
+def test_an_inventory_that_is_named_as_a_profile_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = an_inventory(tmp_path, HOSTS.replace("profile.yaml", "inventory.yaml"), GOOD)
+
+    assert run(["check", str(path)]) == 64
+
+    assert "instead: a profile here: an inventory has groups" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("host", "home"),
     [
         ("ansible_host: 10.0.0.11", "address"),
@@ -58,6 +90,10 @@ def test_a_key_of_a_profile_finds_its_place(
         ("username: a", "connection.user"),
         ("ip: 10.0.0.11", "address"),
         ("hostname: A", "computer_name"),
+        ("port: 5985", "connection.port"),
+        ("user: a", "connection.user"),
+        ("password: {env: A}", "connection.password"),
+        ("scheme: http", "connection.scheme"),
         ("maxPods: 60", "kubelet.config.maxPods"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,6 @@ HOSTS = {
 @pytest.mark.parametrize(
     ("limit", "names"),
     [
-        ("", "win-1 win-2 win-10 sql-1"),
         ("all", "win-1 win-2 win-10 sql-1"),
         ("*", "win-1 win-2 win-10 sql-1"),
         ("win-1", "win-1"),
@@ -49,6 +50,47 @@ def test_a_pattern_means_these_hosts(limit: str, names: str) -> None:
     assert chosen(HOSTS, (limit,)) == set(names.split())
 
 
+def test_without_a_limit_all_are_meant() -> None:
+    assert chosen(HOSTS, ()) == set(HOSTS)
+
+
+@pytest.mark.parametrize("limit", ["", " ", ",", ":", "!", "&", "~", "win-1:&", "win-1:!", "all,!~"])
+def test_a_limit_that_names_nothing_is_never_all_hosts(limit: str) -> None:
+    """`remove --limit "$HOSTS" --yes` with a variable that is not set."""
+    with pytest.raises(UsageError, match="names no host"):
+        chosen(HOSTS, (limit,))
+
+
+def test_a_file_without_a_word_is_never_all_hosts(tmp_path: Path) -> None:
+    """Last night's failures, of which there were none."""
+    (tmp_path / "failed").write_text("# none\n", encoding="utf-8")
+
+    with pytest.raises(UsageError, match="names no host"):
+        chosen(HOSTS, (f"@{tmp_path / 'failed'}",))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (os.mkfifo, "it is no file"),
+        (lambda path: path.mkdir(), "it is no file"),
+        (lambda path: path.symlink_to(path), "cannot be read: Too many levels"),
+        (lambda path: path.write_bytes(b"\xff\xfewin-1"), "is not UTF-8"),
+    ],
+    ids=["fifo", "folder", "circle", "bytes"],
+)
+def test_a_file_that_is_none_is_named_in_words(
+    make: Callable[[Path], object], said: str, tmp_path: Path
+) -> None:
+    """A named pipe that nobody writes to was waited for without end."""
+    make(tmp_path / "failed")
+
+    with pytest.raises(UsageError, match=said) as caught:
+        chosen(HOSTS, (f"@{tmp_path / 'failed'}",))
+
+    assert "Errno" not in caught.value.hint
+
+
 def test_a_file_has_a_word_a_line(tmp_path: Path) -> None:
     (tmp_path / "failed").write_text("# of last night\nwin-1\n\nrack-b\n", encoding="utf-8")
 
@@ -64,7 +106,7 @@ def test_a_file_has_a_word_a_line(tmp_path: Path) -> None:
         ("~lin", "--limit ~lin: no host or group matches", "winboot inventory"),
         ("~(", "--limit ~(: not a regular expression", "~win-"),
         ("rack-a:!all", "no host is left", "winboot inventory"),
-        ("@nowhere", "--limit @nowhere: the file cannot be read", "nowhere"),
+        ("@nowhere", "--limit @nowhere: the file cannot be read: No such file", "Name another"),
     ],
 )
 def test_a_pattern_that_means_nothing_is_refused(limit: str, said: str, hint: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,12 @@ from winboot_lab.cli import app
 from winboot_lab.cli.breaking import KINDS
 from winboot_lab.cli.control import Control, ask
 from winboot_lab.cli.staging import fitting_cluster, stage, write_environment
-from winboot_lab.cli.twin import stage_twin, twin_of
+from winboot_lab.cli.twin import stage_profile, stage_twin, twin_of
 from winboot_lab.cluster import ClusterPlan
 from winboot_lab.up import Lab, NodePlan
 
 from tests.config.scene import CA
+from tests.shape import lines_of
 from winboot.base.errors import Unreachable, UsageError
 from winboot.cli import run
 from winboot.cli.targets import load_targets
@@ -93,6 +95,33 @@ def test_a_site_with_proxy_registry_and_ssh_joins_in_a_lab_like_it(
     assert by_name["win-a2"].node.labels["rack"] == "r7"
 
 
+def test_a_profile_alone_has_its_proxy_and_its_registry_too(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`lab up --profile`: the first step of a join failed with "the proxy name could not be resolved"."""
+    for name in ("WINBOOT_LAB_PASSWORD", "ROBOT"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    profile = site.parent / "pool.yaml"
+    registry = "{registry.corp.example: {user: robot, password: {env: ROBOT}}}"
+    profile.write_text(
+        PROFILE.replace("runtime: {", f"runtime: {{registries: {registry}, "), encoding="utf-8"
+    )
+
+    with Lab(nodes=1, cluster=fitting_cluster(profile)) as lab:
+        invented = stage_profile(lab, profile, tmp_path / "lab")
+        code = run(["ping", "-i", str(tmp_path / "lab" / "inventory.yaml"), "-o", "json"])
+
+    (line,) = lines_of(capsys.readouterr().out)
+    assert (code, [one["reason"] for one in line["findings"] if one["id"] == "downloads"]) == (
+        0,
+        ["proxy, artifact source and registries answer, or all programs are here"],
+    )
+    assert "the proxy proxy.corp.example:3128 reaches everything" in invented
+    assert "ROBOT is not set here: the password of registry.corp.example is `lab`" in invented
+    assert os.environ["ROBOT"] == "lab"
+
+
 def test_several_clusters_become_one_and_that_is_said(site: Path) -> None:
     """And HTTPS, which is the default, stays HTTPS."""
     other = PROFILE.replace("k8s.corp.example", "k8s.edge.example")
@@ -145,6 +174,17 @@ def test_what_the_lab_does_not_have_is_named(
 ) -> None:
     assert run(["lab", *words, "--folder", str(control)]) == 64
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("below", ["", "x"])
+def test_a_folder_that_cannot_be_made_is_refused(
+    below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("kept", encoding="utf-8")
+
+    assert run(["lab", "up", "--folder", str(tmp_path / "file" / below)]) == 64
+
+    assert "cannot be made: " in capsys.readouterr().err
 
 
 def test_without_a_lab_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

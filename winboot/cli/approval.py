@@ -31,9 +31,14 @@ def load_plan(file: Path) -> PlanFile:
     try:
         with file.open(encoding="utf-8") as source:
             text = source.read(LARGEST_PLAN + 1) if file.stat().st_size <= LARGEST_PLAN else None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"{file}: the plan cannot be read: {error}", hint="Name a file of `winboot plan --out FILE`."
+            f"{file}: no plan: it is not UTF-8", hint="Name a file of `winboot plan --out FILE`."
+        ) from error
+    except OSError as error:
+        raise InvalidInput(
+            f"{file}: the plan cannot be read: {error.strerror}",
+            hint="Name a file of `winboot plan --out FILE`.",
         ) from error
     if text is None or len(text) > LARGEST_PLAN:
         raise InvalidInput(f"{file}: larger than any plan", hint="Name a file of `winboot plan --out FILE`.")

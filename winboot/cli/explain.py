@@ -73,7 +73,7 @@ def _any(word: str) -> Iterator[tuple[str, str]]:
     """What is known of a word, of whichever kind it is."""
     from winboot.base.errors import UsageError
 
-    for kind in KINDS:
+    for kind in KINDS if word.strip() else ():
         if kind in _OF_DATA and not _may_be(kind, word):
             continue
         try:
@@ -110,11 +110,13 @@ def _of_kind(kind: str, name: str) -> str:
         return text(load(), kind, name) + (_owned(name) if kind == "flag" else "")
     except UsageError:
         # `explain field network.cni`: a field of winboot's own.
-        from winboot.config.keys import key_named
+        from winboot.config.keys import key_named, keys
 
-        key = key_named(name) if kind == "field" and "." in name else None
-        if key is None:
+        if kind != "field" or "." not in name:
             raise
+        key = key_named(name)
+        if key is None:
+            raise _missing("field", name, keys(), "docs/profile.md lists them.") from None
         return str(key)
 
 

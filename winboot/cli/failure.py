@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 import tempfile
 import traceback
+from typing import Final
 
 import typer
 from typer.exceptions import TyperException
@@ -36,9 +38,27 @@ def explain_usage(error: TyperException) -> None:
     told = error.format_message() if hasattr(error, "format_message") else str(error)
     if not told:
         return
-    say(f"winboot: {told}", "red", err=True)
+    say(f"winboot: {_own_words(told)}", "red", err=True)
     if context is not None:
         typer.echo(f"next: {context.command_path} --help", err=True)
+
+
+# How the library beneath Typer speaks of a value, and how winboot does.
+_WORDS: Final = (
+    (re.compile(r"Value error, "), ""),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"expected a number from \1 on"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"expected a number up to \1"),
+    (re.compile(r"Input should be greater than (\S+)"), r"expected a number above \1"),
+    (re.compile(r"Input should be a valid integer\b.*"), "expected a whole number"),
+    (re.compile(r"Input should be a valid number\b.*"), "expected a number"),
+)
+
+
+def _own_words(told: str) -> str:
+    """A complaint about an option without a library's words."""
+    for words, ours in _WORDS:
+        told = words.sub(ours, told)
+    return told
 
 
 def explain_bug(error: Exception, arguments: list[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from winboot.base.errors import UsageError
 from winboot.cli import completion
 
 
@@ -44,12 +45,28 @@ InventoryFile = Annotated[
         help="The inventory: which machines, how to reach them, which profile.",
     ),
 ]
+
+
+def says_something(param: typer.CallbackParam, values: list[str] | None) -> list[str] | None:
+    """`--limit "$HOSTS"` with a variable that is not set would mean every machine. Raises UsageError for a value that names
+    nothing; without the option nothing is said at all."""
+    for value in values or []:
+        if not value.replace(",", " ").strip():
+            called = param.opts[0] if param.param_type_name == "option" else param.metavar
+            raise UsageError(
+                f"{called} {value!r} names nothing",
+                hint="Is a variable of your shell empty? Left out, it means all.",
+            )
+    return values
+
+
 Limit = Annotated[
     list[str] | None,
     typer.Option(
         "--limit",
         "-l",
         metavar="PATTERN",
+        callback=says_something,
         autocompletion=completion.hosts,
         help="Only these hosts or groups: names, win-*, a:!b, a:&b, ~regex, @file (repeat, or separate by commas).",
     ),
@@ -58,6 +75,7 @@ Only = Annotated[
     list[str] | None,
     typer.Option(
         "--only",
+        callback=says_something,
         autocompletion=completion.steps,
         help="Only these steps and what they need (repeat, or separate by commas).",
     ),

@@ -21,6 +21,7 @@ from winboot.cli.options import (
     Verbose,
     View,
     Yes,
+    says_something,
     words,
 )
 from winboot.cli.pace import Canary, Deadline, Jitter, MaxUnavailable, Soak, budget_of
@@ -37,6 +38,7 @@ def rollback(
         list[str],
         typer.Argument(
             metavar="NODE...",
+            callback=says_something,
             autocompletion=completion.hosts,
             help="Which nodes; as for --limit of other commands.",
         ),

@@ -37,7 +37,9 @@ class Listed:
 
 def read_hosts(text: str, file: str) -> tuple[Listed, ...]:
     """The machines of a list. Raises InvalidInput with each line that is none, or where there is no machine."""
-    found = tuple(_from_json(text, file) if text.lstrip()[:1] in ("{", "[") else _from_lines(text, file))
+    nothing = text.strip() in ("", "null")  # null is what jq says of a path that is not there
+    of_json = text.lstrip()[:1] in ("{", "[")
+    found = () if nothing else tuple(_from_json(text, file) if of_json else _from_lines(text, file))
     if not found:
         _refuse(
             file, [Complaint(Place(file, 1, 1), "", "no machine is in it", "a line NAME ADDRESS OS for each")]

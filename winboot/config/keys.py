@@ -112,6 +112,16 @@ _OF_OTHERS: Final = {
 }
 
 
+# Keys at the top of a file that is another one than it is taken for.
+_OF_FILES: Final = {
+    "hosts": "groups.NAME.hosts, in an inventory",
+    "profile": "groups.NAME.profile, in an inventory",
+    "groups": "a profile here: an inventory has groups",
+    "apiversion": "a file of winboot's; apiVersion and kind are of an object of Kubernetes",
+    "kind": "a file of winboot's; apiVersion and kind are of an object of Kubernetes",
+}
+
+
 def housed(complaint: Complaint) -> Complaint:
     """The complaint with the place of a key that is unknown where it stands, or the keys that a value is made of; the same
     one where nothing of it is known."""
@@ -130,8 +140,14 @@ def home_of(name: str, path: str = "") -> str:
     called so, or more are."""
     form = re.sub(r"[^a-z0-9]", "", name.lower())
     sections = path.split(".")
+    if path == name and form in _OF_FILES:
+        return _OF_FILES[form]
+    if path == name and name in Profile.model_fields:
+        return "an inventory here (defaults, groups): this is a key of a profile"
     if form in _OF_OTHERS:
         return _OF_OTHERS[form]
+    if _of_a_machine(sections) and f"connection.{form}" in keys():
+        return f"connection.{form}"
     own = [one for one in keys() if re.sub(r"[^a-z0-9]", "", one.rpartition(".")[2].lower()) == form]
     if len(own) == 1:
         return own[0]
@@ -141,6 +157,11 @@ def home_of(name: str, path: str = "") -> str:
     if len(own) == 2:
         return " or ".join(own)
     return "" if own else _of_kubernetes(form, sections)
+
+
+def _of_a_machine(sections: Sequence[str]) -> bool:
+    """Whether a key stands where those of a group, of a host or of all hosts do, and in no section of a profile."""
+    return sections[0] in ("groups", "defaults") and not Profile.model_fields.keys() & set(sections[1:-1])
 
 
 def _of_kubernetes(form: str, sections: Sequence[str]) -> str:

@@ -25,13 +25,18 @@ _GLOB: Final = re.compile(r"[*?\[]")
 
 
 def chosen(hosts: Mapping[str, Sequence[str]], limit: Sequence[str]) -> set[str]:
-    """The hosts that the words of `--limit` mean; `hosts` has the groups of each. All of them where there are no words.
+    """The hosts that the words of `--limit` mean; `hosts` has the groups of each. All of them without `--limit`.
 
     Raises UsageError for a word that means nothing, a pattern that is none, and where no host is left.
     """
     words = [word for text in limit for word in _split(text)]
-    if not words:
+    if not limit:
         return set(hosts)
+    for word in words or [""]:
+        if not word.lstrip("&!~"):
+            # An empty variable, or a file of last night's failures that has none: never all hosts.
+            said = word if words else ",".join(limit)
+            raise UsageError(f"--limit {said!r} names no host", hint="`all` means all of them.")
     plain = [word for word in words if word[0] not in "&!"]
     found = set().union(*(_meant(word, hosts) for word in plain)) if plain else set(hosts)
     for word in words:
@@ -65,9 +70,15 @@ def _split(text: str) -> list[str]:
 def _from_file(path: Path) -> list[str]:
     """@FILE: a word a line."""
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"--limit @{path}: it is no file", hint="Name a file that has a pattern a line.")
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--limit @{path}: the file cannot be read", hint=str(error)) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--limit @{path}: the file is not UTF-8", hint="Save it as UTF-8.") from error
+    except OSError as error:
+        raise UsageError(
+            f"--limit @{path}: the file cannot be read: {error.strerror}", hint="Name another file."
+        ) from error
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 

@@ -52,8 +52,8 @@ def _costs(report: Report) -> Iterator[str]:
             yield f"{node.node}: {total}"
         for flag, why in node.needs:
             yield f"{node.node}: join refuses without {flag}: {why}"
-    if len(report.nodes) > 1:
-        yield f"all {len(report.nodes)} nodes: {in_all(report)}"
+    if len(report.nodes) > 1 and (total := in_all(report)).steps:
+        yield f"all {len(report.nodes)} nodes: {total}"
 
 
 def planned_lines(plan: PlanFile) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,7 +70,9 @@ def up(
     profile: Annotated[
         Path | None,
         typer.Option(
-            "--profile", help="A profile of yours to rehearse; cluster and artifacts become the lab's."
+            "--profile",
+            help="A profile of yours to rehearse, with the proxies and registries it mentions; cluster and artifacts "
+            "become the lab's.",
         ),
     ] = None,
     inventory: Annotated[
@@ -89,22 +93,32 @@ def up(
     if inventory is not None and profile is not None:
         raise UsageError("--inventory and --profile are two ways", hint="An inventory names its profiles.")
     _choose(engine, pwsh)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"--folder {folder} cannot be made: {error.strerror}", hint="Name another folder."
+        ) from error
     if inventory is not None:
         _up_as(inventory, folder)
-        return
-    from winboot_lab.cli.staging import fitting_cluster, stage
+    else:
+        _up_with(profile, nodes, folder)
+
+
+def _up_with(profile: Path | None, nodes: int, folder: Path) -> None:
+    """A lab of so many machines, and what the profile mentions of the world."""
+    from winboot_lab.cli.staging import fitting_cluster
+    from winboot_lab.cli.twin import stage_profile
     from winboot_lab.up import Lab
 
+    before = dict(os.environ)
     with Lab(nodes=nodes, cluster=fitting_cluster(profile)) as lab:
-        stage(lab, folder, profile)
-        invented = [f"{nodes} machines, win-1 to win-{nodes}"] if nodes > 1 else ["one machine, win-1"]
-        _stay(lab, folder, [*invented, "cluster, CA, kubeconfig and artifacts"], {})
+        invented = stage_profile(lab, profile, folder)
+        _stay(lab, folder, invented, _set_since(before))
 
 
 def _up_as(inventory: Path, folder: Path) -> None:
     """A lab like the site of an inventory."""
-    import os
-
     from winboot_lab.cli.staging import fitting_cluster
     from winboot_lab.cli.twin import stage_twin, twin_of
     from winboot_lab.up import Lab
@@ -113,8 +127,12 @@ def _up_as(inventory: Path, folder: Path) -> None:
     before = dict(os.environ)
     with Lab(nodes=twin.plans, cluster=fitting_cluster(twin.inventory.machines[0].profile_file)) as lab:
         _, invented = stage_twin(lab, twin, folder)
-        set_here = {name: value for name, value in os.environ.items() if name not in before}
-        _stay(lab, folder, invented, set_here)
+        _stay(lab, folder, invented, _set_since(before))
+
+
+def _set_since(before: Mapping[str, str]) -> dict[str, str]:
+    """The variables of the environment that are new: passwords that profiles name and nobody had set."""
+    return {name: value for name, value in os.environ.items() if name not in before}
 
 
 def _stay(lab: Lab, folder: Path, invented: list[str], more: dict[str, str]) -> None:

@@ -21,6 +21,7 @@ from winboot_lab.cli.staging import (
     dump,
     fit,
     hashes,
+    stage,
     way,
 )
 from winboot_lab.up import Lab, NodePlan, default_nodes
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from winboot.config.source import Node
 
 _BUILDS: Final = (17763, 20348, 26100)
+# What is the lab's in every rehearsal.
+OWN: Final = "cluster, CA, kubeconfig, artifacts, and the users and passwords of the machines"
 # Where the lab's own servers are.
 _TAKEN: Final = frozenset({"10.0.0.1", "10.0.0.10"})
 
@@ -111,11 +114,21 @@ def stage_twin(lab: Lab, twin: Twin, folder: Path) -> tuple[Path, list[str]]:
     for name, wanted in profiles.values():
         wanted["artifacts"]["sha256"] = pins
         (folder / name).write_text(dump(wanted), encoding="utf-8")
-    invented = [*twin.invented, "cluster, CA, kubeconfig and artifacts are the lab's"]
-    return target, [*invented, *_world(lab, load_targets(target, (), trust=True))]
+    return target, [*twin.invented, OWN, *world_of(lab, load_targets(target, (), trust=True))]
 
 
-def _world(lab: Lab, specs: list[NodeSpec]) -> Iterator[str]:
+def stage_profile(lab: Lab, profile: Path | None, folder: Path) -> list[str]:
+    """Write the files for a lab with a profile of the user's, or the lab's own, put up what the profile mentions, and say what
+    was invented."""
+    from winboot.cli.targets import load_targets
+
+    staged = stage(lab, folder, profile)
+    count = len(lab.plans)
+    machines = f"{count} machines, win-1 to win-{count}" if count > 1 else "one machine, win-1"
+    return [machines, OWN, *world_of(lab, load_targets(staged.inventory, (), trust=True))]
+
+
+def world_of(lab: Lab, specs: list[NodeSpec]) -> Iterator[str]:
     """Put up the proxies and registries that the profiles mention; each in words."""
     said: dict[str, None] = {}
     for spec in specs:
