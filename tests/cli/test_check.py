@@ -227,7 +227,7 @@ def test_a_ca_of_the_cluster_is_taken(tmp_path: Path) -> None:
     """The same hash as kubeadm prints it."""
     from winboot_lab.cluster import LabCluster
 
-    from winboot.config.node_spec.authority import key_hash
+    from winboot.config.authority import key_hash
 
     pem = LabCluster().authority.pem
     profile = GOOD.replace("ca: {file: ca.crt}", f"ca: {{file: ca.crt}}\n  ca_hash: sha256:{key_hash(pem)}")

@@ -83,7 +83,7 @@ def _fill_ca(file: Path, profile: Profile, filled: Filled) -> None:
 def _find_ca(profile: Profile) -> str:
     """By its hash from the cluster itself, or from the kubeconfig, which contains it already."""
     from winboot.base.errors import InvalidInput
-    from winboot.config.node_spec.authority import check_ca_hash
+    from winboot.config.authority import check_ca_hash
     from winboot.remote.cluster.discovery import fetch_ca
     from winboot.remote.cluster.kubeconfig import Kubeconfig
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from winboot.base.errors import InvalidInput
 from winboot.config import compat
+from winboot.config.authority import certificate, check_ca_hash
 from winboot.config.compat import Compat
 from winboot.config.compat.platform import bad_updates
 from winboot.config.inventory import Machine
@@ -17,7 +18,6 @@ from winboot.config.networks.base import Choices, Known, Network, PortRule, Text
 from winboot.config.networks.vxlan import Vxlan
 from winboot.config.node_spec import artifacts as downloads
 from winboot.config.node_spec import components
-from winboot.config.node_spec.authority import certificate, check_ca_hash
 from winboot.config.node_spec.merged import without_nones
 from winboot.config.node_spec.node import (
     BootSpec,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from winboot.base.errors import ClusterError, ClusterUnreachable, InvalidInput
 from winboot.base.secret import Secret
-from winboot.config.node_spec.authority import key_hash
+from winboot.config.authority import key_hash
 from winboot.remote.cluster.kubeconfig import Kubeconfig
 
 PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
