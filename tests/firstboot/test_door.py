@@ -78,6 +78,14 @@ def test_a_proof_that_is_not_its_own_is_refused(scene: Scene, changed: dict[str,
     assert scene.ask(**{"voucher": voucher, **changed}) == refusal
 
 
+@pytest.mark.parametrize("secret", ["", ".", ".another"])
+def test_the_id_of_a_voucher_lets_nobody_in(scene: Scene, secret: str) -> None:
+    """It stands in lists and logs."""
+    id_ = scene.store.voucher("group", "windows").reveal().partition(".")[0]
+
+    assert scene.ask(f"{id_}{secret}") == "UnknownVoucher"
+
+
 def test_a_voucher_of_another_group_is_for_no_machine_here(scene: Scene) -> None:
     assert scene.ask(scene.store.voucher("group", "others").reveal()) == "NotMeant"
 
@@ -94,6 +102,7 @@ def test_a_revoked_voucher_is_unknown(scene: Scene) -> None:
 def test_a_voucher_of_a_host_is_good_for_one_machine_and_an_hour(scene: Scene) -> None:
     used, late = (scene.store.voucher("host", NAME).reveal() for _ in range(2))
     scene.ask(used)
+    assert scene.ask(used, uuid=ANOTHER) == "VoucherRefused", "within the hour, too"
     scene.clock.now += HOST_VOUCHER_S + 1
 
     assert scene.ask(used, uuid=ANOTHER) == "VoucherRefused"

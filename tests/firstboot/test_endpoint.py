@@ -157,6 +157,13 @@ def test_the_same_machine_gets_the_same_session_and_a_nonce_is_good_once(site: S
     assert statuses == [200, 409]
 
 
+def test_a_nonce_is_good_for_the_address_that_asked_for_it_alone(site: Site) -> None:
+    nonce = json.loads(site.call("/v1/nonce", source="127.0.0.2").body)["nonce"]
+    said = json.dumps({"nonce": nonce, "uuid": "ours", "voucher": site.voucher()}).encode()
+
+    assert site.call("/v1/hello", said).status == 409
+
+
 def test_a_refusal_says_its_name_and_is_in_the_log(site: Site) -> None:
     unknown, waiting = site.hello(voucher="0.0"), site.hello()
 

@@ -796,6 +796,136 @@ _REMOVAL = _held_by(
     ),
 )
 
+_FIRST_BOOT = _held_by(
+    "firstboot/test_door.py",
+    (
+        "voucher-of-a-host-for-many",
+        '        if self.kind == "host":\n            if self.used:\n',
+        '        if self.kind == "host":\n            if not self.made:\n',
+    ),
+    ("voucher-never-old", "if now - self.made > HOST_VOUCHER_S:", "if now < self.made:"),
+    (
+        "voucher-by-its-id-alone",
+        "if voucher is None or not hmac.compare_digest(voucher.hash, _hash(secret)):",
+        "if voucher is None:",
+    ),
+    ("voucher-after-its-work", "seen.ready_at > voucher.made:", "seen.ready_at < 0:"),
+    (
+        "yes-for-whoever-comes",
+        "if approved is not None and same_machine(",
+        "if approved is not None or same_machine(",
+    ),
+    ("yes-for-ever", "known.approved.pop(node, None)", "known.approved.get(node, None)"),
+    ("called-from-elsewhere", "here = [one for one in named if peer in _addresses(one)]", "here = named[:1]"),
+)
+
+_PROOFS = _held_by(
+    "firstboot/test_proof.py",
+    ("proof-from-elsewhere", "if document.address != hello.peer:", "if not document.address:"),
+    (
+        "proof-of-an-older-start",
+        "if abs(document.pending - host.launched) > _SAME_START:",
+        "if not host.launched:",
+    ),
+    ("pods-prove-it", "if seen.ready_at > start:", "if seen.ready_at < 0:"),
+)
+
+_NONCES = _held_by(
+    "firstboot/test_endpoint.py",
+    (
+        "nonce-of-another-address",
+        "return whose == peer and time.monotonic() - at < NONCE_S",
+        "return bool(whose)",
+    ),
+    (
+        "nonce-good-twice",
+        'self._nonces.pop(nonce, (0.0, "")) if isinstance(nonce, str)',
+        'self._nonces.get(nonce, (0.0, "")) if isinstance(nonce, str)',
+    ),
+)
+
+_CORDONS = _held_by(
+    "cloud/test_hook_azure.py cloud/test_hook_adversity.py cloud/test_hook.py",
+    (
+        "cordon-of-a-person-is-lifted",
+        "or not node.ready or node.annotations.get(CORDON) != FOR_AN_EVENT:",
+        "or not node.ready:",
+    ),
+    (
+        "any-cordon-was-meanwhile",
+        "if place is not None and place.node.annotations.get(CORDON) == MEANWHILE:",
+        "if place is not None:",
+    ),
+    (
+        "cordon-without-its-reason",
+        "place.cluster.cordon(place.node.name, why=MEANWHILE)",
+        "place.cluster.cordon(place.node.name)",
+    ),
+    (
+        "node-of-others-is-cordoned",
+        "            if place is not None and place.ours:\n                place.cluster.cordon(",
+        "            if place is not None:\n                place.cluster.cordon(",
+    ),
+    (
+        "event-of-a-node-that-did-not-ask",
+        "if node is not None and target.spec.node.scheduled_events else",
+        "if node is not None else",
+    ),
+)
+
+_VERSIONS = _held_by(
+    "steps/test_versions.py lab/test_upgrade.py",
+    (
+        "hold-goes-with-any-run",
+        "if ($facts.Versions -eq 'release') { $note.held = $null }",
+        "if ($facts.Versions -ne 'hold') { $note.held = $null }",
+    ),
+    ("back-from-half-way-is-two-back", "(note.now if note.next is not None else note.before)", "note.before"),
+    (
+        "join-forgets-what-is-held",
+        '            case "kept":\n                target = note.held\n',
+        '            case "kept":\n                target = None\n',
+    ),
+)
+
+_PROCESSES = _held_by(
+    "fleet/test_processes.py",
+    (
+        "all-nodes-to-one-process",
+        "process = min(self._alive, key=lambda one: len(one.errands))",
+        "process = max(self._alive, key=lambda one: len(one.errands))",
+    ),
+    (
+        "lost-process-is-not-replaced",
+        "and self._started < self.count + _SPARE",
+        "and self._started < self.count",
+    ),
+    (
+        "bad-account-tried-by-all",
+        "if failure is not None and failure.name == LoginRefused.__name__:",
+        "if failure is None:",
+    ),
+    (
+        "processes-outlive-the-run",
+        "        stop.request()\n        for thread in threads:\n",
+        "        for thread in threads:\n",
+    ),
+)
+
+_VERIFY = _held_by(
+    "verify/test_ends.py verify/test_commands.py",
+    (
+        "refusal-of-the-cluster-is-a-success",
+        "            self._ended_early(error)\n            return error.exit_code\n",
+        "            self._ended_early(error)\n            return 0\n",
+    ),
+    (
+        "namespace-stays",
+        "            left = self._stage.close(patient=not self._context.stop.requested)\n",
+        '            left = ""\n',
+    ),
+)
+
 DECISIONS: Final = (
     *_CERTIFICATES,
     *_CA,
@@ -820,4 +950,11 @@ DECISIONS: Final = (
     *_TRUST,
     *_ORDER,
     *_REMOVAL,
+    *_FIRST_BOOT,
+    *_PROOFS,
+    *_NONCES,
+    *_CORDONS,
+    *_VERSIONS,
+    *_PROCESSES,
+    *_VERIFY,
 )
