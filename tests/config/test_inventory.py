@@ -520,3 +520,29 @@ def test_a_missing_part_of_winboot_is_a_warning_at_the_key_that_asks_for_it(
     assert (found.level, found.path) == ("warning", key)
     assert found.place is not None and found.place.line == 1
     assert "pip install '.[" in found.expected
+
+
+def test_a_group_that_nobody_is_in_is_a_warning_at_its_name(tmp_path: Path) -> None:
+    """operator N13: it passed without a word, whatever it says. No error: a group may be filled later."""
+    text = (
+        "groups:\n  pool: {profile: profile.yaml, os: '2022', hosts: {win-1: {}}}\n"
+        "  edge: {members: [], kubelet: {config: {maxPods: 60}}}\n"
+    )
+
+    (found,) = [one for one in check_inventory(an_inventory(tmp_path, text)) if "no host" in one.wrong]
+
+    assert (found.level, found.path) == ("warning", "groups.edge")
+    assert found.place is not None and (found.place.line, found.place.column) == (3, 3)
+
+
+@pytest.mark.parametrize(("members", "wrong"), [("[win-1]", 1), ("[win-1, win-2]", 0)])
+def test_a_group_that_is_called_all_has_all_hosts(members: str, wrong: int, tmp_path: Path) -> None:
+    """`--limit all` means all hosts, as with Ansible."""
+    text = (
+        "groups:\n  pool: {profile: profile.yaml, os: '2022', hosts: {win-1: {}, win-2: {}}}\n"
+        f"  all: {{members: {members}}}\n"
+    )
+
+    errors = _errors(tmp_path, text)
+
+    assert ["inventory.yaml:3:3: groups.all: --limit all means" in one for one in errors] == [True] * wrong

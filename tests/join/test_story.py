@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.config.scene import a_spec
 from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
 from winboot.base.errors import ConnectionLost, InvalidInput
+from winboot.node.fleet.context import Options
+from winboot.node.fleet.node import NodeRun
+from winboot.report.results import NodeReport
+from winboot.script.plan import make_plan
+from winboot.script.rendering import helpers
+from winboot.script.steps import STEPS
 
 TOKEN_STEP = "kubelet-credentials"
 
@@ -139,3 +146,27 @@ def test_a_join_with_a_hash_missing_does_not_even_look(tmp_path: Path) -> None:
 
     assert any("containerd" in problem for problem in caught.value.problems)
     assert (scene.machine.modes, scene.cluster.calls) == ([], [])
+
+
+def test_a_node_that_has_not_ended_has_the_time_that_it_took_and_none_before_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report of interrupted nodes said 0 seconds of each."""
+    now = 100.0
+    monkeypatch.setattr("winboot.node.fleet.node.time", SimpleNamespace(monotonic=lambda: now))
+    scene = Scene(tmp_path)
+    plan = make_plan(scene.spec, STEPS, only=(), skip=())
+    node = NodeRun(scene.spec, plan, scene._context(), Options(), helpers())
+    before = node.unfinished()
+    reports: list[NodeReport] = []
+
+    def work(node: NodeRun) -> None:
+        nonlocal now
+        now += 7.5
+        reports.extend([node.unfinished(), node.abandoned()])
+
+    now += 30
+    node.reported(work, lambda name: None)
+
+    assert [one.seconds for one in (before, *reports)] == [0.0, 7.5, 7.5]
+    assert {one.outcome for one in (before, *reports)} == {"interrupted"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 
 import pytest
 from lab_wsman.stage import PASSWORD, USER, node, says
@@ -163,3 +164,19 @@ def test_an_endpoint_is_a_value(farm):
 
     assert dataclasses.replace(endpoint, port=1).port == 1
     assert PASSWORD not in repr(endpoint)
+
+
+def test_a_port_of_ssh_where_nothing_listens_is_the_one_that_the_hint_names():
+    """operator N12: it said port 22 while 2299 was refused."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        settings = Connection(
+            host="127.0.0.1", port=port, transport="ssh", user=USER, host_key=f"SHA256:{'A' * 43}"
+        )
+
+        with pytest.raises(Unreachable) as caught, connect(settings, name="win-a1") as wire:
+            wire.probe()
+
+    assert f"nothing answers at 127.0.0.1:{port} (" in caught.value.problem
+    assert f"TCP port {port} " in caught.value.hint

@@ -162,6 +162,8 @@ class _File:
                 group, kind = self._group(section[1].strip(), place), section[2] or ""
                 if kind not in ("", "children", "vars"):
                     self._complain(place, f"[{section[1]}:{kind}]", "a group, group:children or group:vars")
+            elif stripped[0] == "[" and "]" not in stripped:
+                self._complain(place, f"{stripped!r}: the bracket is not closed", "[group]")
             elif kind == "children":
                 self._child(group, stripped.partition("#")[0].strip(), place)
             elif kind == "vars":
@@ -321,9 +323,27 @@ class _File:
                         depths[child], changed = depths[group.name] + 1, True
             if not changed:
                 return depths
-        place = next(group.place for group in self.groups.values() if group.children)
-        self._complain(place, "these groups are children of each other", "groups without a circle")
+        within = [group for group in self.groups.values() if group.name in self._below(group.name)]
+        named = ", ".join(group.name for group in within)
+        first = within[0]
+        place = next(
+            place
+            for child, place in first.children.items()
+            if child == first.name or first.name in self._below(child)
+        )
+        self._complain(place, f"{named}: these groups are children of each other", "groups without a circle")
         return None
+
+    def _below(self, name: str) -> set[str]:
+        """The groups that are a group's children, their children, and so on."""
+        found: set[str] = set()
+        left = list(self.groups[name].children)
+        while left:
+            child = left.pop()
+            if child not in found:
+                found.add(child)
+                left += self.groups[child].children
+        return found
 
     def _members(self, name: str, seen: frozenset[str] = frozenset()) -> set[str]:
         """The hosts of a group and of its children."""

@@ -178,6 +178,15 @@ class Reader:
             elif group.name in names:
                 wrong = f"the group {group.name!r} has the name of a host, and --limit could mean either"
                 self.complaints.complain(group.key_place, path, wrong, "another name")
+            within = {host.name for host in hosts if group in host.groups}
+            if group.name == "all" and within != names:
+                wrong = "--limit all means all hosts, and this group has not all of them"
+                self.complaints.complain(group.key_place, path, wrong, "another name")
+            elif hosts and not within:
+                # No error: it may be filled later. But what it says is said to nobody, and --limit does not know it.
+                self.complaints.warn(
+                    group.key_place, path, "no host is in this group", "hosts, or the members of other groups"
+                )
 
     def _check_name(self, name: str, place: Place, path: tuple[str, ...]) -> None:
         try:
