@@ -58,6 +58,7 @@ def test_names_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "runtime.registries" in completion.explained("runtime.r")
     assert completion.networks("flannel:h") == ["flannel:host-gw"]
     assert completion.manifests("rb") == ["rbac"]
+    assert completion.checks("node-name,version") == ["node-name,version-skew"]
     assert completion.runs("l") == ["last"]
 
 

@@ -201,3 +201,29 @@ def test_a_file_that_cannot_be_read_has_no_demands(tmp_path: Path) -> None:
 
     assert files_of(tmp_path / "i.yaml") == {}
     assert demands({FILE: Table(compose("a: b", "f").place)}) == ()
+
+
+@pytest.mark.parametrize(
+    ("password", "lacks"),
+    [
+        ("{env: UNSET}", ", which is not set here: plan and join need it"),
+        ("{env: EMPTY}", ", which is not set here: plan and join need it"),
+        ("{env: SET}", ""),
+        ("{command: [no-such-program, x]}", ", which is no program here: plan and join need it"),
+        ("{command: [sh, -c, x]}", ""),
+    ],
+)
+def test_check_says_what_this_computer_does_not_have(
+    password: str, lacks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """operator N13: both passed without a word. No warning: files are checked where nobody has the passwords, too."""
+    monkeypatch.delenv("UNSET", raising=False)
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.setenv("SET", "x")
+    group = f"{{profile: p.yaml, connection: {{password: {password}}}, hosts: {{}}}}"
+    (tmp_path / "i.yaml").write_text(f"groups: {{g: {group}}}\n", encoding="utf-8")
+
+    (found,) = demands(files_of(tmp_path / "i.yaml"))
+
+    assert found.lacks == lacks
+    assert (found.complaint().level, found.complaint().wrong) == ("info", found.says + lacks)

@@ -37,6 +37,13 @@ def steps(incomplete: str) -> list[str]:
     return _after(incomplete, [step.name for step in STEPS])
 
 
+def checks(incomplete: str) -> list[str]:
+    """The ids of preflight's checks."""
+    from winboot.node.preflight import CHECKS
+
+    return _after(incomplete, [check.id for check in CHECKS])
+
+
 def explained(incomplete: str) -> list[str]:
     """Kinds, and every name that can be explained."""
     from winboot.cli.vocabulary import names

@@ -143,6 +143,7 @@ SkipPreflight = Annotated[
     typer.Option(
         "--skip-preflight",
         metavar="ID",
+        autocompletion=completion.checks,
         help="Go on in spite of this finding of preflight (repeat, or separate by commas); the report notes it.",
     ),
 ]

@@ -6,7 +6,9 @@ because it does (tests/config/test_demands.py).
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -61,8 +63,18 @@ class Demand:
         return Path(self.place.file)
 
     def complaint(self) -> Complaint:
-        """The same for `winboot check`: nothing is wrong with it."""
-        return Complaint(self.place, self.path, self.says, level="info")
+        """The same for `winboot check`: nothing is wrong with it. What is not here is said, and no warning: files are checked
+        where nobody has the passwords, too."""
+        return Complaint(self.place, self.path, self.says + self.lacks, level="info")
+
+    @property
+    def lacks(self) -> str:
+        """That this computer does not have it, as the end of the sentence; files have a warning of their own."""
+        if self.kind == "variable" and not os.environ.get(self.what):
+            return ", which is not set here: plan and join need it"
+        if self.kind == "run" and self.path.endswith((".command", ".tunnel")) and not _is_here(self.what):
+            return ", which is no program here: plan and join need it"
+        return ""
 
     @property
     def says(self) -> str:
@@ -71,6 +83,16 @@ class Demand:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.path}: {self.says}"
+
+
+def _is_here(command: str) -> bool:
+    """Whether the program of a command is found."""
+    try:
+        words = [word for word in shlex.split(command) if "=" not in word]
+    except ValueError:
+        # A tunnel's command with a quote that is not closed: its own check says so.
+        return True
+    return not words or shutil.which(words[0]) is not None
 
 
 def demands(tables: Mapping[Path, Table]) -> tuple[Demand, ...]:

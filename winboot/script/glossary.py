@@ -85,6 +85,10 @@ WORDS: Final[Mapping[str, str]] = {
         "An HNS network in which pods have addresses behind the node's own and the host rewrites MAC "
         "addresses; host-gw and win-bridge use it."
     ),
+    "lease": (
+        "Two kinds: the kubelet renews the Lease of its Node, by which the cluster knows that it lives; and "
+        "the claim that a run of winboot has on a node is a Lease in winboot-system (docs/fleets.md)."
+    ),
     "mirror": (
         "A server that has the artifacts, asked in place of upstream: artifacts.source. Registries with a "
         "mirror: runtime.registries."
@@ -157,6 +161,7 @@ WORDS: Final[Mapping[str, str]] = {
 # Other spellings of them.
 _ALIASES: Final[Mapping[str, str]] = {
     "bootstrap-token": "token",
+    "bootstrap": "token",
     "certificate": "csr",
     "certificatesigningrequest": "csr",
     "direct-server-return": "dsr",
