@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -242,6 +243,37 @@ def test_a_file_of_the_past_is_no_claim(tmp_path: Path) -> None:
         folder._link("node-win-1", 2, "{}")
     assert folder.read("win-1") == last
     assert [one.name for one in tmp_path.iterdir()] == ["node-win-1.3.json"]
+
+
+def test_of_sessions_that_are_over_a_day_is_kept(tmp_path: Path) -> None:
+    """A session that another run had found dead is written again when it wakes up, and looks at what it holds."""
+    time, folder = Time(), ClaimFolder(tmp_path)
+    paused = a_session(folder, time, "paused")
+    lost = paused.take("win-1")
+    for name in ("old", "young"):
+        session = a_session(folder, time, name)
+        held = session.take(f"win-{name}")
+        assert held is not None and session.give_back(held, "ok", leave=False)
+        session.close()
+    folder.delete("session/paused")
+    for path in tmp_path.iterdir():
+        if "young" not in path.name:
+            os.utime(path, (0, 0))
+
+    last = a_session(folder, time, "last")
+    assert last.take("win-1") is not None
+    last.close()
+
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == [
+        "node-win-1.2.json",
+        "node-win-old.3.json",
+        "node-win-young.3.json",
+        "session-last.2.json",
+        "session-young.2.json",
+    ]
+    paused.renew()
+    assert lost is not None and lost.taken_by == "last"
 
 
 class Counted:

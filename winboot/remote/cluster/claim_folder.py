@@ -3,6 +3,8 @@
 A claim is a line of files, `NODE.1.json`, `NODE.2.json` …, of which the highest number counts. A file is written under another
 name and linked to its own, which fails where somebody else has made it: that is the whole of the locking, so that a process
 that is paused anywhere holds up nobody. A claim that is given back leaves an empty file, and its number is never used again.
+There are as many of them as nodes, and those of the sessions of a day: no run takes another one's session, and the session
+itself looks at all that it holds after such a pause, whether or not it finds the file.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,10 +22,14 @@ from typing import Any, Final
 
 from winboot.base.errors import ClusterConflict, ClusterError, ClusterRefused
 from winboot.base.private import make_private_folder, stranger_above
-from winboot.remote.cluster.claims import Claim
+from winboot.remote.cluster.claims import SESSIONS, Claim
 
 _FILE: Final = re.compile(r"(?P<name>.+)\.(?P<number>[1-9]\d*)\.json")
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9.-]")
+# What is left of a claim that was given back.
+_GIVEN_BACK: Final = "{}"
+# Seconds after which nothing is left of a session that is over.
+_LONG_OVER: Final = 86400.0
 # How often somebody may be quicker than a reader.
 _TRIES: Final = 100
 
@@ -60,7 +67,9 @@ class ClaimFolder:
             if last is None or not last[1]:
                 return
             with suppress(ClusterConflict):
-                self._link(_name(node), last[0] + 1, "{}")
+                self._link(_name(node), last[0] + 1, _GIVEN_BACK)
+                if node.startswith(SESSIONS):
+                    self._clear_sessions()
                 return
         raise ClusterError(f"the claim on {node} changes all the time", hint="Run the same command again.")
 
@@ -119,6 +128,17 @@ class ClaimFolder:
         for one in numbers:
             if one < number:
                 self._path(name, one).unlink(missing_ok=True)
+
+    def _clear_sessions(self) -> None:
+        """Nothing is left of sessions that were given back long ago: each run has its own."""
+        of_sessions, long_ago = _name(SESSIONS), time.time() - _LONG_OVER
+        for found in self._files():
+            path = self._folder / found[0]
+            if found["name"].startswith(of_sessions):
+                with suppress(OSError):
+                    about = path.stat()
+                    if about.st_size == len(_GIVEN_BACK) and about.st_mtime < long_ago:
+                        path.unlink()
 
     def _last(self, name: str) -> tuple[int, dict[str, Any]] | None:
         """The number of a claim's last file, and what is in it: nothing where it was given back."""
