@@ -376,6 +376,18 @@ def test_a_machine_in_no_set_is_heard_where_it_tells(world: World) -> None:
     assert cordoned(world) == [True] and len(world.arm.approved) == 1
 
 
+def test_what_stands_on_a_node_that_was_not_to_tell_is_not_heard(world: World) -> None:
+    """Its profile does not say `node.scheduled_events`: whoever wrote that was not winboot's task."""
+    world.arm.add_machine("alone", address="10.1.0.9", computer_name="alone")
+    worker = world.worker()
+    world.bench.drive(worker)
+    world.arm.plan("alone", "Reboot")
+    tells(world, "alone", planned(world, "alone"))
+
+    assert world.bench.drive(worker) == []
+    assert cordoned(world) == [False] and world.arm.approved == []
+
+
 @pytest.mark.parametrize("kind", ["Reboot", "Redeploy"])
 def test_a_machine_that_comes_back_is_drained_before_and_takes_pods_after(world: World, kind: str) -> None:
     world.arm.scale(world.pool, 1)

@@ -120,6 +120,20 @@ def test_a_machine_that_answers_and_never_becomes_a_node_is_abandoned_in_time(ke
     assert settled(world) == [] and world.launched == 2 and world.expired == 0
 
 
+def an_old_end(world: World, *, warns: str = "") -> None:
+    """A message of an end that may be long over, of the first machine."""
+    world.send(
+        {
+            "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
+            "EC2InstanceId": "i-0000",
+            "AutoScalingGroupName": "pool",
+            "LifecycleHookName": "end",
+            "LifecycleActionToken": "an old one",
+        },
+        warns=warns,
+    )
+
+
 def test_an_end_that_the_cloud_says_nothing_about_is_cordoned_meanwhile_and_only_meanwhile(
     kernel: Kernel,
 ) -> None:
@@ -139,16 +153,7 @@ def test_an_end_that_the_cloud_says_nothing_about_is_cordoned_meanwhile_and_only
         return "InService"
 
     world.state = state  # type: ignore[method-assign]
-    world.send(
-        {
-            "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
-            "EC2InstanceId": "i-0000",
-            "AutoScalingGroupName": "pool",
-            "LifecycleHookName": "end",
-            "LifecycleActionToken": "an old one",
-        },
-        warns="i-0000",
-    )
+    an_old_end(world, warns="i-0000")
     seen: list[bool] = []
     for at in range(300):
         kernel.at(HOUR / 2 + at, lambda: seen.append(node.cordoned is not None))
@@ -156,6 +161,42 @@ def test_an_end_that_the_cloud_says_nothing_about_is_cordoned_meanwhile_and_only
 
     assert True in seen and node.cordoned is None and silent[-1] is False
     assert settled(world) == []
+
+
+def test_a_cordon_for_another_reason_stays_though_an_end_was_called_off(kernel: Kernel) -> None:
+    """An upgrade may have drained the node just now."""
+    world = World(kernel, 1)
+    a_process(world, "one", look=1.0)
+    kernel.at(0.0, lambda: world.scale(1))
+    kernel.run(HOUR / 2)
+    (node,) = world.nodes.values()
+    node.cordoned, node.why = kernel.now, "true"
+    world.state = lambda action: "InService"  # type: ignore[method-assign]
+
+    an_old_end(world)
+    kernel.run(HOUR)
+
+    assert node.cordoned is not None and world.messages == {}
+
+
+def test_a_node_that_winboot_did_not_make_is_not_cordoned_for_a_silent_cloud(kernel: Kernel) -> None:
+    world = World(kernel, 1)
+    a_process(world, "one", look=1.0)
+    kernel.at(0.0, lambda: world.scale(1))
+    kernel.run(HOUR / 2)
+    (node,) = world.nodes.values()
+    node.owned = False
+    asked: list[str] = []
+
+    def state(action: HookAction) -> str:
+        asked.append(action.instance)
+        raise CloudUnreachable("RequestLimitExceeded", hint="")
+
+    world.state = state  # type: ignore[method-assign]
+    an_old_end(world)
+    kernel.run(HOUR)
+
+    assert asked and node.cordoned is None
 
 
 def test_the_limits_of_groups_are_told_at_the_start_before_any_message(kernel: Kernel) -> None:

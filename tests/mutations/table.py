@@ -844,13 +844,22 @@ _NONCES = _held_by(
     ),
 )
 
-_CORDONS = _held_by(
-    "cloud/test_hook_azure.py cloud/test_hook_adversity.py cloud/test_hook.py",
+_EVENTS = _held_by(
+    "cloud/test_hook_azure.py",
     (
         "cordon-of-a-person-is-lifted",
         "or not node.ready or node.annotations.get(CORDON) != FOR_AN_EVENT:",
         "or not node.ready:",
     ),
+    (
+        "event-of-a-node-that-did-not-ask",
+        "if node is not None and target.spec.node.scheduled_events else",
+        "if node is not None else",
+    ),
+)
+
+_CORDONS = _held_by(
+    "cloud/test_hook_simulation.py",
     (
         "any-cordon-was-meanwhile",
         "if place is not None and place.node.annotations.get(CORDON) == MEANWHILE:",
@@ -866,20 +875,19 @@ _CORDONS = _held_by(
         "            if place is not None and place.ours:\n                place.cluster.cordon(",
         "            if place is not None:\n                place.cluster.cordon(",
     ),
-    (
-        "event-of-a-node-that-did-not-ask",
-        "if node is not None and target.spec.node.scheduled_events else",
-        "if node is not None else",
-    ),
 )
 
 _VERSIONS = _held_by(
-    "steps/test_versions.py lab/test_upgrade.py",
+    "steps/test_versions.py",
     (
         "hold-goes-with-any-run",
         "if ($facts.Versions -eq 'release') { $note.held = $null }",
         "if ($facts.Versions -ne 'hold') { $note.held = $null }",
     ),
+)
+
+_BACK = _held_by(
+    "lab/test_upgrade.py",
     ("back-from-half-way-is-two-back", "(note.now if note.next is not None else note.before)", "note.before"),
     (
         "join-forgets-what-is-held",
@@ -913,7 +921,7 @@ _PROCESSES = _held_by(
 )
 
 _VERIFY = _held_by(
-    "verify/test_ends.py verify/test_commands.py",
+    "verify/test_ends.py",
     (
         "refusal-of-the-cluster-is-a-success",
         "            self._ended_early(error)\n            return error.exit_code\n",
@@ -953,8 +961,10 @@ DECISIONS: Final = (
     *_FIRST_BOOT,
     *_PROOFS,
     *_NONCES,
+    *_EVENTS,
     *_CORDONS,
     *_VERSIONS,
+    *_BACK,
     *_PROCESSES,
     *_VERIFY,
 )
