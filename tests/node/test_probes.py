@@ -218,3 +218,14 @@ def test_a_service_that_ends_again_and_again_is_named(joined_site: Callable[[str
     services = look(spec, Direct(controller, spec)).facts["services"]
 
     assert {one["name"]: one["ends"] for one in services}["kubelet"] == 1
+
+
+@pytest.mark.parametrize(("off", "passed"), [(11, True), (14, False)])
+def test_a_clock_that_was_read_within_a_long_look_is_right(off: int, passed: bool) -> None:
+    """The look took 20 seconds, and the machine read its clock in one of them. Two machines of a busy lab were "12 s off"."""
+    spec, facts = a_spec_of("flannel-vxlan"), a_look()
+    facts["clock"][0]["now"] = (NOW + timedelta(seconds=off)).isoformat()
+
+    found = judge(spec, Look(facts, at=NOW, margin=timedelta(seconds=10)), a_node(spec), services=[DNS])
+
+    assert [one.passed for one in found if one.id == "node-clock"] == [passed]

@@ -22,8 +22,6 @@ from winboot_lab.up import Lab
 from winboot import cli
 
 PLACES = 5
-# The lab's time leaps over waits: on a busy computer that falls between the two clocks that are read.
-CLOCK = "node-clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +76,8 @@ def test_join_verify_tells_the_flows_of_the_changed_node_after_the_run(site: Sit
 
     flows = [one for one in said.lines if one["kind"] == "flow"]
     failed = [one for one in flows if one["state"] in ("failed", "untried")]
-    assert [one for one in failed if one["flow"] != CLOCK] == []
-    assert said.code == (1 if failed else 0)
+    assert failed == []
+    assert said.code == 0
     kinds = [kind for kind, _ in itertools.groupby(one["kind"] for one in said.lines)]
     assert kinds.index("flow") > kinds.index("node")
     assert {"pod-start", "exec", "dns-short", "node-services"} <= {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from rich.console import Console
+
 from winboot.cli.verify import _help
 from winboot.node.probes import PROBES
 from winboot.operations.verify.flows import FLOWS, LIMITATIONS
-from winboot.report.flows import FlowReport, FlowRow, flows_junit, one_document
+from winboot.report.flows import FlowReport, FlowRow, flows_junit, one_document, print_flows
 
 PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
 
@@ -43,3 +46,29 @@ def test_two_reports_are_one_document_for_a_program() -> None:
 
     assert [suite.get("name") for suite in root] == ["win-1", "win-1"]
     assert root.find(".//failure") is not None
+
+
+def test_on_a_terminal_of_80_columns_a_flow_is_one_line_and_what_failed_is_told_below() -> None:
+    """Sixty flows were three hundred lines, of words of ten letters."""
+    long = "web.winboot-verify-4386cbc894cd-e3f9.svc.cluster.local"
+    rows = (
+        FlowRow("dns-full", "n1", "pod on n1", long, "passed", "an address", "the name was resolved"),
+        FlowRow("ping-outside", "", "", "", "limitation", "not on this OS", "no ICMP leaves the network"),
+        FlowRow(
+            "egress", "n1", "pod on n1", "h:443", "failed", "a connection", "refused", "a firewall", "open it"
+        ),
+    )
+    out = io.StringIO()
+
+    print_flows(FlowReport("r", "t", rows, seconds=1), Console(file=out, width=80))
+
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert len(lines) == 1 + 3 + 4 + 1
+    assert all(len(line) <= 80 for line in lines)
+    assert [line.split()[0] for line in lines[1:4]] == ["dns-full", "ping-outside", "egress"]
+    assert lines[4:8] == [
+        "ping-outside: no ICMP leaves the network",
+        "egress, pod on n1 to h:443: refused",
+        "  probable cause: a firewall",
+        "  next: open it",
+    ]

@@ -56,8 +56,10 @@ class Look:
 
     facts: Mapping[str, Sequence[Facts]]
     problems: Mapping[str, str] = field(default_factory=dict)
-    # The time elsewhere, in the middle of the look.
+    # The time elsewhere, in the middle of the look, and how far from it the machine may have read its own clock: a look waits
+    # for services, and a busy machine takes its time.
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    margin: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def look(
         facts[subject], wrong = facts_of(subject, one.get("facts") or [])
         if one.get("problem") or wrong:
             problems[subject] = str(one.get("problem") or wrong)
-    return Look(facts, problems, before + (now() - before) / 2)
+    half = (now() - before) / 2
+    return Look(facts, problems, before + half, half)
 
 
 def youngest(found: Look) -> int | None:
@@ -156,7 +159,7 @@ def judge(
         _of(found, "ports", _ports),
         _of(found, "server", _server),
         _of(found, "disk", lambda facts: _disk(spec, facts)),
-        _of(found, "clock", lambda facts: _clock(facts, found.at)),
+        _of(found, "clock", lambda facts: _clock(facts, found.at, found.margin)),
     ]
     return tuple(one for one in judged if one is not None)
 
@@ -445,12 +448,12 @@ def _disk(spec: NodeSpec, facts: Sequence[Facts]) -> Probe:
     )
 
 
-def _clock(facts: Sequence[Facts], now: datetime) -> Probe:
+def _clock(facts: Sequence[Facts], now: datetime, margin: timedelta) -> Probe:
     def faults() -> Iterator[str]:
         for one in facts:
-            off = abs((_time(one["now"]) - now).total_seconds())
-            if off > _CLOCK_S:
-                yield f"the clock is {off:.0f} s off"
+            off = abs(_time(one["now"]) - now) - margin
+            if off.total_seconds() > _CLOCK_S:
+                yield f"the clock is {off.total_seconds():.0f} s off"
             if not one["end"]:
                 yield "the kubelet has no client certificate"
             elif _time(one["end"]) - now < _CERTIFICATE:

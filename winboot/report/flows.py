@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from xml.etree import ElementTree as ET
 
 from rich.console import Console
@@ -127,16 +127,43 @@ def _text(root: ET.Element) -> str:
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n"
 
 
+# What is left of a target at least.
+_LEAST: Final = 8
+# Below this, expected and seen would have ten letters each.
+_WIDE: Final = 120
+
+
+def _whole(report: FlowReport) -> Iterator[list[str]]:
+    """The cells of the columns that are never cut."""
+    yield [row.flow for row in report.rows]
+    yield [row.source for row in report.rows]
+    yield [row.state for row in report.rows]
+
+
 def print_flows(report: FlowReport, console: Console) -> None:
-    """A table of all rows, and below it what needs attention."""
+    """A table of all rows, and below it what needs attention. On a narrow terminal a row is one line: what was expected and
+    seen of flows that passed goes."""
+    narrow = console.width < _WIDE
+    columns = ("flow", "from", "to", "", "expected", "seen")[: 4 if narrow else 6]
     table = Table(box=None, pad_edge=False)
-    for name in ("flow", "from", "to", "", "expected", "seen"):
-        table.add_column(name, no_wrap=name in ("flow", ""))
+    # Of one line the target is cut: it is an address, or named below where something is wrong.
+    whole = (
+        [max((len(text) for text in texts), default=0) for texts in _whole(report)] if narrow else [0, 0, 0]
+    )
+    room = console.width - sum(whole) - len(whole) * 2
+    table.add_column("flow", no_wrap=True, min_width=whole[0])
+    table.add_column("from", no_wrap=narrow, min_width=whole[1])
+    table.add_column("to", no_wrap=narrow, max_width=max(room, _LEAST) if narrow else None)
+    for name in columns[3:]:
+        table.add_column(name, no_wrap=name == "", min_width=whole[2] if name == "" else None)
     for row in report.rows:
         state = Text(row.state, style=_COLOURS[row.state])
-        table.add_row(row.flow, row.source, row.target, state, row.expected, row.seen)
+        cells = (row.flow, row.source, row.target, state, row.expected, row.seen)
+        table.add_row(*cells[: len(columns)])
     console.print(table)
     for row in report.rows:
+        if narrow and row.state == "limitation":
+            console.print(Text(f"{row.flow}: {row.seen}", style="dim"))
         if row.state in ("failed", "untried"):
             where = f"{row.source} to {row.target}" if row.target else row.source
             console.print(Text(f"{row.flow}, {where}: {row.seen}", style=_COLOURS[row.state]))
