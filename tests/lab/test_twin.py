@@ -176,6 +176,14 @@ def test_what_the_lab_does_not_have_is_named(
     assert said in capsys.readouterr().err
 
 
+def test_an_inventory_says_itself_how_many_machines_there_are(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lab", "up", "-i", str(site), "--nodes", "3", "--folder", str(tmp_path / "lab")]) == 64
+
+    assert "--inventory and --nodes do not go together" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("below", ["", "x"])
 def test_a_folder_that_cannot_be_made_is_refused(
     below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

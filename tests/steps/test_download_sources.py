@@ -137,3 +137,15 @@ def test_a_machine_that_has_every_program_is_asked_nothing() -> None:
             bench.write(member.destination, b"a program")
 
     assert bench.look(STEP).states == {STEP: "ok"}
+
+
+def test_a_registry_that_is_named_as_its_own_mirror_is_asked_once() -> None:
+    """Its complaint stood twice."""
+
+    def itself(spec: NodeSpec) -> NodeSpec:
+        urls = {"r.corp.example": ("https://r.corp.example", "https://r.corp.example/")}
+        return replace(spec, runtime=replace(spec.runtime, registry_urls=urls))
+
+    found = asked(the_internet, itself).step(STEP)["problem"]
+
+    assert found["message"].count("https://r.corp.example/v2/") == 1

@@ -52,10 +52,11 @@ def says_something(param: typer.CallbackParam, values: list[str] | None) -> list
     nothing; without the option nothing is said at all."""
     for value in values or []:
         if not value.replace(",", " ").strip():
-            called = param.opts[0] if param.param_type_name == "option" else param.metavar
+            option = param.param_type_name == "option"
+            called = param.opts[0] if option else param.metavar
             raise UsageError(
                 f"{called} {value!r} names nothing",
-                hint="Is a variable of your shell empty? Left out, it means all.",
+                hint="Is a variable of your shell empty?" + (" Left out, it means all." if option else ""),
             )
     return values
 

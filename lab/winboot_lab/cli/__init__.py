@@ -65,7 +65,12 @@ FOLDER = Path("lab-files")
 
 @app.command("up")
 def up(
-    nodes: Nodes = 3,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", min=1, max=500, help="How many machines; 2019, 2022 and 2025 in turn. [default: 3]"
+        ),
+    ] = None,
     folder: Folder = FOLDER,
     profile: Annotated[
         Path | None,
@@ -92,6 +97,11 @@ def up(
 
     if inventory is not None and profile is not None:
         raise UsageError("--inventory and --profile are two ways", hint="An inventory names its profiles.")
+    if inventory is not None and nodes is not None:
+        raise UsageError(
+            "--inventory and --nodes do not go together: the inventory says which machines there are",
+            hint="Leave --nodes out.",
+        )
     _choose(engine, pwsh)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +112,7 @@ def up(
     if inventory is not None:
         _up_as(inventory, folder)
     else:
-        _up_with(profile, nodes, folder)
+        _up_with(profile, nodes or 3, folder)
 
 
 def _up_with(profile: Path | None, nodes: int, folder: Path) -> None:

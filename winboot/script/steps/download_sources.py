@@ -34,7 +34,10 @@ def _registries(spec: NodeSpec) -> Iterator[Mapping[str, object]]:
         yield {
             "registry": True,
             "title": f"the registry {host}",
-            "addresses": [_address(spec, f"{url.rstrip('/')}/v2/") for url in urls],
+            # A profile may name the registry itself among its mirrors.
+            "addresses": [
+                _address(spec, f"{url}/v2/") for url in dict.fromkeys(one.rstrip("/") for one in urls)
+            ],
         }
 
 
