@@ -1,10 +1,17 @@
 """Running one script: what the caller sees of output, errors, refusals, and the end."""
 
+import gc
+from collections import Counter
 from typing import Any
 
 import pytest
+from winboot_lab.engine.binder import Binding
+from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.run import Ended, run_script
+from winboot_lab.engine.scopes import Scope, Variable
+from winboot_lab.engine.session import Activation
+from winboot_lab.engine.stages import Stage
 from winboot_lab.engine.values import SecureString
 
 
@@ -140,6 +147,69 @@ def test_the_same_text_is_compiled_once(session):
     from winboot_lab.engine.programs import compiled
 
     assert compiled("'some text'") is compiled("'some text'")
+
+
+def test_a_script_file_and_a_block_from_text_use_what_is_compiled(session):
+    from winboot_lab.engine.invoke import code_of
+    from winboot_lab.engine.programs import compiled
+    from winboot_lab.engine.values import ScriptBlock
+
+    once = compiled("'text of a file'")
+    named = once.named("file.ps1")
+
+    assert (named.display, once.display) == ("file.ps1", "<ScriptBlock>")
+    assert named.phase("end") is once.phase("end")
+    assert code_of(ScriptBlock("'text of a file'")) == (once, None)
+
+
+def test_lines_of_a_library_in_a_script_file_are_those_of_the_whole_text(session):
+    from winboot.powershell.pieces import BOUNDARY
+
+    failing = "try { throw 'x' } catch { $_.InvocationInfo.ScriptLineNumber }"
+    text = f"'above'\n\n\n{BOUNDARY}\n\n{failing}\n"
+    session.machine.files.write(r"C:\lines.ps1", text.encode())
+
+    output, _, _ = run(session, r"& C:\lines.ps1")
+
+    assert output == ["above", 6]
+
+
+SCOPES = """
+    function Get-Plain([int]$Number, [string[]]$Names) { $Number; $Names | ForEach-Object { "$_" } }
+    function Get-Advanced {
+        [CmdletBinding()] param([Parameter(Mandatory, ValueFromPipeline)][ValidateSet('a', 'b')][string]$Name)
+        begin { [int]$count = 0 }
+        process { $count++; Get-Plain -Number $count -Names $Name 3>$null | Select-Object -First 1 }
+    }
+    foreach ($turn in 1..50) {
+        'a', 'b' | Get-Advanced | Where-Object { $_ -gt 0 } | Out-Null
+        & { param([int]$Turn) . { param([string]$Text) $Text } -Text $Turn } -Turn $turn | Out-Null
+        Invoke-Command -ScriptBlock { param([int]$Turn) $Turn } -ArgumentList $turn | Out-Null
+        try { Get-Advanced -Name c } catch { $null = $_ }
+    }
+"""
+
+
+def test_what_has_run_is_gone_without_the_collector(session):
+    """Each call's scope, stage and variables: they were a million objects of a join."""
+    run(session, SCOPES)
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        run(session, SCOPES)
+        after = alive()
+    finally:
+        gc.enable()
+
+    # In each of the 50 turns one call fails, whose frames its error keeps.
+    assert {kind: after[kind] - before[kind] for kind in after if after[kind] - before[kind] > 75} == {}
+
+
+def alive() -> Counter[str]:
+    """How many of what a call makes are there."""
+    kinds = (Scope, Variable, Stage, Call, Binding, Activation)
+    return Counter(kind.__name__ for one in gc.get_objects() for kind in kinds if isinstance(one, kind))
 
 
 def test_endless_recursion_is_powershells_own_error(session):

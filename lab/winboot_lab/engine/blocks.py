@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from winboot.powershell import syntax
@@ -11,6 +12,7 @@ from winboot_lab.engine.compiler.core import Run
 from winboot_lab.engine.compiler.statements import block, returned
 from winboot_lab.engine.convert import to_bool
 from winboot_lab.engine.exceptions import MetadataException
+from winboot_lab.engine.places import ABOVE
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
@@ -66,6 +68,13 @@ class Code:
     def display(self) -> str:
         """The name in a stack trace."""
         return self.name or "<ScriptBlock>"
+
+    def named(self, name: str) -> Code:
+        """The same code under another name: a script that is run as a file. What is compiled of one is of both."""
+        made = copy(self)
+        made.name = name
+        made._spec = None
+        return made
 
     @property
     def advanced(self) -> bool:
@@ -161,8 +170,12 @@ class PiecedCode(Code):
             return first or second
 
         def run(scope: Scope, out: Emit) -> None:
-            first(scope, out)
-            second(scope, out)
+            before = ABOVE.set(self.lines_above)
+            try:
+                first(scope, out)
+                second(scope, out)
+            finally:
+                ABOVE.reset(before)
 
         return run
 

@@ -241,6 +241,10 @@ class CmdletStage(Stage):
             self._guard(last)
         self.call.common.finish(self.scope)
 
+    def leave(self) -> None:
+        self.instance = self.turn = None
+        del self.call
+
     def _guard(self, work: Any) -> Any:
         """Run a part of the cmdlet; a .NET failure inside it becomes the cmdlet's terminating error."""
         try:

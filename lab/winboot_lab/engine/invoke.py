@@ -38,7 +38,7 @@ from winboot_lab.engine.flow import ExitScript, ReturnFromBlock
 from winboot_lab.engine.machine_commands import MachineStage
 from winboot_lab.engine.native import NativeStage, read_script
 from winboot_lab.engine.objects import BoundParameters, Invocation
-from winboot_lab.engine.programs import parse_script
+from winboot_lab.engine.programs import compiled
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope, Variable
 from winboot_lab.engine.script_cmdlet import ScriptCmdlet
@@ -69,7 +69,7 @@ def code_of(block: ScriptBlock) -> tuple[Code, Scope | None]:
         return bound, None
     if isinstance(bound, Bound):
         return bound.code, bound.home
-    code = Code(parse_script(block.text))
+    code = compiled(block.text)
     block.tree = code.tree
     block.bound = code
     return code, None
@@ -336,6 +336,11 @@ class BlockStage(Stage):
             if self.common is not None:
                 self.common.finish(self.scope)
 
+    def leave(self) -> None:
+        self.restore.clear()
+        if not self.dotted:
+            self.own.leave()
+
 
 def prepare_script(session: Session, code: Code) -> None:
     """What stands at the head of a script: `using namespace`, #requires."""
@@ -447,7 +452,7 @@ def _script_file_stage(
     expects_input: bool,
     dotted: bool,
 ) -> Stage:
-    code = Code(parse_script(read_script(scope, command.path)), name=command.name)
+    code = compiled(read_script(scope, command.path)).named(command.name)
     stage = BlockStage(
         scope,
         code,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from winboot.powershell.syntax import Extent
+
+# How many lines of the script that is run stand above its library.
+ABOVE: ContextVar[int] = ContextVar("lines above the library", default=0)
 
 
 def position_message(extent: Extent) -> str:

@@ -6,7 +6,6 @@ A script that winboot rendered ends with its library, the same text for every no
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextvars import ContextVar
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from winboot.powershell.parser import parse
 from winboot.powershell.pieces import split
 from winboot.powershell.syntax import Extent, NamedBlock, ParseErrors, ScriptBlock, Source
 from winboot_lab.engine.exceptions import ParseException
+from winboot_lab.engine.places import ABOVE
 from winboot_lab.engine.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 KEPT = 4_000_000
 # Libraries that are kept, each about 20 MiB: those of two releases, or of a test that changes it.
 LIBRARIES = 3
-# How many lines of the script that is run stand above its library.
-ABOVE: ContextVar[int] = ContextVar("lines above the library", default=0)
 
 _libraries: OrderedDict[str, Code] = OrderedDict()
 _codes: OrderedDict[str, Code] = OrderedDict()

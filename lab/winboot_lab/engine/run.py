@@ -24,7 +24,8 @@ from winboot_lab.engine.flow import ExitScript, LoopJump, ReturnFromBlock, StopU
 from winboot_lab.engine.invoke import BlockStage
 from winboot_lab.engine.moments import ZONE
 from winboot_lab.engine.objects import Invocation
-from winboot_lab.engine.programs import ABOVE, compiled
+from winboot_lab.engine.places import ABOVE
+from winboot_lab.engine.programs import compiled
 from winboot_lab.engine.room import with_room
 from winboot_lab.engine.session import Cancelled, Session
 from winboot_lab.engine.stages import Line, run_stage

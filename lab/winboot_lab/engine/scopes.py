@@ -110,6 +110,12 @@ class Scope:
         self.invocation: Any = parent.invocation if parent is not None else None
         self.cmdlet: Any = None
 
+    def leave(self) -> None:
+        """Nothing runs here any more. Typed variables and `$PSCmdlet` point back at their scope, a script's scope at itself."""
+        self.variables.clear()
+        self._functions = self._aliases = None
+        self.script = self.session.top
+
     # -- what effectful members ask of their caller -------------------------------------------------------------
 
     @property

@@ -67,6 +67,10 @@ class Stage:
     def end(self) -> None:
         """After the last object."""
 
+    def leave(self) -> None:
+        """It is over, well or not. Whatever points back at it is let go: its memory is free at once, and the collector, which
+        took a seventh of a join, has nothing to look for."""
+
 
 def input_not_bound(binding: Binding, item: Value) -> RuntimeException:
     """The error of a pipeline object that fits no parameter."""
@@ -80,6 +84,9 @@ def input_not_bound(binding: Binding, item: Value) -> RuntimeException:
 
 def run_stage(stage: Stage) -> None:
     """Run a stage that has no input."""
-    stage.start()
-    stage.once()
-    stage.end()
+    try:
+        stage.start()
+        stage.once()
+        stage.end()
+    finally:
+        stage.leave()

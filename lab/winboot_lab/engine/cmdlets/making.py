@@ -409,6 +409,7 @@ class InvokeCommand:
 
     def end(self) -> None:
         self.stage.end()
+        self.stage.leave()
 
 
 # -- chance

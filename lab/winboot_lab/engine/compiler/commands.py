@@ -102,6 +102,9 @@ def run_line(
         if failure.crossing is line:
             failure.crossing = None
         raise
+    finally:
+        for stage in stages:
+            stage.leave()
     scope.session.question = not line.failed
 
 
@@ -202,6 +205,8 @@ def _single(node: syntax.Command) -> Run:
             if stop.asker is not stage and stop.asker is not getattr(stage, "inner", None):
                 raise
             stage.end()
+        finally:
+            stage.leave()
         scope.session.question = not line.failed
 
     return run
@@ -501,3 +506,8 @@ class RedirectedStage(Stage):
     def end(self) -> None:
         self._within(self.inner.end)
         self._context.__exit__(None, None, None)
+
+    def leave(self) -> None:
+        self.inner.leave()
+        self._context = None
+        del self.inner
