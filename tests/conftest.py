@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis.strategies import integers
+from hypothesis.strategies import integers, text
 from winboot_lab import engines
 from winboot_lab.engine import programs
 from winboot_lab.memory import Labs, collect_rarely
@@ -42,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """A real engine takes the lab's place before the first test; what scripts tell is kept where that is wanted."""
+    if config.getoption("numprocesses", None):
+        # Hypothesis keeps its tables of characters on disk. To make them takes 200 MB for a moment: once, here, in no worker.
+        a_first_text()
     if config.getoption("--told"):
         engines.listen(Recorder(Path(config.getoption("--told"))))
     if config.getoption("--engine") == "pwsh":
@@ -79,6 +82,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @settings(max_examples=1, database=None)
 @given(integers())
 def a_first_example(number: int) -> None:
+    """Says nothing."""
+
+
+@settings(max_examples=1, database=None)
+@given(text(min_size=1))
+def a_first_text(some: str) -> None:
     """Says nothing."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from winboot_lab.windows.failure import failure, io_failure
 
 _MAX_PATH = 260
+_ILLEGAL = frozenset('<>"|') | {chr(code) for code in range(32)}
 
 
 def normal(path: str, *, long_names: bool = False) -> str:
@@ -43,7 +44,7 @@ def normal(path: str, *, long_names: bool = False) -> str:
 
 
 def _name(part: str, path: str) -> str:
-    if ":" in part or any(c in '<>"|' or ord(c) < 32 for c in part):
+    if ":" in part or not _ILLEGAL.isdisjoint(part):
         if ":" in part:
             raise failure(
                 "System.NotSupportedException",
