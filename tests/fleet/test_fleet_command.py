@@ -104,6 +104,53 @@ def test_the_files_of_a_run_are_frozen_and_lie_as_they_lay(
     }
 
 
+def test_all_files_that_are_no_secret_travel_wherever_render_is_called_from(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An inventory is mostly named by a relative path; the profile and what it names lie in a folder."""
+    monkeypatch.chdir(site.parent)
+    (site.parent / "profiles" / "look.ps1").write_text("'look'", encoding="utf-8")
+    (site.parent / "profiles" / "change.ps1").write_text("'change'", encoding="utf-8")
+    (site.parent / "known_hosts").write_text("# none\n", encoding="utf-8")
+    profile = site.parent / "profiles" / "site.yaml"
+    profile.write_text(
+        profile.read_text(encoding="utf-8")
+        + "windows: {trust_roots: [{file: ../ca.crt}]}\n"
+        + "steps: [{name: own-step, look: look.ps1, change: change.ps1}]\n",
+        encoding="utf-8",
+    )
+    site.write_text(
+        site.read_text(encoding="utf-8").replace(
+            "connection: {",
+            "connection: {transport: ssh, known_hosts: known_hosts, key: {file: /etc/winboot-secrets/key}, ",
+        ),
+        encoding="utf-8",
+    )
+
+    config = of_kind(rendered(Path(site.name), capsys), "ConfigMap")
+
+    assert sorted(key.partition("-")[2] for key in config["data"]) == [
+        *("ca.crt", "change.ps1", "inventory.yaml", "known_hosts", "look.ps1", "site.yaml")
+    ]
+
+
+def test_variables_beside_an_inventory_of_ansibles_are_refused(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were left out without a word, and the workers would have had other settings."""
+    hosts = site.with_name("hosts.yaml")
+    hosts.write_text(
+        "all: {hosts: {win-1: {ansible_host: 10.0.1.1, ansible_user: admin, winboot_profile: profiles/site.yaml,\n"
+        "  winboot_os: '2022', winboot_password_env: PASSWORD}}}\n",
+        encoding="utf-8",
+    )
+    assert "win-1" in str(of_kind(rendered(hosts, capsys), "ConfigMap")["data"])
+    (site.parent / "group_vars").mkdir()
+
+    assert run(["fleet", "render", "-i", str(hosts), "--image", IMAGE]) == 64
+    assert "group_vars has variables of" in capsys.readouterr().err
+
+
 def test_the_same_files_are_the_same_run_and_others_another(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -282,6 +282,7 @@ def _job(
 ) -> tuple[FleetJob, bool]:
     """What is to be rendered, and whether bootstrap tokens are minted."""
     from winboot.cli.targets import load_fleet
+    from winboot.config.ansible import variables_beside
     from winboot.config.inventory import load_inventory
     from winboot.operations.fleet.manifest import FleetJob, fleet_files
     from winboot.remote.cloud.settings import provider_of
@@ -291,25 +292,39 @@ def _job(
     if inventory.exists() and provider_of(inventory) is not None:
         raise UsageError(
             f"{inventory} asks a cloud, and the workers' inventory stays as it is",
-            hint="`winboot inventory --list` gives the machines as an inventory of Ansible's: render that one.",
+            hint="`winboot inventory --freeze FILE` writes its machines as they are now: render that file.",
         )
     loaded = load_fleet(inventory, (), pinned=True, trust=trust, may_ask=False)
+    if beside := variables_beside(inventory):
+        raise UsageError(
+            f"{beside[0]} has variables of {inventory}, and the workers get none of them: they are for other programs, too",
+            hint="Write them into the inventory itself, as `vars` of its groups and hosts; or render one of winboot's.",
+        )
     files = fleet_files(inventory, _named_by(load_inventory(inventory)))
     job = FleetJob(inventory.name, files, image, shards, workers, words, namespace, name)
     return job, any(spec.cluster.bootstrap_token == "mint" for spec in loaded.specs)
 
 
 def _named_by(inventory: Inventory) -> list[Path]:
-    """The profiles and the files that these have read beside them."""
+    """The profiles and the files that these, and the ways to the machines, have read beside them. Keys and passwords are not
+    among them: the pods find those in their Secret."""
+    from winboot.operations.worker_pod import SECRETS
+
     found: dict[Path, None] = {}
     for machine in inventory:
-        profile, file = machine.profile, machine.profile_file
-        found[file] = None
-        ca = profile.cluster.ca
-        for named in (ca.file if ca is not None else None, profile.kubernetes.overlay):
-            if named is not None:
-                found[file.parent / named] = None
-    return list(found)
+        profile, way = machine.profile, machine.connection
+        certificates = (profile.cluster.ca, way.tls.ca if way.tls is not None else None, way.certificate)
+        named = (
+            machine.profile_file,
+            profile.kubernetes.overlay,
+            *(one.file for one in (*certificates, *profile.windows.trust_roots) if one is not None),
+            *(file for step in profile.steps for file in step.files.values()),
+            way.known_hosts,
+            *(jump.known_hosts for jump in way.proxy_jump),
+            *(jump.certificate.file for jump in way.proxy_jump if jump.certificate is not None),
+        )
+        found |= dict.fromkeys(file for file in named if file is not None)
+    return [file for file in found if not file.is_relative_to(SECRETS)]
 
 
 def _in_pod(spec: NodeSpec) -> NodeSpec:

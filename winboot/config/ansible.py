@@ -26,6 +26,7 @@ from winboot.config.source import (
     Table,
     compose,
     nearest,
+    read,
     read_text,
 )
 
@@ -109,6 +110,13 @@ def has_ansibles_keys(top: Table) -> bool:
         isinstance(table, Table) and table.entries and set(table.entries) <= set(_GROUP_KEYS)
         for table in tables
     )
+
+
+def variables_beside(path: Path) -> list[Path]:
+    """The folders with variables of groups and hosts beside an inventory of Ansible's; none for one of winboot's."""
+    if not is_ini(path) and not has_ansibles_keys(read(path)):
+        return []
+    return [folder for name in ("group_vars", "host_vars") if (folder := path.parent / name).is_dir()]
 
 
 def _looks_like_ini(text: str) -> bool:
