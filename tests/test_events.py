@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from winboot.base.errors import BadEvent
-from winboot.report.events import Difference, Problem, RunStarted, StepDone, parse
+from winboot.report.events import Difference, Problem, RunStarted, StepDone, VersionNote, VersionSet, parse
 
 
 def line(**fields: Any) -> str:
@@ -110,3 +110,19 @@ def test_versions_that_no_winboot_has_noted_count_as_none(
 
     assert isinstance(said, RunStarted)
     assert (said.versions.held.versions if said.versions.held else None) == read
+
+
+@pytest.mark.parametrize(
+    ("noted", "back"),
+    [
+        ({"now": "1.34.2"}, None),
+        ({"now": "1.34.2", "before": "1.33.6"}, "1.33.6"),
+        ({"now": "1.33.6", "next": "1.34.2", "before": "1.32.9"}, "1.33.6"),
+        ({"now": "1.33.6", "held": "1.33.6", "before": "1.32.9"}, "1.33.6"),
+    ],
+)
+def test_a_rollback_goes_back_by_one_version(noted: dict[str, str], back: str | None) -> None:
+    """From an upgrade that had only begun to what it came from, and from a rollback nowhere else."""
+    note = VersionNote(**{name: VersionSet({"kubernetes": one}, {}) for name, one in noted.items()})
+
+    assert (note.way_back.versions["kubernetes"] if note.way_back else None) == back

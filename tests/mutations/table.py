@@ -886,9 +886,14 @@ _VERSIONS = _held_by(
     ),
 )
 
+_WAY_BACK = _held_by(
+    "test_events.py",
+    ("back-from-half-way-is-two-back", "(self.now if self.next is not None else self.before)", "self.before"),
+    ("back-twice-is-two-back", "return self.held or (self.now", "return (self.now"),
+)
+
 _BACK = _held_by(
     "lab/test_upgrade.py",
-    ("back-from-half-way-is-two-back", "(note.now if note.next is not None else note.before)", "note.before"),
     (
         "join-forgets-what-is-held",
         '            case "kept":\n                target = note.held\n',
@@ -964,6 +969,7 @@ DECISIONS: Final = (
     *_EVENTS,
     *_CORDONS,
     *_VERSIONS,
+    *_WAY_BACK,
     *_BACK,
     *_PROCESSES,
     *_VERIFY,

@@ -79,6 +79,11 @@ class VersionNote:
     before: VersionSet | None = None
     held: VersionSet | None = None
 
+    @property
+    def way_back(self) -> VersionSet | None:
+        """Where a rollback goes: to what one brought, to what a half-done run came from, or to those before."""
+        return self.held or (self.now if self.next is not None else self.before)
+
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:

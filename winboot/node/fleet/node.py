@@ -228,7 +228,7 @@ class NodeRun:
             case "released":
                 return None
             case "back":
-                target = note.held or (note.now if note.next is not None else note.before)
+                target = note.way_back
                 if target is None:
                     raise NoVersionBefore(
                         f"{self.name}: left alone: no version before this one is noted there with which it was Ready",
