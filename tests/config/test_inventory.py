@@ -255,7 +255,10 @@ def test_a_bad_machine_is_refused(host: str, says: str, tmp_path: Path) -> None:
             "found a list; expected the name of a host",
         ),
         ("group: {}", "did you mean 'groups'"),
-        ("groups: [a]", "found a list; expected a mapping"),
+        ("groups: [a]", "found a list; expected NAME: {profile: …, hosts: {…}} for each group"),
+        ("groups: {g: all}", "found 'all'; expected {profile: …, hosts: {…}}"),
+        ("groups: {g: {hosts: [win-1]}}", "found a list; expected NAME: {address: …} for each host"),
+        ("groups: {g: {hosts: {win-1: 10.0.0.1}}}", "found '10.0.0.1'; expected {address: …}"),
         ("groups: {p: {os: '2022', hosts: {win-1: }}}", "the group has no profile"),
         ("groups: {p: {profile: none.yaml, os: '2022', hosts: {win-1: }}}", "there is no file"),
         (

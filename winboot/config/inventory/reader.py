@@ -293,7 +293,7 @@ class Reader:
         if isinstance(node, Table):
             return node
         if not (isinstance(node, Scalar) and node.is_null):
-            self.complaints.complain(node.place, ".".join(path), f"found {_kind(node)}", "a mapping")
+            self.complaints.complain(node.place, ".".join(path), f"found {_kind(node)}", _form(path))
         return Table(node.place)
 
     def _refuse_unknown(self, table: Table, path: tuple[str, ...], known: tuple[str, ...]) -> None:
@@ -314,6 +314,20 @@ def _merged_tables(low: Table, high: Table) -> Table:
     assert isinstance(merged, Table)
     # A host without settings keeps the place of its own key, not that of an empty map.
     return Table(low.place, merged.entries)
+
+
+def _form(path: tuple[str, ...]) -> str:
+    """How the mapping at a path looks, where people write a list or a word in its place."""
+    match path:
+        case ("groups",):
+            return "NAME: {profile: …, hosts: {…}} for each group"
+        case ("groups", _):
+            return "{profile: …, hosts: {…}}"
+        case ("groups", _, "hosts"):
+            return "NAME: {address: …} for each host"
+        case ("groups", _, "hosts", _):
+            return "{address: …}"
+    return "a mapping"
 
 
 def _kind(node: Node) -> str:
