@@ -42,9 +42,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """A real engine takes the lab's place before the first test; what scripts tell is kept where that is wanted."""
-    if config.getoption("numprocesses", None):
-        # Hypothesis keeps its tables of characters on disk. To make them takes 200 MB for a moment: once, here, in no worker.
-        a_first_text()
     if config.getoption("--told"):
         engines.listen(Recorder(Path(config.getoption("--told"))))
     if config.getoption("--engine") == "pwsh":
@@ -54,6 +51,14 @@ def pytest_configure(config: pytest.Config) -> None:
             from winboot_lab.pwsh.run import start
 
             start(path)  # the copies in which tests of joined sites run share it
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Hypothesis keeps its tables of characters on disk. To make them takes 200 MB for a moment: once, before there are
+    workers, and in none of them."""
+    if session.config.getoption("numprocesses", None):
+        a_first_text()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -257,13 +257,13 @@ def test_undo_puts_back_a_program_that_was_there_before(site: Site):
 
 
 class _SlowTar(Tar):
-    """A tar whose output is open for 330 seconds: a slow disk with a scanner on it."""
+    """A tar whose output is open for 310 seconds: a slow disk with a scanner on it."""
 
     def run(self, machine: Any, process: Any, argv: list[str], env: Any, stdin: bytes) -> Exit:
-        return replace(super().run(machine, process, argv, env, stdin), lingers=330)
+        return replace(super().run(machine, process, argv, env, stdin), lingers=310)
 
 
-@pytest.mark.parametrize(("mebibytes", "problem"), [(1, "winboot.ProgramHangs"), (60, "")])
+@pytest.mark.parametrize(("mebibytes", "problem"), [(1, "winboot.ProgramHangs"), (20, "")])
 def test_a_larger_archive_has_more_time_to_be_unpacked(bench: Bench, mebibytes: int, problem: str):
     """300 seconds, and one more for each mebibyte."""
     packed = io.BytesIO()
