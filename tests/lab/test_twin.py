@@ -223,6 +223,8 @@ def test_hashes_of_another_version_are_fetched_from_the_mirror_of_the_lab(
         profile = tmp_path / "profile.yaml"
         text = profile.read_text(encoding="utf-8")
         assert f"kubernetes/{ClusterPlan().version}/" in text
+        # urllib reads proxies once a process and keeps them: neither is an earlier one taken, nor is this one left behind.
+        monkeypatch.setattr("urllib.request._opener", None)
         monkeypatch.setenv("http_proxy", lab.mirror.url)
         profile.write_text(
             text.replace(f"version: {ClusterPlan().version}", "version: 1.35.9"), encoding="utf-8"
