@@ -28,6 +28,7 @@ from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import NodeSpec, resolve
 from winboot.node.fleet import Options, RunContext, run_nodes
 from winboot.node.fleet.node import NodeRun
+from winboot.node.fleet.workers import MOST_WORKERS
 from winboot.node.run import Quiet, Stop
 from winboot.remote.transport.base import Endpoint
 from winboot.remote.transport.psrp import PsrpTransport
@@ -183,8 +184,9 @@ def _large(place: Site) -> Iterator[Figure]:
 
 
 def _memory(place: Site) -> Iterator[Figure]:
-    """Sessions that wait for events, in a process of its own: what 200 more of them take, without the script's text."""
-    counts = (50, 250)
+    """Sessions that wait for events, in a process of its own: what 50 more of them take, without the script's text."""
+    # A process works on 64 at most, however many it is asked for.
+    counts = (MOST_WORKERS - 50, MOST_WORKERS)
     with endpoints(counts[-1], place.steps, held=True) as peers:
         grown = []
         for count in counts:
@@ -196,9 +198,9 @@ def _memory(place: Site) -> Iterator[Figure]:
             grown.append(here.recv())
             process.kill()
             process.join()
-    text = len(place.script.node_part)
+    text = len(place.script.text)
     each = [(grown[1] - grown[0]) / (counts[1] - counts[0]) - text]
-    note = f"MB, {counts[0]} to {counts[1]} nodes, without the {text / 1000:.0f} KB of its own text"
+    note = f"MB, {counts[0]} to {counts[1]} nodes, without the {text / 1000:.0f} KB of its script"
     yield Figure("memory of a node with an open session", [one / _MB for one in each], 0.15, note)
 
 
