@@ -114,7 +114,7 @@ def stage_twin(lab: Lab, twin: Twin, folder: Path) -> tuple[Path, list[str]]:
     for name, wanted in profiles.values():
         wanted["artifacts"]["sha256"] = pins
         (folder / name).write_text(dump(wanted), encoding="utf-8")
-    return target, [*twin.invented, OWN, *world_of(lab, load_targets(target, (), trust=True))]
+    return target, [*twin.invented, OWN, *_world(lab, load_targets(target, (), trust=True))]
 
 
 def stage_profile(lab: Lab, profile: Path | None, folder: Path) -> list[str]:
@@ -125,10 +125,10 @@ def stage_profile(lab: Lab, profile: Path | None, folder: Path) -> list[str]:
     staged = stage(lab, folder, profile)
     count = len(lab.plans)
     machines = f"{count} machines, win-1 to win-{count}" if count > 1 else "one machine, win-1"
-    return [machines, OWN, *world_of(lab, load_targets(staged.inventory, (), trust=True))]
+    return [machines, OWN, *_world(lab, load_targets(staged.inventory, (), trust=True))]
 
 
-def world_of(lab: Lab, specs: list[NodeSpec]) -> Iterator[str]:
+def _world(lab: Lab, specs: list[NodeSpec]) -> Iterator[str]:
     """Put up the proxies and registries that the profiles mention; each in words."""
     said: dict[str, None] = {}
     for spec in specs:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from winboot.base.errors import CloudError, NoSuchHost, TransportError
+from winboot.base.errors import CloudError, ClusterError, NoSuchHost, TransportError
 from winboot.config.node_spec import STARTUP_TAINT, NodeSpec
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.pace import Pace
@@ -87,6 +87,8 @@ class AzureQueue:
     _waited: dict[str, float] = field(default_factory=dict)
     _resting: dict[str, float] = field(default_factory=dict)
     _sets: dict[str, ScaleSet] = field(default_factory=dict)
+    # Events of others that the answer about one machine told of.
+    _overheard: deque[tuple[Target, ScheduledEvent]] = field(default_factory=deque)
     # Machines that an event ends, by the last look.
     _going: set[str] = field(default_factory=set)
     _noted: set[str] = field(default_factory=set)
@@ -126,21 +128,25 @@ class AzureQueue:
         return letters
 
     def _told(self) -> Iterator[HookAction]:
-        """What machines of the last look have told since."""
+        """What machines of the last look have told since, of themselves or of others of their set."""
+        while self._overheard:
+            yield from self._heard_of(*self._overheard.popleft())
         telling = [one for one in self.work.seen() or () if one.spec.node.scheduled_events]
         clusters = {id(one.cluster): one.cluster for one in telling}
         nodes = {key: _by_provider_id(cluster.windows_nodes()) for key, cluster in clusters.items()}
         for one in telling:
-            node = nodes[id(one.cluster)].get(_provider_id(one))
-            for event in _own_events(one, node):
-                if event.kind not in _EVENTS or event.status != "Scheduled":
-                    continue
-                if event.kind in _FINAL:
-                    self._going.add(one.member.host.id)
-                action = self._asked_for(event, one.member.host.id, one.member.host.group)
-                # What was answered a moment ago may still be written there.
-                if self._heard.get(_handle(action), 0.0) <= self.pace.now():
-                    yield action
+            for event in _own_events(one, nodes[id(one.cluster)].get(_provider_id(one))):
+                yield from self._heard_of(one, event)
+
+    def _heard_of(self, one: Target, event: ScheduledEvent) -> Iterator[HookAction]:
+        """What an event asks for its machine. What was answered a moment ago may still be written there."""
+        if event.kind not in _EVENTS or event.status != "Scheduled":
+            return
+        if event.kind in _FINAL:
+            self._going.add(one.member.host.id)
+        action = self._asked_for(event, one.member.host.id, one.member.host.group)
+        if self._heard.get(_handle(action), 0.0) <= self.pace.now():
+            yield action
 
     def extend(self, letter: Letter, seconds: int) -> None:
         """Keep it from being delivered again."""
@@ -228,9 +234,9 @@ class AzureQueue:
 
     def _wanted(self) -> Iterator[HookAction]:
         targets = self.work.look(max(_ROUNDS * self.every, _LASTS_S))
-        # A cluster whose last machine is gone still has that machine's Node.
-        there = [(cluster, cluster.nodes()) for cluster in self.work.clusters()]
-        known = _by_provider_id(one for _, nodes in there for one in nodes)
+        clusters = {id(one.cluster): one.cluster for one in targets}
+        nodes = {key: cluster.nodes() for key, cluster in clusters.items()}
+        known = _by_provider_id(one for several in nodes.values() for one in several)
         noticed = self._noticed(targets, known)
         self._going = {instance for instance, event in noticed.items() if event.kind in _FINAL}
         for target in targets:
@@ -244,8 +250,13 @@ class AzureQueue:
             elif self._is_new(target, node) and self._resting.get(instance, 0.0) <= self.pace.now():
                 yield HookAction("launch", instance, group, "")
         listed = {one.member.host.id.lower() for one in targets}
-        for cluster, nodes in there:
-            self._forget_gone(cluster, nodes, listed)
+        # A cluster whose last machine is gone still has that machine's Node. That one of these is away stops nobody.
+        for cluster in self.work.clusters():
+            if id(cluster) in nodes:
+                self._forget_gone(cluster, nodes[id(cluster)], listed)
+                continue
+            with suppress(ClusterError):
+                self._forget_gone(cluster, cluster.nodes(), listed)
 
     def _is_new(self, target: Target, node: NodeFacts | None) -> bool:
         host = target.member.host
@@ -311,7 +322,7 @@ class AzureQueue:
                     self._note(event)
                     continue
                 for one in members:
-                    if event.names(ResourceId.parse(one.member.host.id).machine_name):
+                    if _is_about(event, one):
                         found[one.member.host.id] = event
         return found
 
@@ -345,10 +356,12 @@ class AzureQueue:
     def _event(self, action: HookAction, target: Target) -> ScheduledEvent | None:
         """The event of an action, while it waits to be approved. The id may be the machine's own word: the event that Azure
         has under it must name this machine, or it would begin another one's end."""
-        machine = ResourceId.parse(target.member.host.id).machine_name
-        events = self._events(self._of_set(target))
-        waiting = (one for one in events if one.id == action.token and one.status == "Scheduled")
-        return next((one for one in waiting if one.names(machine)), None)
+        members = self._of_set(target)
+        events = self._events(members)
+        # The answer tells of the others of the set, too, and their cordon has five seconds of it.
+        self._overheard += [(one, event) for event in events for one in members if _is_about(event, one)]
+        waiting = (event for event in events if event.id == action.token and event.status == "Scheduled")
+        return next((event for event in waiting if _is_about(event, target)), None)
 
     def _of_set(self, target: Target) -> list[Target]:
         key = _set_key(target.member.host)
@@ -429,6 +442,10 @@ def _own_events(target: Target, node: NodeFacts | None) -> tuple[ScheduledEvent,
     """What a machine tells of itself in its Node; it can name nobody else."""
     text = node.annotations.get(EVENTS, "") if node is not None and target.spec.node.scheduled_events else ""
     return told_events(text, ResourceId.parse(target.member.host.id).machine_name)
+
+
+def _is_about(event: ScheduledEvent, target: Target) -> bool:
+    return event.names(ResourceId.parse(target.member.host.id).machine_name)
 
 
 def _set_key(host: CloudHost) -> str:

@@ -296,7 +296,7 @@ class Cluster(Protocol):
 
     def drain(self, name: str, *, timeout: float, wait: Wait, rules: DrainRules = ALL_PODS) -> Drained:
         """Evict the node's pods (not DaemonSet and mirror pods), respecting disruption budgets; none where the rules keep
-        one of them."""
+        one of them. An API server that is away at the end leaves those that it named last."""
         ...
 
     def pods_to_drain(self, name: str) -> Sequence[PodFacts]:

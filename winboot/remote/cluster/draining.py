@@ -101,18 +101,13 @@ class Draining:
 
     def _ended(self, seen: Iterable[str]) -> Drained:
         """What became of the pods; of those seen last where nobody answers now."""
-        reason = self._reason
         try:
-            remaining = [full_name(pod.metadata) for pod in self._look()]
+            left = {key: self._reason(key) for key in (full_name(pod.metadata) for pod in self._look())}
         except ClusterUnreachable as error:
-            problem = error.problem
-            remaining, reason = [*seen], lambda key: f"not seen since: {problem}"
+            left = dict.fromkeys(seen, f"not seen since: {error.problem}")
         # One whose eviction got no answer, and that is gone, has been evicted as well.
         asked = dict.fromkeys((*self._evicted, *self._refused))
-        return Drained(
-            tuple(key for key in asked if key not in remaining),
-            tuple((key, reason(key)) for key in remaining),
-        )
+        return Drained(tuple(key for key in asked if key not in left), tuple(left.items()))
 
     def _reason(self, key: str) -> str:
         if key in self._evicted:
