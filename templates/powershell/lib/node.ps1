@@ -8,9 +8,11 @@ function Get-NodeObject {
 function Get-Kubectl {
     # The path of kubectl: of the wanted version; while that is not here yet, of one that was placed before and is believed.
     $wanted = Expand-Place -Text $script:Node.kubectl
-    $others = @(Get-Placed | ForEach-Object { $_.files } | ForEach-Object { $_.destination } |
-            Where-Object { [IO.Path]::GetFileName($_) -eq 'kubectl.exe' -and $_ -ne $wanted })
-    foreach ($path in @($wanted) + $others) { if (Test-OwnPath -Path $path -Program) { return $path } }
+    if (Test-OwnPath -Path $wanted -Program) { return $wanted }
+    foreach ($file in Get-Placed | ForEach-Object { $_.files }) {
+        $path = $file.destination
+        if ([IO.Path]::GetFileName($path) -eq 'kubectl.exe' -and (Test-OwnPath -Path $path -Program)) { return $path }
+    }
     $wanted
 }
 
