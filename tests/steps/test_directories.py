@@ -340,7 +340,7 @@ def attacked(bench: Bench, path: str, attack: Callable[[Bench, str, Token], None
     assert bench.run(STEP).states == {STEP: "ok"}
 
 
-@pytest.mark.parametrize(("attack", "path"), zip(ATTACKS, SAMPLE * 2, strict=False))
+@pytest.mark.parametrize(("attack", "path"), [*zip(ATTACKS, SAMPLE * 2, strict=False)])
 def test_nothing_of_an_ordinary_user_stays_in_a_folder_of_ours(
     bench: Bench, path: str, attack: Callable[[Bench, str, Token], None]
 ):

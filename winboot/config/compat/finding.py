@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from winboot.config.source import Complaint, Place
+
 Level = Literal["error", "warning", "info"]
 Reason = Literal[
     "unknown",
@@ -48,3 +50,16 @@ class Finding:
         expected = f"; expected {self.expected}" if self.expected else ""
         instead = f"; instead: {self.instead}" if self.instead else ""
         return f"{self.about}: {self.reason}{expected}{instead}"
+
+    def complaint(self, place: Place, path: str) -> Complaint:
+        """The same of a place in a file."""
+        return Complaint(
+            place,
+            path,
+            f"{self.about}: {self.reason}",
+            self.expected,
+            self.did_you_mean,
+            self.level,
+            source=self.source,
+            instead=self.instead,
+        )

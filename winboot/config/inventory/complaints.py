@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from winboot.config import compat
-from winboot.config.source import (
-    Complaint,
-    Place,
-    Table,
-    locate,
-)
+from winboot.config.source import Complaint, Place, Table, locate
 
 
 @dataclass(slots=True)
@@ -21,17 +16,8 @@ class Complaints:
 
     def found(self, node: Table, path: tuple[str, ...], findings: list[compat.Finding]) -> None:
         """The compatibility data's findings as complaints at a path."""
-        for one in findings:
-            self.all.append(
-                Complaint(
-                    locate(node, path),
-                    ".".join(path),
-                    f"{one.about}: {one.reason}",
-                    level=one.level,
-                    source=one.source,
-                    instead=one.instead,
-                )
-            )
+        place = locate(node, path)
+        self.all += [one.complaint(place, ".".join(path)) for one in findings]
 
     def complain(
         self, place: Place, path: str, wrong: str, expected: str = "", did_you_mean: str = ""

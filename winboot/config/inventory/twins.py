@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from winboot.config.inventory.complaints import Complaints
 from winboot.config.inventory.machine import Machine
-from winboot.config.source import (
-    Place,
-)
+from winboot.config.source import Place
 
 
 def refuse_twins(into: Complaints, machines: tuple[Machine, ...], places: dict[str, Place]) -> None:

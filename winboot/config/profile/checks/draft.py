@@ -68,16 +68,5 @@ class Draft:
         self, path: PathParts, findings: Iterable[Finding], *, key: bool = False
     ) -> Iterator[Complaint]:
         """The compatibility data's findings as complaints at a path."""
-        for finding in findings:
-            place = locate(self.node, path, key=key)
-            wrong = f"{finding.about}: {finding.reason}"
-            yield Complaint(
-                place,
-                dotted(path),
-                wrong,
-                level=finding.level,
-                source=finding.source,
-                instead=finding.instead,
-                expected=finding.expected,
-                did_you_mean=finding.did_you_mean,
-            )
+        place = locate(self.node, path, key=key)
+        return (finding.complaint(place, dotted(path)) for finding in findings)
