@@ -1,5 +1,7 @@
 """Run at each start of the machine: note the boot, put back what a restart takes away."""
 
+import json
+
 import pytest
 from winboot_lab.windows.door import MachineStopped
 from winboot_lab.windows.network import Address
@@ -330,6 +332,21 @@ def test_an_undo_leaves_no_task_of_a_detached_run_and_all_of_others(bench: Bench
     assert bench.undo(STEP).states == {STEP: "changed"}
     assert tasks(bench) == {"somebody's"}
     assert bench.undo(STEP).states == {STEP: "ok"}
+
+
+def test_an_undo_leaves_no_task_of_a_run_that_a_restart_cut_off_before_a_start_could_note_it(
+    bench: Bench,
+) -> None:
+    """The power went while the run wrote how it had ended, and the removal went on before the startup task."""
+    bench.run(STEP)
+    members = dict.fromkeys(("message", "hint", "step", "purpose", "guard", "told", "ended", "fence"), "")
+    note = {**members, "id": "pod-network-1234", "state": "running", "boot_id": "another", "deadline": 2**62}
+    bench.write(r"C:\ProgramData\winboot\detached\pod-network-1234.json", json.dumps(note).encode())
+    for name in ("detached-pod-network-1234", "detached-pod-network-1234-rescue"):
+        leave_a_task(bench, name)
+
+    assert bench.undo(STEP).states == {STEP: "changed"}
+    assert tasks(bench) == set()
 
 
 def keep(bench: Bench, prefix: str, hop: str = "10.0.0.254", store: str = "") -> None:

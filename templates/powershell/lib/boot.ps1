@@ -55,7 +55,8 @@ function Restore-BootTask {
     Remove-Task -Name $Former.name
     Remove-BootScript
     Remove-Library
-    Remove-StrayTask
+    # What a restart cut off is over, also before a start has noted that.
+    Remove-StrayTask -Running @(Get-RunningDetached)
 }
 
 function Invoke-Boot {
@@ -73,7 +74,7 @@ function Invoke-Boot {
     foreach ($step in $script:Run.Steps) { Invoke-BootStep -Step $step }
     Invoke-BootWork -Name '' -Work { Save-Start -Failed $script:Run.BootFailed }
     Invoke-BootWork -Name '' -Work { Watch-OwnService -Seconds 600 }
-    Invoke-BootWork -Name '' -Work { Remove-StrayTask }
+    Invoke-BootWork -Name '' -Work { Remove-StrayTask -Running @(Read-DetachedRun | Where-Object { $_.state -eq 'running' }) }
     # Last: it reads some hundred megabytes, and nothing waits for it.
     Invoke-BootWork -Name '' -Work { Update-HashMemory }
 }

@@ -235,11 +235,11 @@ function Get-InterruptedRecord {
 }
 
 function Remove-StrayTask {
-    # Tasks of detached runs that are over; a restart or a kill keeps a run from removing its own.
-    $running = @(Read-DetachedRun | Where-Object { $_.state -eq 'running' } |
-            ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
+    # Tasks of detached runs, but for those that are Running; a restart or a kill keeps a run from removing its own.
+    param([object[]]$Running)
+    $names = @($Running | ForEach-Object { "detached-$($_.id)"; "detached-$($_.id)-rescue" })
     foreach ($task in Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
-        if ($task.TaskName -like 'detached-*' -and $running -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
+        if ($task.TaskName -like 'detached-*' -and $names -notcontains $task.TaskName) { Remove-Task -Name $task.TaskName }
     }
 }
 
