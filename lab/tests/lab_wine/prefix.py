@@ -73,7 +73,7 @@ class Wine:
         """Run a raw command line: the control manager hands a service's ImagePath to CreateProcess as it is."""
         self._services += 1
         name = f"launcher-{self._services}"
-        self.run("sc.exe", "create", name, "binPath=", line)
+        self._until_taken([self.program, "sc.exe", "create", name, "binPath=", line])
         # What runs there is no service and ends at once, so that the start always fails.
         self.start(name)
 
@@ -126,12 +126,29 @@ class Wine:
             **os.environ,
             "WINEPREFIX": str(self.folder),
             "WINEARCH": "win64",
-            "WINEDEBUG": "-all",
+            # Its sc.exe says why it failed nowhere else.
+            "WINEDEBUG": "-all,+sc",
             "WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe=d",
             "DISPLAY": "",
         }
 
+    def _until_taken(self, command: Sequence[str]) -> None:
+        """Run a command whose first refusals count for nothing: ten seconds long it is asked again.
+
+        A busy machine's control manager sometimes has no pipe free for a caller, and sc.exe then ends at once
+        (rpcrt4's rpc_transport.c: ERROR_PIPE_BUSY becomes RPC_S_SERVER_TOO_BUSY).
+        """
+        deadline = time.monotonic() + 10
+        while (refusal := self._refusal(command)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert not refusal, refusal
+
     def _call(self, command: Sequence[str], *, accept_any: bool = False, timeout: float = 60) -> None:
+        refusal = self._refusal(command, timeout=timeout)
+        assert accept_any or not refusal, refusal
+
+    def _refusal(self, command: Sequence[str], *, timeout: float = 60) -> str:
+        """How a command failed, in its own words; nothing where it did not."""
         # Not into a pipe: the prefix's own services inherit it, and its end would come with theirs.
         with tempfile.TemporaryFile() as output:
             ended = subprocess.run(
@@ -145,7 +162,7 @@ class Wine:
             )
             output.seek(0)
             said = output.read().replace(b"\0", b"").decode("utf-8", "replace")
-        assert accept_any or ended.returncode == 0, f"{command} ended with {ended.returncode}: {said}"
+        return f"{command} ended with {ended.returncode}: {said}" if ended.returncode else ""
 
 
 def _parsed(text: str, key: str) -> dict[str, Data]:
