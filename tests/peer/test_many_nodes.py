@@ -21,7 +21,7 @@ from winboot.node.run import Patience, Stop
 from winboot.operations.join import join
 from winboot.report.results import Report
 
-QUICK: Final = Patience(poll=0.01, first=0.2, quiet=1.0)
+QUICK: Final = Patience(poll=0.01, first=0.2)
 
 
 class Chatty(FakeMachine):
