@@ -17,7 +17,8 @@ from winboot.base.secret import Secret
 from winboot.node.run import Patience, ScriptRunner, Stop
 from winboot.report.events import parse
 from winboot.report.journal import Journal
-from winboot.script.rendering import Helpers, Kept
+from winboot.script.library import Library
+from winboot.script.rendering import Helpers, Script
 
 NUMBERS: Final = {name: value for name, value in vars(limits).items() if name.isupper()}
 BOOT: Final = {"boot_id": "b1", "smbios_uuid": "u", "build": "20348.1", "computer_name": "N", "fence": 1}
@@ -185,8 +186,7 @@ def _runner(machine: Liar, folder: Path) -> ScriptRunner:
     now = Patience(poll=0.0, reconnect=60.0, restart=5.0, detached_margin=5.0, held=5.0)
     return ScriptRunner(
         "n1",
-        "script",
-        Kept("loader", "node part"),
+        Script("node part", Library(" and library", "hash"), settings="", files=()),
         Helpers(restart="restart", boot_id="boot id"),
         lambda: machine,  # type: ignore[arg-type, return-value]  # no probe: nobody asks
         steps=["one"],

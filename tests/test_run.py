@@ -26,10 +26,12 @@ from winboot.base.secret import Secret
 from winboot.node.run import PATIENT_ANSWERS, Patience, ScriptRunner, Stop
 from winboot.report.events import Event
 from winboot.report.journal import Journal
-from winboot.script.rendering import Helpers, Kept
+from winboot.script.library import Library
+from winboot.script.rendering import Helpers, Script
 
 HELPERS = Helpers(restart="the restart script", boot_id="the boot id script")
-KEPT = Kept("the loader", "the node part")
+SCRIPT = Script("the node part", Library(" and the library", "its hash"), settings="", files=())
+WHOLE, LOADER = SCRIPT.text, SCRIPT.kept.loader
 Lines = Iterator[str]
 
 
@@ -141,8 +143,7 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., ScriptRunner]]:
         } | patience
         return ScriptRunner(
             "n1",
-            "the script",
-            KEPT,
+            SCRIPT,
             HELPERS,
             machine.connect,  # type: ignore[arg-type]  # a stand-in answers for the protocol's four methods
             steps=("one",),
@@ -185,7 +186,7 @@ def test_a_restart_is_done_once_and_the_same_script_runs_again(drive: Callable[.
     done = node.change({}, {})
 
     assert (machine.restarts, done.ended.reason, done.started.boot_id) == (1, "complete", "b2")
-    assert machine.scripts == ["the script", "the loader"]
+    assert machine.scripts == [WHOLE, LOADER]
 
 
 def test_a_machine_that_was_joined_is_sent_the_short_script(drive: Callable[..., ScriptRunner]) -> None:
@@ -197,7 +198,7 @@ def test_a_machine_that_was_joined_is_sent_the_short_script(drive: Callable[...,
     node.look({})
     node.look({})
 
-    assert machine.scripts == ["the loader", "the loader"]
+    assert machine.scripts == [LOADER, LOADER]
 
 
 def test_a_machine_without_the_library_is_sent_the_whole_script_until_a_change_has_kept_it(
@@ -212,7 +213,7 @@ def test_a_machine_without_the_library_is_sent_the_whole_script_until_a_change_h
     node.change({}, {})
     node.look({})
 
-    assert machine.scripts == ["the loader", *["the script"] * 3, "the loader"]
+    assert machine.scripts == [LOADER, *[WHOLE] * 3, LOADER]
     assert machine.modes == ["Look", "Look", "Look", "Change", "Look"]
 
 

@@ -22,7 +22,8 @@ from winboot.report.events import STEP_STATES, parse
 from winboot.report.journal import Journal
 from winboot.report.page import html
 from winboot.report.results import Failure, NodeReport, Report, collect
-from winboot.script.rendering import Helpers, Kept
+from winboot.script.library import Library
+from winboot.script.rendering import Helpers, Script
 
 NOW: Final = Patience(poll=0.0, reconnect=0.0, restart=0.0, detached_margin=0.0, held=0.0, first=0.0)
 TEXT: Final = st.text(st.characters(codec=None), max_size=20)
@@ -109,8 +110,7 @@ def test_a_look_is_a_success_only_when_each_step_was_told_once(lines: list[Any])
         journal = Journal(Path(folder) / "n1.jsonl")
         runner = ScriptRunner(
             "n1",
-            "script",
-            Kept("loader", "node part"),
+            Script("node part", Library(" and library", "hash"), settings="", files=()),
             Helpers("restart", "boot id"),
             lambda: Peer(lines),  # type: ignore[arg-type, return-value]  # as much as a look asks of it
             steps=("one", "two"),

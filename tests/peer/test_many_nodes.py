@@ -105,17 +105,17 @@ def test_a_fleet_needs_no_file_for_a_node_that_waits(tmp_path: Path) -> None:
 
 
 def test_a_node_holds_its_script_only_while_it_is_worked_on(tmp_path: Path) -> None:
-    """A thousand of them would be a quarter of a gigabyte; and the first is at work before the last has one."""
+    """A thousand of them would be 40 megabytes; and the first is at work before the last has one."""
     fleet = Fleet(tmp_path, Gone, 20)
     nodes: list[NodeRun] = []
     held: list[int] = []
 
     def work(run: NodeRun) -> None:
         nodes.append(run)
-        held.append(sum(bool(one.runner._script) for one in nodes))
-        assert len(run.runner._script) > 100_000
+        held.append(sum(bool(one.runner._script.node_part) for one in nodes))
+        assert len(run.runner._script.node_part) > 20_000
 
     run_nodes("plan", work, fleet.specs, fleet.context, Options(patience=QUICK, workers=1))
 
     assert held == [1] * 20
-    assert [node.runner._script for node in nodes] == [""] * 20
+    assert [node.runner._script.node_part for node in nodes] == [""] * 20

@@ -6,6 +6,7 @@ import gc
 import logging
 import socket
 import threading
+import weakref
 from contextlib import suppress
 
 import pytest
@@ -98,6 +99,24 @@ def test_a_big_script_arrives_whole(farm, mode, size):
         assert list(wire.run(script, {}, {})) == ["done"]
 
     assert [text for text, _ in actor.runs] == [script]
+
+
+class Text(str):
+    """A script whose end can be seen: a plain string takes no weak references."""
+
+
+def test_the_text_of_a_script_is_dropped_once_it_is_sent(farm, mode):
+    """It is half a megabyte for each node, and some scripts run for half an hour."""
+    script = Text("anything")
+    left = weakref.ref(script)
+
+    with transport(farm, node(farm, says("first", "second")), mode) as wire:
+        lines = wire.run(script, {}, {})
+        del script
+        assert next(lines) == "first"
+        gc.collect()
+        assert left() is None
+        assert list(lines) == ["second"]
 
 
 def test_a_long_line_arrives_whole(farm, mode):

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
 from winboot.base.errors import (
@@ -58,7 +58,7 @@ from winboot.report.events import (
 )
 from winboot.report.journal import Journal
 from winboot.report.notices import Notice, PassBegun, Waiting
-from winboot.script.rendering import Helpers, Kept
+from winboot.script.rendering import Helpers, Script
 
 Mode = Literal["Look", "Change", "Undo"]
 Facts = Mapping[str, object]
@@ -198,8 +198,7 @@ class ScriptRunner:
     def __init__(
         self,
         node: str,
-        script: str,
-        kept: Kept,
+        script: Script,
         helpers: Helpers,
         connect: Callable[[], Transport],
         *,
@@ -216,7 +215,6 @@ class ScriptRunner:
         # Told who the machine is at the beginning of each pass; what it raises ends the run.
         self.on_started: Callable[[RunStarted], None] = lambda started: None
         self._script = script
-        self._kept = kept
         # Whether the machine is believed to keep the library: then the script goes without it.
         self._expects_library = False
         # The names of the plan's steps, in the order in which the script tells them.
@@ -241,9 +239,9 @@ class ScriptRunner:
         """From now on send the script without the library; a machine that does not keep it is sent the whole one."""
         self._expects_library = True
 
-    def exchange(self, script: str, kept: Kept, steps: Sequence[str]) -> None:
+    def exchange(self, script: Script, steps: Sequence[str]) -> None:
         """Run another script from now on, in the same session. What the first one told of its steps counts no more."""
-        self._script, self._kept = script, kept
+        self._script = script
         self._steps = tuple(steps)
         self.record.steps.clear()
 
@@ -296,9 +294,9 @@ class ScriptRunner:
         )
 
     def forget(self) -> None:
-        """Close, and drop the script: a quarter of a megabyte for each node that has ended."""
+        """Close, and drop the node's part of the script: some 40 KB for each node that has ended."""
         self.close()
-        self._script, self._kept = "", Kept("", "")
+        self._script = replace(self._script, node_part="", files=())
 
     def close(self) -> None:
         """End the session on the node, if there is one."""
@@ -372,31 +370,27 @@ class ScriptRunner:
         arguments = {"Mode": mode, "RunId": run, "Facts": dict(facts)}
         self._heard = time.monotonic()
         transport.on_quiet = lambda: self._check_quiet(heard)
+        # Nothing here holds the whole text, half a megabyte, while the machine is listened to.
         if self._expects_library:
-            short = {**arguments, "NodePart": self._kept.node_part}
-            self._listen(self._lines(transport, self._kept.loader, short, secrets), run, heard)
+            kept = self._script.kept
+            short = {**arguments, "NodePart": kept.node_part}
+            self._listen(transport.run(kept.loader, short, secrets), run, heard)
         if not self._expects_library:
-            self._listen(self._lines(transport, self._script, arguments, secrets), run, heard)
+            self._listen(transport.run(self._script.text, arguments, secrets), run, heard)
         done = self._judge(mode, heard)
         # A change that went through all steps has kept the library.
         self._expects_library |= mode == "Change" and done.ended.reason in WHOLE_PASSES
         return done
 
     def _listen(self, lines: Iterator[str], run: str, heard: Heard) -> None:
-        for line in lines:
+        for line in self._bounded(lines):
             self._hear(line, run, heard)
             self._check_quiet(heard)
 
-    def _lines(
-        self,
-        transport: Transport,
-        script: str,
-        arguments: Mapping[str, object],
-        secrets: Mapping[str, Secret],
-    ) -> Iterator[str]:
+    def _bounded(self, lines: Iterator[str]) -> Iterator[str]:
         """What a script says, as much as any script of ours could. Raises ExcessiveOutput beyond that."""
         before = self._said
-        for line in transport.run(script, arguments, secrets):
+        for line in lines:
             self._said += len(line) + 1
             if self._said - before > LARGEST_PASS:
                 raise self._excess(f"more than {LARGEST_PASS >> 20} MiB in one pass")
@@ -568,7 +562,7 @@ class ScriptRunner:
         try:
             # Another controller may have restarted it meanwhile; that one's work is not interrupted for nothing.
             arguments = {"Reason": f"winboot: {names}", "BootId": boot_id}
-            for line in self._lines(self._open(), self._helpers.restart, arguments, {}):
+            for line in self._bounded(self._open().run(self._helpers.restart, arguments, {})):
                 self._journal.write("noise", {"line": line[:LONGEST_NOISE]})
         except TransportError as error:
             self._drop(error)
@@ -581,7 +575,7 @@ class ScriptRunner:
         try:
             lines = [
                 line[:LONGEST_NOISE].strip()
-                for line in self._lines(self._open(), self._helpers.boot_id, {}, {})
+                for line in self._bounded(self._open().run(self._helpers.boot_id, {}, {}))
             ]
         except TransportError as error:
             self._drop(error)

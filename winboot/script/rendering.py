@@ -55,7 +55,9 @@ class Script:
     @property
     def digest(self) -> str:
         """The SHA-256 of the whole script in hex. The node's part names the library's."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        of_all = hashlib.sha256(self.node_part.encode())
+        of_all.update(self.library.text.encode())
+        return of_all.hexdigest()
 
     @property
     def kept(self) -> Kept:

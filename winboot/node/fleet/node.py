@@ -255,7 +255,7 @@ class NodeRun:
         self.turned = True
         script = render(self.plan.complete, self.spec)
         self._write("script", {"script": script.digest, "versions": dict(target.versions)})
-        self.runner.exchange(script.text, script.kept, [step.name for step in self.plan.node_side])
+        self.runner.exchange(script, [step.name for step in self.plan.node_side])
         if self.options.versions == "kept":
             self.held = _held_step(self.name, wanted, target)
             self.step(self.held)
@@ -386,8 +386,7 @@ class NodeRun:
         )
         self._runner = ScriptRunner(
             self.name,
-            script.text,
-            script.kept,
+            script,
             self._helpers,
             lambda: self.context.connect(self.spec),
             steps=[step.name for step in self.plan.node_side],

@@ -12,6 +12,7 @@ What a transport promises, and one contract test (`tests/transport/test_contract
 - A script runs at most once per `run`. When the connection breaks in the middle, `run` continues with the
   same pipeline where the protocol allows it; where it does not, it raises `ConnectionLost` and the caller
   may run the script again.
+- The script's text is dropped once it is sent: a fleet would hold half a megabyte a node while it waits.
 - Secrets travel beside the script, encrypted: never in its text, in a log, in an error or in a `repr`.
 - Every failure is one of `winboot.base.errors`. `close` never raises and takes a bounded time.
 """

@@ -161,6 +161,7 @@ class CalledTransport(Transport):
     ) -> Iterator[str]:
         """See `Transport.run`."""
         job = self._job = self._line.offer(standard_input(script, arguments, secrets))
+        del script
         talk = Conversation(self._name, _Called(self._line, job, self._name, self.on_quiet))
         try:
             yield from talk.lines()

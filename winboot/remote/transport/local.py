@@ -44,6 +44,7 @@ class LocalTransport(Transport):
         """See `Transport.run`."""
         payload = standard_input(script, arguments, secrets)
         process = self._running = _PipedProcess(_program(self._name), payload, self.on_quiet)
+        del script, payload
         talk = Conversation(self._name, process)
         try:
             yield from talk.lines()

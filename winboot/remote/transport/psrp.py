@@ -227,6 +227,8 @@ class _Pipeline(PowerShell):
         pool.pipelines[self.id] = self
         self._command_id = self.id
         self.state = PSInvocationState.RUNNING
+        # Its message is made, and pypsrp has no more use for the text.
+        self.clear_commands()
         try:
             pool.shell.command("", [base64.b64encode(first).decode()], command_id=self.id)
         except ConnectionLost as error:
@@ -337,6 +339,8 @@ class PsrpTransport(Transport):
         parameters = {name: _value(each) for name, each in arguments.items()}
         with self._named_failures():
             pipeline = self._finished = self._start(script, parameters, secrets)
+            # It may run for half an hour, and the text is half a megabyte.
+            del script
             try:
                 yield from self._stream(pipeline)
             except GeneratorExit:

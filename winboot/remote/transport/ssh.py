@@ -193,6 +193,8 @@ class SshTransport(Transport):
         payload = standard_input(script, arguments, secrets)
         with self._named_failures():
             process = self._start(payload)
+            # It may run for half an hour, and each of them is half a megabyte.
+            del script, payload
             talk = self._talk = Conversation(self._name, process)
             try:
                 yield from talk.lines()

@@ -127,7 +127,7 @@ class TunnelledTransport(Transport):
         """See `Transport.run`."""
         inner = self._inner()
         inner.on_quiet = self.on_quiet
-        yield from inner.run(script, arguments, secrets)
+        return inner.run(script, arguments, secrets)
 
     def probe(self) -> Probe:
         """See `Transport.probe`."""
