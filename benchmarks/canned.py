@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,21 +37,35 @@ _ALWAYS: Final = 10**9
 _MODULE: Final = json.dumps({"changed": False, "ping": "pong"})
 
 
+class Gate:
+    """Where looks wait without an end, and are counted."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._lock = threading.Lock()
+
+    def wait(self, cancelled: Callable[[], bool]) -> None:
+        """Until nobody wants the look any more."""
+        with self._lock:
+            self.waiting += 1
+        while not cancelled():
+            time.sleep(0.2)
+
+
 @dataclass(frozen=True, slots=True)
 class Canned:
-    """A machine on which nothing is to be done. A script without a RunId is a task of Ansible's. `held` keeps each look
-    waiting for its events until it is set."""
+    """A machine on which nothing is to be done. A script without a RunId is a task of Ansible's. `gate` keeps each look
+    from saying anything."""
 
     steps: tuple[str, ...]
-    held: threading.Event | None = None
+    gate: Gate | None = None
 
     def run(
         self, script: str, parameters: Mapping[str, object], emit: Emit, cancelled: Callable[[], bool]
     ) -> Ended:
         """See `Executor.run`."""
-        if self.held is not None:
-            while not (self.held.wait(0.2) or cancelled()):
-                pass
+        if self.gate is not None:
+            self.gate.wait(cancelled)
         if "RunId" not in parameters:
             emit("output", _MODULE)
             return Ended()
@@ -83,14 +98,15 @@ class Peers:
         answer: tuple[int, int] = self.line.recv()
         return answer
 
-    def release(self) -> None:
-        """Let looks that are held say what they have to say."""
-        self.line.send("release")
-        self.line.recv()
+    def waiting(self) -> int:
+        """How many looks are held now."""
+        self.line.send("waiting")
+        count: int = self.line.recv()
+        return count
 
 
 def _serve(line: Connection, count: int, steps: tuple[str, ...], latency: bool, held: bool) -> None:
-    gate = threading.Event() if held else None
+    gate = Gate() if held else None
     with Farm() as farm:
         settings = Settings(users={USER: PASSWORD}, gather_s=0.2)
         ends = [farm.add(f"bench-{number}", Canned(steps, gate), settings) for number in range(count)]
@@ -99,9 +115,7 @@ def _serve(line: Connection, count: int, steps: tuple[str, ...], latency: bool, 
                 end.faults.on(action, Delay(seconds), times=_ALWAYS)
         line.send(tuple(end.http_port for end in ends))
         while (word := line.recv()) != "end":
-            if word == "release" and gate is not None:
-                gate.set()
-            line.send(_spent(ends))
+            line.send(gate.waiting if word == "waiting" and gate is not None else _spent(ends))
 
 
 def _spent(ends: list[Endpoint]) -> tuple[int, int]:
@@ -115,7 +129,7 @@ def _spent(ends: list[Endpoint]) -> tuple[int, int]:
 def endpoints(
     count: int, steps: tuple[str, ...], *, latency: bool = False, held: bool = False
 ) -> Iterator[Peers]:
-    """`count` endpoints whose looks find these steps to be right; with `held` each look waits for `release`."""
+    """`count` endpoints whose looks find these steps to be right; with `held` each look waits."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
         target=_serve, args=(there, count, steps, latency, held), daemon=True

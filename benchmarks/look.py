@@ -187,33 +187,37 @@ def _memory(place: Site) -> Iterator[Figure]:
     """Sessions that wait for events, in a process of its own: what 50 more of them take, without the script's text."""
     # A process works on 64 at most, however many it is asked for.
     counts = (MOST_WORKERS - 50, MOST_WORKERS)
-    with endpoints(counts[-1], place.steps, held=True) as peers:
-        grown = []
-        for count in counts:
-            here, there = multiprocessing.Pipe()
-            process = multiprocessing.get_context("spawn").Process(
-                target=_wait, args=(there, peers.ports[:count])
-            )
-            process.start()
-            grown.append(here.recv())
-            process.kill()
-            process.join()
-    text = len(place.script.text)
+    grown = [_waiting(place, count) for count in counts]
+    text = len(place.script.node_part)
     each = [(grown[1] - grown[0]) / (counts[1] - counts[0]) - text]
-    note = f"MB, {counts[0]} to {counts[1]} nodes, without the {text / 1000:.0f} KB of its script"
+    note = (
+        f"MB, {counts[0]} to {counts[1]} nodes, without the {text / 1000:.0f} KB that are a script's own part"
+    )
     yield Figure("memory of a node with an open session", [one / _MB for one in each], 0.15, note)
 
 
+def _waiting(place: Site, count: int) -> int:
+    """Bytes of a process in which so many looks, first ones, wait for their first event."""
+    here, there = multiprocessing.Pipe()
+    with endpoints(count, place.steps, held=True) as peers:
+        process = multiprocessing.get_context("spawn").Process(target=_wait, args=(there, peers.ports))
+        process.start()
+        while peers.waiting() < count:
+            time.sleep(0.5)
+        # Until each of them has asked for output, too.
+        time.sleep(5)
+        here.send("all wait")
+        grown: int = here.recv()
+        process.kill()
+        process.join()
+    return grown
+
+
 def _wait(line: Connection, ports: tuple[int, ...]) -> None:
-    """Looks that get no answer; tells this process's memory once all of them wait."""
+    """Looks that get no answer; tells this process's memory when asked."""
     with site(len(ports)) as place:
-        look = ours(place, ports, repeat=True, workers=len(ports))
-        threading.Thread(target=look, daemon=True).start()
-        before = -1
-        # Until the memory has stood still for a while: all sessions are open.
-        while (now := _resident()) != before or threading.active_count() < len(ports):
-            before = now
-            time.sleep(3)
+        threading.Thread(target=ours(place, ports, workers=len(ports)), daemon=True).start()
+        line.recv()
         gc.collect()
         line.send(_resident())
         time.sleep(600)
