@@ -43,6 +43,18 @@ def test_the_first_event_that_differs_is_named(tmp_path: Path, capsys: pytest.Ca
     assert "1 tests ran a script: 0 tell the same on both engines, 1 do not" in said
 
 
+def test_the_line_that_powershell_7_breaks_in_an_unknown_commands_message_is_no_difference(
+    tmp_path: Path,
+) -> None:
+    known = "The term 'Get-It' is not a function, script file, or operable program.{}Check the spelling of the name."
+
+    def one(name: str, text: str) -> dict[str, list[object]]:
+        return told(tmp_path / name, {"message": text})
+
+    assert differences(one("a", known.format(" ")), one("b", known.format("\n"))) == []
+    assert differences(one("c", "two lines"), one("d", "two\nlines")) != []
+
+
 def test_more_events_are_a_difference(tmp_path: Path) -> None:
     first, second = told(tmp_path / "a", {"step": "a"}), told(tmp_path / "b", {"step": "a"}, "more")
 

@@ -17,6 +17,9 @@ _MADE_ANEW: Final = re.compile(
     r"|(?<=-)[0-9a-f]{8}\b|(?<= at )0x[0-9a-f]+"  # the end of a detached run's id, Python's own text of an object
 )
 
+# PowerShell 7 breaks the line there; Windows PowerShell 5.1 and the lab have a space.
+_BROKEN_LINE: Final = re.compile(r"(?<=or operable program\.)\n(?=Check the spelling of the name)")
+
 
 class Recorder:
     """Writes what scripts tell, a file for each test; a copy of the process (tests/lab/copies.py) goes on with it."""
@@ -52,7 +55,7 @@ def lasting(value: Any) -> Any:
         return {name: lasting(item) for name, item in value.items() if name not in _PASSING}
     if isinstance(value, list):
         return [lasting(item) for item in value]
-    return _MADE_ANEW.sub("*", value) if isinstance(value, str) else value
+    return _MADE_ANEW.sub("*", _BROKEN_LINE.sub(" ", value)) if isinstance(value, str) else value
 
 
 def _event(text: str) -> Any:
