@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -184,23 +185,30 @@ def _large(place: Site) -> Iterator[Figure]:
 
 
 def _memory(place: Site) -> Iterator[Figure]:
-    """Sessions that wait for events, in a process of its own: what 50 more of them take, without the script's text."""
+    """Sessions that wait for events, in a process of its own: what 50 more of them take, without the script's text.
+
+    What their objects hold is what is ours to save. The process has more: stacks and caches of threads, and what the C library
+    keeps of the buffers from which a first script was sent.
+    """
     # A process works on 64 at most, however many it is asked for.
     counts = (MOST_WORKERS - 50, MOST_WORKERS)
-    grown = [_waiting(place, count) for count in counts]
     text = len(place.script.node_part)
-    each = [(grown[1] - grown[0]) / (counts[1] - counts[0]) - text]
     note = (
         f"MB, {counts[0]} to {counts[1]} nodes, without the {text / 1000:.0f} KB that are a script's own part"
     )
-    yield Figure("memory of a node with an open session", [one / _MB for one in each], 0.15, note)
+    for what, measured in (("objects", _held), ("process", _resident)):
+        few, many = (_waiting(place, count, measured) for count in counts)
+        each = (many - few) / (counts[1] - counts[0]) - text
+        yield Figure(f"memory of a node with an open session: {what}", [each / _MB], 0.15, note)
 
 
-def _waiting(place: Site, count: int) -> int:
-    """Bytes of a process in which so many looks, first ones, wait for their first event."""
+def _waiting(place: Site, count: int, measured: Callable[[], int]) -> int:
+    """What is measured of a process in which so many looks, first ones, wait for their first event."""
     here, there = multiprocessing.Pipe()
     with endpoints(count, place.steps, held=True) as peers:
-        process = multiprocessing.get_context("spawn").Process(target=_wait, args=(there, peers.ports))
+        process = multiprocessing.get_context("spawn").Process(
+            target=_wait, args=(there, peers.ports, measured)
+        )
         process.start()
         while peers.waiting() < count:
             time.sleep(0.5)
@@ -213,14 +221,21 @@ def _waiting(place: Site, count: int) -> int:
     return grown
 
 
-def _wait(line: Connection, ports: tuple[int, ...]) -> None:
+def _wait(line: Connection, ports: tuple[int, ...], measured: Callable[[], int]) -> None:
     """Looks that get no answer; tells this process's memory when asked."""
+    if measured is _held:
+        tracemalloc.start()
     with site(len(ports)) as place:
         threading.Thread(target=ours(place, ports, workers=len(ports)), daemon=True).start()
         line.recv()
         gc.collect()
-        line.send(_resident())
+        line.send(measured())
         time.sleep(600)
+
+
+def _held() -> int:
+    """Bytes that objects of Python take now, since tracemalloc began."""
+    return tracemalloc.get_traced_memory()[0]
 
 
 def _resident() -> int:
