@@ -94,7 +94,7 @@ def test_a_file_that_is_no_kubeconfig_is_refused_by_its_path(content: bytes, tmp
 @pytest.mark.parametrize(
     "text",
     [
-        "[" * 5_000,
+        "[" * 2_000,
         "{a: " * 5_000,
         "&a [*a]",
         "a: 2026-99-99",

@@ -223,6 +223,7 @@ def _at_first_dies(connection: Connection, number: int, folder: str) -> None:
     line.serve(work, tuple, Stop())
 
 
+@pytest.mark.check
 def test_a_process_that_dies_costs_no_node_and_a_node_that_each_dies_of_is_named(tmp_path: Path) -> None:
     run = Run(tmp_path, ("win-1", "win-2", "win-3"))
 

@@ -192,6 +192,7 @@ def test_killed_and_paused_workers_cost_no_node_and_no_step(
     assert refused <= 1.3 * nodes
 
 
+@pytest.mark.check
 def test_a_budget_holds_over_all_workers_and_another_try_begins_with_what_failed(
     run_of: Callable[..., Run],
 ) -> None:

@@ -93,6 +93,7 @@ def test_who_comes_second_is_told_who_works_there_and_gives_up_in_time(scenes: S
     assert settled(site)
 
 
+@pytest.mark.check
 def test_who_waits_finds_the_work_done(scenes: Scenes) -> None:
     """Both end well, and the node is joined once."""
     site = scenes.bare("plain")

@@ -27,7 +27,7 @@ KINDS: Final = Matrix(
         | {words(what): True for what in one.whats}
     ),
     strength=1,
-    core=8,
+    core=3,
     daily=14,
 )
 

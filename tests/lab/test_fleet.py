@@ -107,7 +107,7 @@ def fleet_of(
 @pytest.mark.parametrize(
     ("nodes", "only"),
     [
-        pytest.param(4, FIRST_STEPS, id="four, the first steps"),
+        pytest.param(4, FIRST_STEPS, id="four, the first steps", marks=pytest.mark.check),
         pytest.param(4, (), id="four, everything", marks=pytest.mark.matrix),
         pytest.param(8, FIRST_STEPS, id="eight, the first steps", marks=pytest.mark.nightly),
         # Twenty lab machines keep two cores busy for minutes; canned ones in their numbers are in tests/peer.

@@ -120,6 +120,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield told
 
 
+@pytest.mark.check
 def test_nothing_is_asked_for_that_is_not_granted(story: Story) -> None:
     """Not even a question whose refusal would be taken calmly."""
     granted = list(story.rules("operator"))

@@ -290,7 +290,7 @@ JOINS: Final = Matrix(
     ],
     lambda case: {"solution": case[0].name, "manager": case[1], "release": case[2]},
     strength=1,
-    core=2,
+    core=1,
 )
 
 

@@ -61,6 +61,7 @@ def test_every_neighbour_gets_a_route_and_a_second_run_changes_nothing(tmp_path:
     assert not site.refusals
 
 
+@pytest.mark.check
 def test_routes_follow_the_nodes_that_come_move_and_go(tmp_path: Path) -> None:
     site = a_site(tmp_path)
     for number in (2, 3):

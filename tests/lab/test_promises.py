@@ -137,6 +137,7 @@ def test_no_pod_is_let_in_before_everything_is_ready(joined: Joined) -> None:
 # ---- which machine, which node -------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_a_name_that_a_ready_node_has_is_not_given_to_another_machine(tmp_path: Path) -> None:
     site = Site(tmp_path, NodePlan("win-1", "2022", "10.0.1.11"), NodePlan("win-2", "2022", "10.0.1.12"))
     assert only_of(site, "win-1").ready
@@ -221,6 +222,7 @@ def test_a_pod_that_may_not_go_stops_the_drain_before_anything_is_changed(
 # ---- interrupted, gone on, taken away ------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_ctrl_c_ends_a_run_at_its_next_event_and_the_next_run_goes_on(scenes: Scenes) -> None:
     site = scenes.bare("plain")
 

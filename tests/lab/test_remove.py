@@ -76,7 +76,7 @@ CASES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("name", "manager"), first(1, CASES, daily=2))
+@pytest.mark.parametrize(("name", "manager"), first(0, CASES, daily=2))
 def test_a_machine_is_as_before_the_join_and_the_cluster_forgets_it(
     name: str, manager: str, tmp_path: Path
 ) -> None:
@@ -112,6 +112,7 @@ BUDGET: Final = {
 BUDGETS: Final = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
+@pytest.mark.check
 def test_a_drain_that_is_blocked_ends_in_time_and_leaves_all_as_it_was(
     joined_site: Callable[[str], Site],
 ) -> None:

@@ -213,7 +213,7 @@ def test_a_network_that_an_agent_made_on_another_adapter_is_taken_back_and_named
 @pytest.mark.parametrize(
     ("solution", "addressing"),
     first(
-        1,
+        0,
         [
             ("flannel-vxlan", "dhcp"),
             ("calico", "static"),

@@ -64,6 +64,7 @@ def test_from_the_control_manager_to_nssm_and_back(tmp_path: Path) -> None:
     assert not site.refusals
 
 
+@pytest.mark.check
 def test_a_live_node_is_not_migrated_without_a_drain(tmp_path: Path) -> None:
     site = joined(tmp_path, BY_NAME["flannel-host-gw"], **PROXY)
     before = definitions(site)

@@ -164,7 +164,14 @@ def guard_is_ended(node: Node) -> None:
 
 @pytest.mark.parametrize(
     "trouble",
-    [hns_hangs, hns_restarts, configuration_is_held, journal_is_held, disk_is_full, guard_is_ended],
+    [
+        hns_hangs,
+        hns_restarts,
+        configuration_is_held,
+        journal_is_held,
+        pytest.param(disk_is_full, marks=pytest.mark.check),
+        guard_is_ended,
+    ],
 )
 def test_a_round_that_fails_does_not_end_the_watch(
     joined: Callable[[str], Node], trouble: Callable[[Node], None]

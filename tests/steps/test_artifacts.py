@@ -425,7 +425,13 @@ def with_version(version: str) -> NodeSpec:
     return with_a_mirror(a_spec(**{'version: "1.36.5"': f'version: "{version}"'}))
 
 
-@pytest.mark.parametrize("runs", [False, True], ids=["idle", "something runs from it"])
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param(False, id="idle", marks=pytest.mark.check),
+        pytest.param(True, id="something runs from it"),
+    ],
+)
 def test_so_many_versions_stay_and_one_from_which_something_runs(site: Site, runs: bool):
     """Two; the oldest goes at the end of a run that succeeded."""
     first, second, third = places = [

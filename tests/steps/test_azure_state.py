@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
+
 from tests.lab.hands import Hand, write
 from tests.lab.site import Site
 from tests.lab.test_networks import run_pod
@@ -40,6 +42,7 @@ def test_a_bare_machine_remembers_nothing():
     assert Bench(spec=a_spec_of("azure")).look(STEP).states == {STEP: "ok"}
 
 
+@pytest.mark.check
 def test_state_of_before_the_restart_goes_with_the_plugins_network(joined: Callable[[str], Node]):
     lock = STATE + ".lock"
     node = joined("azure").after(*map(old, (STATE, ELSEWHERE, DUAL)), write(lock, "1"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from tests.lab.hands import replace
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
@@ -57,6 +59,7 @@ def test_what_somebody_had_written_there_comes_back(bench: Bench):
     assert bench.file(NET_CONF) == b"{}"
 
 
+@pytest.mark.check
 def test_another_network_is_put_right_and_flanneld_started_anew(joined: Callable[[str], Node]):
     node = joined("vxlan").after(replace(NET_CONF, "4096", "4711"))
 

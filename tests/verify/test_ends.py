@@ -59,6 +59,7 @@ def told(report: FlowReport) -> str:
     return "\n".join((*report.notes, *rows))
 
 
+@pytest.mark.check
 def test_a_quota_of_no_pods_is_named(pair: Site) -> None:
     quota = {"metadata": {"name": "nothing"}, "spec": {"hard": {"pods": "0"}}}
     with stamped(pair, "resourcequotas", "", quota):
