@@ -11,6 +11,7 @@ from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
 from winboot_lab.programs.wrappers import join
 from winboot_lab.windows.accounts import USERS
 from winboot_lab.windows.acl import READ_EXECUTE, Rule
+from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.registry import HKLM
 
@@ -37,10 +38,15 @@ def program(site: Site, *words: str) -> Exit:
 
 def guard_away(site: Site) -> None:
     """The guard's task is disabled and ended: what is damaged stays so."""
-    guard = site.machine.tasks.find("guard", "\\winboot\\")
+    end_guard(site.machine)
+
+
+def end_guard(machine: Machine) -> None:
+    """Nobody on this machine puts back what is damaged."""
+    guard = machine.tasks.find("guard", "\\winboot\\")
     assert guard is not None
     guard.enabled = False
-    site.machine.tasks.stop(guard)
+    machine.tasks.stop(guard)
 
 
 def system(name: str, *words: str) -> Hand:
