@@ -11,7 +11,6 @@ from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
 from winboot_lab.programs.wrappers import join
 from winboot_lab.windows.accounts import USERS
 from winboot_lab.windows.acl import READ_EXECUTE, Rule
-from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.registry import HKLM
 
@@ -38,15 +37,10 @@ def program(site: Site, *words: str) -> Exit:
 
 def guard_away(site: Site) -> None:
     """The guard's task is disabled and ended: what is damaged stays so."""
-    end_guard(site.machine)
-
-
-def end_guard(machine: Machine) -> None:
-    """Nobody on this machine puts back what is damaged."""
-    guard = machine.tasks.find("guard", "\\winboot\\")
+    guard = site.machine.tasks.find("guard", "\\winboot\\")
     assert guard is not None
     guard.enabled = False
-    machine.tasks.stop(guard)
+    site.machine.tasks.stop(guard)
 
 
 def system(name: str, *words: str) -> Hand:

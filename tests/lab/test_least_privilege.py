@@ -19,7 +19,7 @@ from winboot_lab.cluster.kubeconfig import write_kubeconfig
 from winboot_lab.cluster.rbac import Action, node_allows, rule_allows
 from winboot_lab.up import Lab
 
-from tests.lab.hands import end_guard
+from tests.lab.damages import PLUGINS
 from winboot.cli import run
 from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import resolve
@@ -106,12 +106,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         told("join")
         pod = {"metadata": {"name": "web"}, "spec": {"nodeName": "win-1", "containers": []}}
         lab.cluster.request(ADMIN, "POST", "/api/v1/namespaces/default/pods", pod)
-        # The guard would make it again before anybody drains for it.
-        end_guard(lab.nodes["win-1"].machine)
-        hns = lab.nodes["win-1"].machine.hns
-        network = hns.by_name(hns.networks, "cbr0")
-        assert network is not None
-        hns.remove_network(network)
+        # A network that is taken away may be there again before anybody drains for it; a plug-in is not.
+        files = lab.nodes["win-1"].machine.files
+        files.write(rf"{PLUGINS}\host-local.exe", b"of somebody else")
         told("join", "--drain")
         told("plan")
         # What a join of two nodes asks first: which of them are done.
