@@ -23,7 +23,7 @@ def session():
 def with_library(expression: str) -> str:
     """A script of an expression and the library functions that it names."""
     library = functions_for(expression)
-    return f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{expression}\n"
+    return f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n$script:Run = $null\n{expression}\n"
 
 
 def answer(session: Any, expression: str) -> list[Any]:

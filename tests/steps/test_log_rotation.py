@@ -29,7 +29,7 @@ def run(machine: Machine, text: str) -> list[Any]:
     session = machine.session()
     ended = run_script(
         session,
-        f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n{text}\n",
+        f"Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n{library}\n$script:Run = $null\n{text}\n",
         {},
         emit=lambda stream, value: found.append(value),
     )

@@ -101,11 +101,10 @@ function Get-UntrustedWriter {
 
 function Get-AccessMemory {
     # What an owner and rules mean, by their text: most of a thousand files and folders have the same ones.
-    $run = Get-Variable -Name 'Run' -Scope 'Script' -ValueOnly -ErrorAction SilentlyContinue
     # The small scripts beside the main one have no run.
-    if ($null -eq $run) { return @{} }
-    if (-not $run.ContainsKey('Accesses')) { $run.Accesses = @{} }
-    $run.Accesses
+    if ($null -eq $script:Run) { return @{} }
+    if (-not $script:Run.ContainsKey('Accesses')) { $script:Run.Accesses = @{} }
+    $script:Run.Accesses
 }
 
 function Find-UntrustedWriter {

@@ -14,11 +14,10 @@ function Get-PathDoubt {
 
 function Get-PathMemory {
     # What was found out about paths, until something is changed: twenty files in a folder ask about it once.
-    $run = Get-Variable -Name 'Run' -Scope 'Script' -ValueOnly -ErrorAction SilentlyContinue
     # The small scripts beside the main one have no run.
-    if ($null -eq $run) { return @{} }
-    if (-not $run.Cache.ContainsKey('Paths')) { $run.Cache.Paths = @{} }
-    $run.Cache.Paths
+    if ($null -eq $script:Run) { return @{} }
+    if (-not $script:Run.Cache.ContainsKey('Paths')) { $script:Run.Cache.Paths = @{} }
+    $script:Run.Cache.Paths
 }
 
 function Read-PathDoubt {
@@ -86,10 +85,9 @@ function Test-OwnPath {
 function Add-Doubt {
     # Notes for the report of the step that a file was taken for absent, and why.
     param([string]$Path, [string]$Doubt)
-    $run = Get-Variable -Name 'Run' -Scope 'Script' -ValueOnly -ErrorAction SilentlyContinue
-    if ($null -eq $run) { return }
-    if (-not $run.ContainsKey('Doubts')) { $run.Doubts = @{} }
-    $run.Doubts[$Path] = $Doubt
+    if ($null -eq $script:Run) { return }
+    if (-not $script:Run.ContainsKey('Doubts')) { $script:Run.Doubts = @{} }
+    $script:Run.Doubts[$Path] = $Doubt
 }
 
 function Get-DoubtNotice {
