@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 
-# Collections of the young, after which whoever runs one lab after another looks for circles among all: 100,000 objects.
+# Collections of the young, after which whoever runs one lab after another looks for circles: 100,000 objects.
 _MANY = 5
+# How many times he looks among new objects alone before he looks among all.
+_AMONG_NEW = 10
 
 
 def collect_rarely() -> None:
@@ -22,15 +24,17 @@ class Labs:
 
     def __init__(self) -> None:
         self._looked = 0
+        self._times = 0
 
     def forget(self) -> None:
-        """Look among all objects, where many are new. What was there the first time (modules, syntax trees, the tests
-        themselves) lives as long as the process, and is not looked at again."""
+        """Look for circles where many objects are new: among these, and now and then among all. What outlives a look (modules,
+        syntax trees, the tests themselves) mostly lives as long as the process."""
         young = gc.get_stats()[0]["collections"]
         if young - self._looked < _MANY:
             return
-        first = self._looked == 0
         self._looked = young
+        if self._times % _AMONG_NEW == 0:
+            gc.unfreeze()
+        self._times += 1
         gc.collect()
-        if first:
-            gc.freeze()
+        gc.freeze()
