@@ -188,6 +188,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("command", "code", "says"),
     [

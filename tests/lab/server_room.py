@@ -126,6 +126,6 @@ ROOMS: Final = Matrix(
         "release": room.release,
     },
     turns=lambda room: room.solution,
-    core=1,
-    daily=4,
+    core=0,
+    daily=1,
 )

@@ -61,7 +61,7 @@ def _joined(site: Site, *, differs: bool = True) -> dict[str, Any]:
     return _runs(site)
 
 
-@pytest.mark.parametrize("component", first(0, OTHERS, daily=1))
+@pytest.mark.parametrize("component", first(0, OTHERS, daily=0))
 def test_another_version_is_installed_and_the_former_one_again(
     component: str, joined_site: Callable[[str], Site], tmp_path: Path
 ) -> None:

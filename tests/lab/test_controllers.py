@@ -93,7 +93,7 @@ def test_who_comes_second_is_told_who_works_there_and_gives_up_in_time(scenes: S
     assert settled(site)
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_who_waits_finds_the_work_done(scenes: Scenes) -> None:
     """Both end well, and the node is joined once."""
     site = scenes.bare("plain")
@@ -194,7 +194,7 @@ def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over
     assert writes.too_often() == {}
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_while_the_network_is_rewired_the_other_one_waits_for_it_too(scenes: Scenes) -> None:
     """The run on the node belongs to nobody's session."""
     site = scenes.bare("plain")

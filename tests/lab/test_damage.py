@@ -18,7 +18,7 @@ from tests.lab.whats import ANY, all_whats, pattern_of
 from tests.matrix import Matrix, first
 
 ROOT: Final = Path(__file__).parents[2]
-# Fourteen kinds of things that can differ, each day: the damage's step holds every one of its differences in tests/steps.
+# Six kinds of things that can differ, each day: the damage's step holds every one of its differences in tests/steps.
 KINDS: Final = Matrix(
     "kinds of damage",
     DAMAGES,
@@ -27,8 +27,8 @@ KINDS: Final = Matrix(
         | {words(what): True for what in one.whats}
     ),
     strength=1,
-    core=3,
-    daily=14,
+    core=1,
+    daily=6,
 )
 
 

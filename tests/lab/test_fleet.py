@@ -107,7 +107,7 @@ def fleet_of(
 @pytest.mark.parametrize(
     ("nodes", "only"),
     [
-        pytest.param(4, FIRST_STEPS, id="four, the first steps", marks=pytest.mark.check),
+        pytest.param(4, FIRST_STEPS, id="four, the first steps", marks=pytest.mark.matrix),
         pytest.param(4, (), id="four, everything", marks=pytest.mark.matrix),
         pytest.param(8, FIRST_STEPS, id="eight, the first steps", marks=pytest.mark.nightly),
         # Twenty lab machines keep two cores busy for minutes; canned ones in their numbers are in tests/peer.
@@ -177,7 +177,7 @@ def received_once(requests: list[str]) -> list[str]:
     ]
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_plan_finds_changes_before_the_join_and_none_after_it(fleet_of: Callable[[int], Fleet]) -> None:
     fleet = fleet_of(1)
 
@@ -217,7 +217,7 @@ def test_two_commands_at_once_join_a_node_once(fleet_of: Callable[[int], Fleet])
     assert (again.code, again.last["changed"], again.nodes["win-1"]["ready"]) == (0, 0, True)
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C of one process alone is POSIX's")
 def test_ctrl_c_reports_every_node_and_the_next_join_goes_on(fleet_of: Callable[[int], Fleet]) -> None:
     fleet = fleet_of(2)

@@ -28,7 +28,7 @@ def ready(site: Site) -> bool:
     ).items()
 
 
-@pytest.mark.parametrize("manager", first(0, ["sc", "nssm"], daily=1))
+@pytest.mark.parametrize("manager", first(0, ["sc", "nssm"], daily=0))
 def test_a_control_plane_that_comes_up_after_the_node_costs_it_nothing_but_time(
     manager: str, tmp_path: Path
 ) -> None:

@@ -95,6 +95,10 @@ def single(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield {**rule, "apiGroups": [group], "resources": [resource], "verbs": [verb]}
 
 
+# Its own story of a whole cluster; `make test` has the manifests' own tests and the API's contract.
+pytestmark = pytest.mark.check
+
+
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """A whole life: preflight, plan, join, a killed run's token, a drain, a second join, and the requests by hand."""

@@ -32,7 +32,7 @@ def test_remove_leaves_no_route_to_pods_and_no_credential_behind(tmp_path: Path)
     assert not site.machine.files.is_directory(r"C:\k")
 
 
-@pytest.mark.parametrize("name", first(0, ["flannel-host-gw", "win-bridge"], daily=1))
+@pytest.mark.parametrize("name", first(0, ["flannel-host-gw", "win-bridge"], daily=0))
 def test_load_balancers_that_block_the_removal_of_a_network_go_before_it(name: str, tmp_path: Path) -> None:
     """17763.1554 "requires the hns policy list to be removed before network if it gets into a bad state"
     (AgentBaker, cleanupnetwork.ps1)."""

@@ -53,6 +53,7 @@ def refused_by(version: str, program: str) -> list[object]:
     return call(site, f"Get-RefusedGate -Path '{path}' -Gates @({gates})").objects
 
 
+@pytest.mark.check
 def test_the_labs_programs_of_1_37_refuse_the_gates_that_it_removed_and_those_of_1_36_take_them(
     program: str,
 ) -> None:

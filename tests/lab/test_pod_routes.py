@@ -49,6 +49,7 @@ def routes(site: Site) -> dict[str, str]:
     return {r.prefix: r.next_hop for r in site.machine.network.routes if r.prefix.startswith("10.244.")}
 
 
+@pytest.mark.check
 def test_every_neighbour_gets_a_route_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
     site = a_site(tmp_path)
     add_node(site, "linux-2", "10.0.0.12", "10.244.50.0/24")
@@ -86,7 +87,7 @@ def test_routes_follow_the_nodes_that_come_move_and_go(tmp_path: Path) -> None:
     assert "10.244.52.0/24" not in found
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_node_behind_a_router_is_that_routers_business(tmp_path: Path) -> None:
     site = a_site(tmp_path)
     add_node(site, "far", "10.9.0.12", "10.244.60.0/24")
@@ -101,7 +102,7 @@ def test_a_node_behind_a_router_is_that_routers_business(tmp_path: Path) -> None
     assert "10.244.60.0/24" not in routes(site)
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_without_the_right_to_list_nodes_the_step_says_which_binding_is_missing(tmp_path: Path) -> None:
     site = a_site(tmp_path, granted=False)
 

@@ -95,13 +95,12 @@ def test_a_proxy_that_does_not_resolve_is_found_out_before_any_change(lab, capsy
 
 
 @pytest.mark.check
-@pytest.mark.check
-def test_twelve_machines_behind_it_are_left_as_they_are_and_the_cause_is_said_once(
+def test_several_machines_behind_it_are_left_as_they_are_and_the_cause_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The review's N8: twelve servers were renamed and restarted first, and said it 146 lines each."""
+    """Twelve servers were renamed and restarted first, and each said it in 146 lines. Four show it."""
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
-    with Lab(nodes=12) as lab:
+    with Lab(nodes=4) as lab:
         staged = stage(lab, tmp_path, wishes={"proxy": {"http": "http://proxy.corp.example:3128"}})
         machines = [node.machine for node in lab.nodes.values()]
         before = [(one.name, one.boot_count) for one in machines]

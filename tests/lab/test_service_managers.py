@@ -64,7 +64,7 @@ def test_from_the_control_manager_to_nssm_and_back(tmp_path: Path) -> None:
     assert not site.refusals
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_live_node_is_not_migrated_without_a_drain(tmp_path: Path) -> None:
     site = joined(tmp_path, BY_NAME["flannel-host-gw"], **PROXY)
     before = definitions(site)
@@ -78,7 +78,7 @@ def test_a_live_node_is_not_migrated_without_a_drain(tmp_path: Path) -> None:
     assert definitions(site) == before
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_variables_and_priority_of_the_profile_reach_the_processes(tmp_path: Path) -> None:
     services = {
         "overrides": {"kube-proxy": "nssm"},

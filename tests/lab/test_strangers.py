@@ -131,7 +131,7 @@ def _lives(site: Site) -> None:
     site.settle(600)
 
 
-@pytest.mark.parametrize("state", first(0, ["junction", "symbolic_link"], daily=1))
+@pytest.mark.parametrize("state", first(0, ["junction", "symbolic_link"], daily=0))
 def test_links_of_hers_in_the_place_of_our_folders_are_named_and_not_followed(
     state: str, scenes: Scenes
 ) -> None:

@@ -237,7 +237,7 @@ def test_hashes_of_another_version_are_fetched_from_the_mirror_of_the_lab(
     )
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_what_happens_within_a_machine_is_seen_by_plan_and_healed_by_repair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

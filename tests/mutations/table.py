@@ -926,7 +926,7 @@ _PROCESSES = _held_by(
 )
 
 _VERIFY = _held_by(
-    "verify/test_ends.py",
+    "verify/test_verify.py",
     (
         "refusal-of-the-cluster-is-a-success",
         "            self._ended_early(error)\n            return error.exit_code\n",

@@ -9,6 +9,7 @@ import pytest
 from winboot_lab.programs import hcn
 
 from tests.lab.hands import remove_network, sc
+from tests.matrix import first
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
@@ -104,7 +105,7 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "call"), MOMENTS)
+@pytest.mark.parametrize(("command", "call"), first(4, MOMENTS, daily=4))
 def test_a_switch_may_take_the_adapter_in_the_midst_of_a_round(
     joined: Callable[[str], Node], command: str, call: int
 ):
@@ -166,10 +167,10 @@ def guard_is_ended(node: Node) -> None:
     "trouble",
     [
         hns_hangs,
-        hns_restarts,
-        configuration_is_held,
-        journal_is_held,
-        pytest.param(disk_is_full, marks=pytest.mark.check),
+        pytest.param(hns_restarts, marks=pytest.mark.matrix),
+        pytest.param(configuration_is_held, marks=pytest.mark.matrix),
+        pytest.param(journal_is_held, marks=pytest.mark.matrix),
+        pytest.param(disk_is_full, marks=pytest.mark.matrix),
         guard_is_ended,
     ],
 )

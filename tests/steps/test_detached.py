@@ -200,6 +200,7 @@ def test_an_address_or_port_that_is_none_of_the_machines_is_not_asked_for(bench:
     assert go_on(bench, text, **came).step("bounce")["state"] == "ok"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("came", FORWARDED)
 def test_behind_a_forwarder_winrms_own_port_on_the_nodes_address_is_asked_for(bench: Bench, came: Any):
     text = a_text(IDLE).replace("= 5985", "= 15999")

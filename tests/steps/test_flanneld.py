@@ -50,8 +50,10 @@ def test_it_is_taken_away_and_made_again_while_its_network_stands(node: Node):
     ("what", "hand"),
     [
         ("AppParameters", regedit(VALUES, "AppParameters", "ExpandString", "--other")),
-        ("AppPriority", regedit(VALUES, "AppPriority", "DWord", 128)),
-        ("AppExit", regedit(rf"{VALUES}\AppExit", "", "String", "Exit")),
+        pytest.param("AppPriority", regedit(VALUES, "AppPriority", "DWord", 128), marks=pytest.mark.matrix),
+        pytest.param(
+            "AppExit", regedit(rf"{VALUES}\AppExit", "", "String", "Exit"), marks=pytest.mark.matrix
+        ),
         ("state", stop("flanneld")),
     ],
 )

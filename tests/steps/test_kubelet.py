@@ -53,11 +53,28 @@ def test_it_is_registered_and_started_once_taken_away_and_made_again(node: Node)
     ("part", "is_", "hand"),
     [
         ("start type", "demand", sc("config", "kubelet", "start=", "demand")),
-        ("start type", "disabled", sc("config", "kubelet", "start=", "disabled")),
+        pytest.param(
+            "start type", "disabled", sc("config", "kubelet", "start=", "disabled"), marks=pytest.mark.matrix
+        ),
         ("depends on", "", sc("config", "kubelet", "depend=", "/")),
-        ("recovery", " reset=0", sc("failure", "kubelet", "reset=", "0", "actions=", "")),
-        ("recovery after a stop with an error", "1", sc("failureflag", "kubelet", "1")),
-        ("environment", "A=b", regedit(KEY, "Environment", "MultiString", ["A=b"])),
+        pytest.param(
+            "recovery",
+            " reset=0",
+            sc("failure", "kubelet", "reset=", "0", "actions=", ""),
+            marks=pytest.mark.matrix,
+        ),
+        pytest.param(
+            "recovery after a stop with an error",
+            "1",
+            sc("failureflag", "kubelet", "1"),
+            marks=pytest.mark.matrix,
+        ),
+        pytest.param(
+            "environment",
+            "A=b",
+            regedit(KEY, "Environment", "MultiString", ["A=b"]),
+            marks=pytest.mark.matrix,
+        ),
     ],
 )
 def test_each_part_of_its_definition_is_compared_and_put_right(node: Node, part: str, is_: str, hand: Hand):

@@ -65,8 +65,12 @@ def untaint(site: Site) -> None:
     ("hand", "found"),
     [
         (patch_node(label(None)), {"node label pool": (None, "windows")}),
-        (patch_node(label("linux")), {"node label pool": ("linux", "windows")}),
-        (untaint, {"node taint os:NoSchedule": (None, "os=windows:NoSchedule")}),
+        pytest.param(
+            patch_node(label("linux")), {"node label pool": ("linux", "windows")}, marks=pytest.mark.matrix
+        ),
+        pytest.param(
+            untaint, {"node taint os:NoSchedule": (None, "os=windows:NoSchedule")}, marks=pytest.mark.matrix
+        ),
     ],
     ids=["label gone", "another value", "taint gone"],
 )

@@ -65,13 +65,14 @@ def test_on_a_bare_machine_all_of_it_is_still_to_come(profile: str, whats: set[s
     ("scene", "what", "hand"),
     [
         ("operator", NETWORK, remove_network("Calico")),
-        ("operator", FOLDER, delete(CONFLIST)),
-        (
+        pytest.param("operator", FOLDER, delete(CONFLIST), marks=pytest.mark.matrix),
+        pytest.param(
             "installed by hand",
             ENDPOINT,
             endpoint(lambda hns, found: hns.remove_endpoint(found), "Calico_ep"),
+            marks=pytest.mark.matrix,
         ),
-        ("installed by hand", f"file {PLUGIN}", delete(PLUGIN)),
+        pytest.param("installed by hand", f"file {PLUGIN}", delete(PLUGIN), marks=pytest.mark.matrix),
     ],
 )
 def test_what_is_missing_is_waited_for_until_its_owner_brings_it(

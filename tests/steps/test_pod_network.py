@@ -83,15 +83,19 @@ def other_address(found: dict[str, Any]) -> None:
     ("hand", "whats"),
     [
         (network(other_type), {f"{CBR0}: type"}),
-        pytest.param(network(other_address), {f"{CBR0}: management address"}, marks=pytest.mark.check),
+        pytest.param(network(other_address), {f"{CBR0}: management address"}, marks=pytest.mark.matrix),
         pytest.param(
             endpoint(lambda hns, found: hns.detach(found)),
             {f"{EP}: attached to the host"},
-            marks=pytest.mark.check,
+            marks=pytest.mark.matrix,
         ),
-        pytest.param(endpoint(lambda hns, found: hns.remove_endpoint(found)), {EP}, marks=pytest.mark.check),
+        pytest.param(endpoint(lambda hns, found: hns.remove_endpoint(found)), {EP}, marks=pytest.mark.matrix),
         (replace(SUBNET_ENV, "FLANNEL_SUBNET=10", "FLANNEL_SUBNET=11"), {f"file {SUBNET_ENV}: subnet"}),
-        (forwarding_off("10.0.1.11"), {"forwarding on the interface of 10.0.1.11"}),
+        pytest.param(
+            forwarding_off("10.0.1.11"),
+            {"forwarding on the interface of 10.0.1.11"},
+            marks=pytest.mark.matrix,
+        ),
     ],
     ids=["type", "management address", "detached", "no endpoint", "subnet.env", "forwarding"],
 )
@@ -287,10 +291,10 @@ def remove_all_networks(site: Site) -> None:
     ("scene", "hand"),
     [
         ("plain", adapter_renamed),
-        pytest.param("plain", interface_renamed, marks=pytest.mark.check),
+        pytest.param("plain", interface_renamed, marks=pytest.mark.matrix),
         pytest.param("vxlan", adapter_renamed, marks=pytest.mark.matrix),
-        pytest.param("azure", interface_renamed, marks=pytest.mark.check),
-        pytest.param("azure", name_given_to_a_new_card, marks=pytest.mark.check),
+        pytest.param("azure", interface_renamed, marks=pytest.mark.matrix),
+        pytest.param("azure", name_given_to_a_new_card, marks=pytest.mark.matrix),
     ],
 )
 def test_a_name_that_differs_is_no_difference_and_no_trouble(
@@ -595,7 +599,11 @@ def test_an_agent_that_a_cut_left_half_way_is_not_started_by_what_depends_on_it(
 
 @pytest.mark.parametrize(
     ("command", "call"),
-    [("Get-NetRoute", 4), ("Get-DnsClient", 2), ("Get-DnsClient", 4), ("Get-NetAdapterBinding", 3)],
+    first(
+        1,
+        [("Get-NetRoute", 4), ("Get-DnsClient", 2), ("Get-DnsClient", 4), ("Get-NetAdapterBinding", 3)],
+        daily=1,
+    ),
 )
 def test_an_interface_may_be_gone_for_a_moment_while_its_settings_are_put_back(
     node: Node, command: str, call: int

@@ -35,7 +35,7 @@ def scripts() -> list[Any]:
             *one,
             undo,
             id="-".join(("remove" if undo else "join", *one)),
-            marks=() if one in now and (not undo or one == min(now)) else pytest.mark.check,
+            marks=() if one in now and (not undo or one == min(now)) else pytest.mark.matrix,
         )
         for undo in (False, True)
         for one in good
