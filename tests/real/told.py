@@ -13,7 +13,7 @@ from typing import Any, Final
 _PASSING: Final = frozenset({"ms", "run", "at", "boot_id", "id", "timeout_s", "digest", "script"})
 _MADE_ANEW: Final = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+Z?|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]+|\d+ seconds?|boot-[0-9a-f]{16}|sha256 [0-9a-f]{12}"
-    r"|[A-Za-z0-9+/=]{40,}"  # a line of a certificate
+    r"|[A-Za-z0-9+/=]{40,}|[A-Za-z0-9+/=]+(?=\n-----END )"  # a line of a certificate, its last one
     r"|(?<=-)[0-9a-f]{8}\b|(?<= at )0x[0-9a-f]+"  # the end of a detached run's id, Python's own text of an object
 )
 
