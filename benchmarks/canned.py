@@ -99,7 +99,7 @@ class Peers:
         return answer
 
     def waiting(self) -> int:
-        """How many looks are held now."""
+        """How many looks are held now, and asked for their output."""
         self.line.send("waiting")
         count: int = self.line.recv()
         return count
@@ -115,7 +115,13 @@ def _serve(line: Connection, count: int, steps: tuple[str, ...], latency: bool, 
                 end.faults.on(action, Delay(seconds), times=_ALWAYS)
         line.send(tuple(end.http_port for end in ends))
         while (word := line.recv()) != "end":
-            line.send(gate.waiting if word == "waiting" and gate is not None else _spent(ends))
+            line.send(_waiting(gate, ends) if word == "waiting" and gate is not None else _spent(ends))
+
+
+def _waiting(gate: Gate, ends: list[Endpoint]) -> int:
+    """How many looks are held whose controller has asked for their output, too."""
+    asked = [end.requests[-1] for end in ends if end.requests]
+    return min(gate.waiting, sum(one.action == "Receive" and one.status is None for one in asked))
 
 
 def _spent(ends: list[Endpoint]) -> tuple[int, int]:

@@ -212,8 +212,6 @@ def _waiting(place: Site, count: int, measured: Callable[[], int]) -> int:
         process.start()
         while peers.waiting() < count:
             time.sleep(0.5)
-        # Until each of them has asked for output, too.
-        time.sleep(5)
         here.send("all wait")
         grown: int = here.recv()
         process.kill()
