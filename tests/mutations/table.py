@@ -628,7 +628,11 @@ _BUDGET = _held_by(
         "for sick in sorted(down.keys() & set(self._canaries)):",
         "for sick in sorted(down.keys() & self._running):",
     ),
-    ("one-more-may-fail", "            if len(failed) > most:\n", "            if len(failed) > most + 1:\n"),
+    (
+        "one-more-may-fail",
+        "            if len(self._failed) > most:\n",
+        "            if len(self._failed) > most + 1:\n",
+    ),
     ("same-cause-with-a-success", 'len(causes) == 1 and "" not in causes:', "len(causes - {''}) == 1:"),
     (
         "same-cause-without-a-budget",
