@@ -126,3 +126,14 @@ def test_a_store_in_which_everything_is_taken_has_no_address_for_kube_proxy(sess
     assert HINTS["StoreFull"]
     session.machine.files.delete("C:\\store\\10.0.0.4")
     assert answer(session, vip) == ["10.0.0.4"]
+
+
+def test_a_time_out_of_a_file_is_its_text_on_each_engine(session):
+    """PowerShell 7 makes a date of a text like this in JSON: `since 03/02/2026 08:00:00` was said of a run."""
+    stored = '\'{ "since": "2026-03-02T08:00:00Z" }\' | ConvertFrom-Json'
+
+    assert answer(session, f"ConvertTo-TimeText -Time ({stored}).since") == ["2026-03-02T08:00:00Z"]
+    # A calculation: what `new` makes is a stand-in of the lab (docs/contributing.md).
+    date = "([DateTime]::new(2026, 3, 2, 8, 0, 0, [DateTimeKind]::Utc)).AddSeconds(0)"
+    assert answer(session, f"ConvertTo-TimeText -Time ({date})") == ["2026-03-02T08:00:00Z"]
+    assert answer(session, "ConvertTo-TimeText -Time $null") == [""]

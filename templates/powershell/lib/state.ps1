@@ -152,6 +152,13 @@ function Read-StateJson {
     catch [ArgumentException] { return }
 }
 
+function ConvertTo-TimeText {
+    # A time of a JSON file as the text in it. PowerShell 7 makes a date of such a text.
+    param([object]$Time)
+    if ($null -ne $Time -and $Time.GetType().FullName -eq 'System.DateTime') { return "$($Time.ToUniversalTime().ToString('s'))Z" }
+    "$Time"
+}
+
 function Write-StateJson {
     # Keeps a value as a JSON file of the state folder.
     param([string]$Name, [object]$Value, [int]$Tries = 9)
@@ -176,7 +183,7 @@ function Get-HolderText {
     # Who holds this machine, in words.
     $stored = Read-StateJson -Name 'fence.json'
     if (-not $stored) { return 'another process holds the winboot mutex' }
-    "$(Read-Member -Object $stored -Names 'holder'), run $(Read-Member -Object $stored -Names 'run'), since $(Read-Member -Object $stored -Names 'since')"
+    "$(Read-Member -Object $stored -Names 'holder'), run $(Read-Member -Object $stored -Names 'run'), since $(ConvertTo-TimeText -Time (Read-Member -Object $stored -Names 'since'))"
 }
 
 function Save-Fence {

@@ -176,7 +176,7 @@ function ConvertTo-VersionSet {
         })
     if ($artifacts.Count -eq 0) { return }
     $ready = (Read-Member -Object $Stored -Names 'ready') -eq $true
-    @{ artifacts = $artifacts; ready = $ready; at = "$(Read-Member -Object $Stored -Names 'at')"; by = "$(Read-Member -Object $Stored -Names 'by')" }
+    @{ artifacts = $artifacts; ready = $ready; at = (ConvertTo-TimeText -Time (Read-Member -Object $Stored -Names 'at')); by = "$(Read-Member -Object $Stored -Names 'by')" }
 }
 
 function Read-StoredVersion {
