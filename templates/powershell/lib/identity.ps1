@@ -27,10 +27,7 @@ function Get-BootId {
     # The log was cleared, or has been overwritten since: the startup task noted the id, if it ran in this boot.
     $stamp = Get-BootStamp
     $noted = Read-StateJson -Name 'boot.json'
-    $at = Read-Member -Object $noted -Names 'stamp'
-    # A text is expected; PowerShell 7 makes a date of one like this in JSON.
-    if ($null -ne $at -and $at.GetType().FullName -eq 'System.DateTime') { $at = $at.ToUniversalTime().ToString('o') }
-    if ("$at" -eq $stamp) { return [string]$noted.boot_id }
+    if ((ConvertTo-TimeText -Time (Read-Member -Object $noted -Names 'stamp') -Format 'o') -eq $stamp) { return [string]$noted.boot_id }
     ConvertTo-BootId -Seed $stamp
 }
 

@@ -153,10 +153,10 @@ function Read-StateJson {
 }
 
 function ConvertTo-TimeText {
-    # A time of a JSON file as the text in it. PowerShell 7 makes a date of such a text.
-    param([object]$Time)
-    if ($null -ne $Time -and $Time.GetType().FullName -eq 'System.DateTime') { return "$($Time.ToUniversalTime().ToString('s'))Z" }
-    "$Time"
+    # A time of a JSON file as the text in it, of which PowerShell 7 makes a date.
+    param([object]$Time, [string]$Format = "yyyy-MM-dd'T'HH:mm:ss'Z'")
+    if ($null -eq $Time -or $Time.GetType().FullName -ne 'System.DateTime') { return "$Time" }
+    $Time.ToUniversalTime().ToString($Format, [Globalization.CultureInfo]::InvariantCulture)
 }
 
 function Write-StateJson {

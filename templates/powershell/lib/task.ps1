@@ -47,10 +47,10 @@ function ConvertTo-ScriptFile {
 }
 
 function Get-FunctionText {
-    # The text of functions of this library, for the script of a task that has no more of it.
+    # The text of functions of this library, for the script of a task that has no more of it, and no run.
     param([string[]]$Names)
     $texts = foreach ($name in $Names) { "function $name {`n$((Get-Command -Name $name -CommandType Function).ScriptBlock)`n}`n" }
-    $texts -join ''
+    "`$script:Run = `$null`n$($texts -join '')"
 }
 
 function New-ScriptLoader {

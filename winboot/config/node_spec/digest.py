@@ -29,10 +29,6 @@ def _plain(value: Any) -> Any:
             return value.name
         case Secret():
             return "a secret"
-        # Most values are; the abstract classes below are slow to ask.
-        case _ if dataclasses.is_dataclass(value):
-            fields = {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
-            return {"": type(value).__qualname__, **fields}
         case Mapping():
             return {str(key): _plain(one) for key, one in value.items()}
         case list() | tuple():
@@ -41,6 +37,9 @@ def _plain(value: Any) -> Any:
             return sorted(json.dumps(_plain(one), sort_keys=True) for one in value)
         case PurePath():
             return str(value)
+    if dataclasses.is_dataclass(value):
+        fields = {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+        return {"": type(value).__qualname__, **fields}
     if hasattr(value, "model_dump"):
         return _plain(value.model_dump(mode="python"))
     if callable(value):

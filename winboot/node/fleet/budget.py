@@ -138,7 +138,6 @@ class Pace:
         self._soaked = self._started
         self._running: set[str] = set()
         self._ended: list[NodeReport] = []
-        self._failed: list[str] = []
         self._closed = ""
         self._changed = threading.Condition()
 
@@ -171,18 +170,17 @@ class Pace:
                 self._running.remove(report.node)
                 self._availability.ended(report.node)
                 self._ended.append(report)
-                if report.outcome == "failed":
-                    self._failed.append(report.node)
                 self._hold_against_limits()
             self._changed.notify_all()
 
     def _hold_against_limits(self) -> None:
         if self._phase == "canary":
             self._judge_canaries()
+        failed = [report.node for report in self._ended if report.outcome == "failed"]
         if self._budget.max_failed is not None:
             most = self._budget.max_failed.of(self._count)
-            if len(self._failed) > most:
-                self._close(f"{_named(self._failed)} failed, and --max-failed bears {most}")
+            if len(failed) > most:
+                self._close(f"{_named(failed)} failed, and --max-failed bears {most}")
         last = self._ended[-SAME_FAILURES:]
         causes = {cause_of(report) for report in last}
         if self._budget.given and len(last) == SAME_FAILURES and len(causes) == 1 and "" not in causes:
