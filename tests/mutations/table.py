@@ -630,8 +630,8 @@ _BUDGET = _held_by(
     ),
     (
         "one-more-may-fail",
-        "            if len(self._failed) > most:\n",
-        "            if len(self._failed) > most + 1:\n",
+        "            if len(failed) > most:\n",
+        "            if len(failed) > most + 1:\n",
     ),
     ("same-cause-with-a-success", 'len(causes) == 1 and "" not in causes:', "len(causes - {''}) == 1:"),
     (

@@ -176,8 +176,8 @@ class Pace:
     def _hold_against_limits(self) -> None:
         if self._phase == "canary":
             self._judge_canaries()
-        failed = [report.node for report in self._ended if report.outcome == "failed"]
         if self._budget.max_failed is not None:
+            failed = [report.node for report in self._ended if report.outcome == "failed"]
             most = self._budget.max_failed.of(self._count)
             if len(failed) > most:
                 self._close(f"{_named(failed)} failed, and --max-failed bears {most}")
