@@ -105,7 +105,7 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "call"), first(4, MOMENTS, daily=4))
+@pytest.mark.parametrize(("command", "call"), first(4, MOMENTS))
 def test_a_switch_may_take_the_adapter_in_the_midst_of_a_round(
     joined: Callable[[str], Node], command: str, call: int
 ):
@@ -167,10 +167,10 @@ def guard_is_ended(node: Node) -> None:
     "trouble",
     [
         hns_hangs,
-        pytest.param(hns_restarts, marks=pytest.mark.matrix),
-        pytest.param(configuration_is_held, marks=pytest.mark.matrix),
-        pytest.param(journal_is_held, marks=pytest.mark.matrix),
-        pytest.param(disk_is_full, marks=pytest.mark.matrix),
+        pytest.param(hns_restarts, marks=pytest.mark.check),
+        pytest.param(configuration_is_held, marks=pytest.mark.check),
+        pytest.param(journal_is_held, marks=pytest.mark.check),
+        pytest.param(disk_is_full, marks=pytest.mark.check),
         guard_is_ended,
     ],
 )

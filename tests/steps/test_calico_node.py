@@ -112,19 +112,19 @@ def test_after_a_restart_the_network_is_made_again_above_the_same_switch(joined:
         pytest.param(
             {f"{NETWORK}: VNI"},
             network(lambda found: found["Subnets"][0]["Policies"][0].update(VSID=5000), "Calico"),
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
         pytest.param(
             {ENDPOINT},
             endpoint(lambda hns, found: hns.remove_endpoint(found), "Calico_ep"),
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
         pytest.param(
             {"service calico-node: AppParameters"},
             regedit(VALUES, "AppParameters", "ExpandString", "/c other"),
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
-        pytest.param({"service calico-node: state"}, stop("calico-node"), marks=pytest.mark.matrix),
+        pytest.param({"service calico-node: state"}, stop("calico-node"), marks=pytest.mark.check),
         ({r"file C:\k\calico-nodename: content"}, delete(r"C:\k\calico-nodename")),
     ],
     ids=["network", "VNI", "endpoint", "parameters", "state", "name"],

@@ -92,7 +92,7 @@ def test_a_range_that_meets_somebody_elses_is_refused_with_the_words_of_windows(
 
 
 @pytest.mark.parametrize(
-    "line", first(1, ["     50000       50059     *", "50000\t50059", "  50000  50059 "], daily=1)
+    "line", first(1, ["     50000       50059     *", "50000\t50059", "  50000  50059 "])
 )
 def test_lines_that_are_two_numbers_count_whatever_the_words_around_them_are(line: str):
     bench = a_bench("[{protocol: tcp, start: 50000, count: 60}]")

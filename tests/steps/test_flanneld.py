@@ -50,10 +50,8 @@ def test_it_is_taken_away_and_made_again_while_its_network_stands(node: Node):
     ("what", "hand"),
     [
         ("AppParameters", regedit(VALUES, "AppParameters", "ExpandString", "--other")),
-        pytest.param("AppPriority", regedit(VALUES, "AppPriority", "DWord", 128), marks=pytest.mark.matrix),
-        pytest.param(
-            "AppExit", regedit(rf"{VALUES}\AppExit", "", "String", "Exit"), marks=pytest.mark.matrix
-        ),
+        pytest.param("AppPriority", regedit(VALUES, "AppPriority", "DWord", 128), marks=pytest.mark.check),
+        pytest.param("AppExit", regedit(rf"{VALUES}\AppExit", "", "String", "Exit"), marks=pytest.mark.check),
         ("state", stop("flanneld")),
     ],
 )

@@ -54,26 +54,26 @@ def test_it_is_registered_and_started_once_taken_away_and_made_again(node: Node)
     [
         ("start type", "demand", sc("config", "kubelet", "start=", "demand")),
         pytest.param(
-            "start type", "disabled", sc("config", "kubelet", "start=", "disabled"), marks=pytest.mark.matrix
+            "start type", "disabled", sc("config", "kubelet", "start=", "disabled"), marks=pytest.mark.check
         ),
         ("depends on", "", sc("config", "kubelet", "depend=", "/")),
         pytest.param(
             "recovery",
             " reset=0",
             sc("failure", "kubelet", "reset=", "0", "actions=", ""),
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
         pytest.param(
             "recovery after a stop with an error",
             "1",
             sc("failureflag", "kubelet", "1"),
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
         pytest.param(
             "environment",
             "A=b",
             regedit(KEY, "Environment", "MultiString", ["A=b"]),
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
     ],
 )

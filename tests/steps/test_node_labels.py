@@ -66,10 +66,10 @@ def untaint(site: Site) -> None:
     [
         (patch_node(label(None)), {"node label pool": (None, "windows")}),
         pytest.param(
-            patch_node(label("linux")), {"node label pool": ("linux", "windows")}, marks=pytest.mark.matrix
+            patch_node(label("linux")), {"node label pool": ("linux", "windows")}, marks=pytest.mark.check
         ),
         pytest.param(
-            untaint, {"node taint os:NoSchedule": (None, "os=windows:NoSchedule")}, marks=pytest.mark.matrix
+            untaint, {"node taint os:NoSchedule": (None, "os=windows:NoSchedule")}, marks=pytest.mark.check
         ),
     ],
     ids=["label gone", "another value", "taint gone"],

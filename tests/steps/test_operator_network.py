@@ -65,14 +65,14 @@ def test_on_a_bare_machine_all_of_it_is_still_to_come(profile: str, whats: set[s
     ("scene", "what", "hand"),
     [
         ("operator", NETWORK, remove_network("Calico")),
-        pytest.param("operator", FOLDER, delete(CONFLIST), marks=pytest.mark.matrix),
+        pytest.param("operator", FOLDER, delete(CONFLIST), marks=pytest.mark.check),
         pytest.param(
             "installed by hand",
             ENDPOINT,
             endpoint(lambda hns, found: hns.remove_endpoint(found), "Calico_ep"),
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
-        pytest.param("installed by hand", f"file {PLUGIN}", delete(PLUGIN), marks=pytest.mark.matrix),
+        pytest.param("installed by hand", f"file {PLUGIN}", delete(PLUGIN), marks=pytest.mark.check),
     ],
 )
 def test_what_is_missing_is_waited_for_until_its_owner_brings_it(

@@ -83,18 +83,18 @@ def other_address(found: dict[str, Any]) -> None:
     ("hand", "whats"),
     [
         (network(other_type), {f"{CBR0}: type"}),
-        pytest.param(network(other_address), {f"{CBR0}: management address"}, marks=pytest.mark.matrix),
+        pytest.param(network(other_address), {f"{CBR0}: management address"}, marks=pytest.mark.check),
         pytest.param(
             endpoint(lambda hns, found: hns.detach(found)),
             {f"{EP}: attached to the host"},
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
-        pytest.param(endpoint(lambda hns, found: hns.remove_endpoint(found)), {EP}, marks=pytest.mark.matrix),
+        pytest.param(endpoint(lambda hns, found: hns.remove_endpoint(found)), {EP}, marks=pytest.mark.check),
         (replace(SUBNET_ENV, "FLANNEL_SUBNET=10", "FLANNEL_SUBNET=11"), {f"file {SUBNET_ENV}: subnet"}),
         pytest.param(
             forwarding_off("10.0.1.11"),
             {"forwarding on the interface of 10.0.1.11"},
-            marks=pytest.mark.matrix,
+            marks=pytest.mark.check,
         ),
     ],
     ids=["type", "management address", "detached", "no endpoint", "subnet.env", "forwarding"],
@@ -288,17 +288,18 @@ def remove_all_networks(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scene", "hand"),
+    ("scene", "hand", "state"),
     [
-        ("plain", adapter_renamed),
-        pytest.param("plain", interface_renamed, marks=pytest.mark.matrix),
-        pytest.param("vxlan", adapter_renamed, marks=pytest.mark.matrix),
-        pytest.param("azure", interface_renamed, marks=pytest.mark.matrix),
-        pytest.param("azure", name_given_to_a_new_card, marks=pytest.mark.matrix),
+        ("plain", adapter_renamed, "ok"),
+        pytest.param("plain", interface_renamed, "ok", marks=pytest.mark.check),
+        # flanneld makes its overlay again by itself, while the change waits for an agent that runs (Wait-RunningAgent).
+        pytest.param("vxlan", adapter_renamed, "changed", marks=pytest.mark.matrix),
+        pytest.param("azure", interface_renamed, "ok", marks=pytest.mark.check),
+        pytest.param("azure", name_given_to_a_new_card, "ok", marks=pytest.mark.check),
     ],
 )
 def test_a_name_that_differs_is_no_difference_and_no_trouble(
-    scene: str, hand: Hand, joined: Callable[[str], Node]
+    scene: str, hand: Hand, state: str, joined: Callable[[str], Node]
 ):
     """An adapter is its MAC address and GUID. What is made anew is made on the same one, whatever its name is by now."""
     node = joined(scene).after(hand)
@@ -309,9 +310,7 @@ def test_a_name_that_differs_is_no_difference_and_no_trouble(
     node.machine.tasks.end_residents()
     made = node.after(remove_all_networks).change(STEP).states
 
-    assert looked == {STEP: "ok"}
-    # After a run of its own, which comes where an adapter is rewired, the last look finds nothing any more.
-    assert made[STEP] in ("ok", "changed")
+    assert (looked, made) == ({STEP: "ok"}, {STEP: state})
     assert (below(node.site), above(node.site).mac) == (card, card.mac)
     assert node.look(STEP).states == {STEP: "ok"}
 
@@ -606,7 +605,6 @@ def test_an_agent_that_a_cut_left_half_way_is_not_started_by_what_depends_on_it(
     first(
         1,
         [("Get-NetRoute", 4), ("Get-DnsClient", 2), ("Get-DnsClient", 4), ("Get-NetAdapterBinding", 3)],
-        daily=1,
     ),
 )
 def test_an_interface_may_be_gone_for_a_moment_while_its_settings_are_put_back(

@@ -46,9 +46,9 @@ def test_a_node_whose_ipam_is_somebody_elses_needs_no_pod_cidr(joined: Callable[
     ("hand", "whats"),
     [
         (delete_node, {"node win-1: registered", "node win-1: pod CIDR"}),
-        pytest.param(delete(SERVING), {"kubelet serving certificate"}, marks=pytest.mark.matrix),
+        pytest.param(delete(SERVING), {"kubelet serving certificate"}, marks=pytest.mark.check),
         pytest.param(
-            write(BOOTSTRAP, "token"), {rf"file {BOOTSTRAP}: no longer needed"}, marks=pytest.mark.matrix
+            write(BOOTSTRAP, "token"), {rf"file {BOOTSTRAP}: no longer needed"}, marks=pytest.mark.check
         ),
     ],
     ids=["the Node is deleted", "the serving certificate is gone", "a token that did its duty"],
