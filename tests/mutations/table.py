@@ -776,7 +776,7 @@ _ORDER = _held_by(
 )
 
 _REMOVAL = _held_by(
-    "lab/test_remove.py",
+    "lab/test_remove.py steps/test_undo_leaves_others.py",
     (
         "ready-node-leaves-alone",
         "if removal.cluster_only and node is not None and node.ready:",

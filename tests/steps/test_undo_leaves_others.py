@@ -177,15 +177,14 @@ def test_notes_are_told_from_half_lines_by_their_characters(bench: Bench):
 
 RULE = "winboot-kubelet"
 THEIRS = FirewallRule(RULE, "corp's own", protocol="TCP", local_ports=["10250"])
+CONFIG = r"C:\var\lib\kubelet\config.yaml"
 NOTES = rf"{STATE}\former\firewall-rules.jsonl"
 
 
-def listed(bench: Bench) -> set[str]:
+def listed(bench: Bench, step: str = "firewall-rules") -> set[str]:
     """What a look of `remove` takes for winboot's without a note."""
-    told = bench.run_text(bench.text("firewall-rules", mode="Undo"), mode="Look")
-    return {
-        one["key"] for one in told.step("firewall-rules")["differences"] if one["key"].startswith("unnoted:")
-    }
+    told = bench.run_text(bench.text(step, mode="Undo"), mode="Look")
+    return {one["key"] for one in told.step(step)["differences"] if one["key"].startswith("unnoted:")}
 
 
 def test_a_rule_of_somebody_else_that_has_our_name_is_not_ours(bench: Bench) -> None:
@@ -233,3 +232,15 @@ def test_what_an_undo_has_put_back_is_not_listed_while_the_state_folder_waits_fo
     bench.machine.firewall.save(replace(THEIRS, group="winboot"))
 
     assert listed(bench) == set()
+
+
+def test_what_an_undo_has_put_back_is_not_listed_by_a_later_look(bench: Bench) -> None:
+    """It lies where winboot puts its own, and its note went with the pass that put it back. Another step could not be undone,
+    so that winboot is still there."""
+    bench.write(CONFIG, b"kind: KubeletConfiguration\n")
+    bench.run("kubelet-config", "dynamic-ports")
+    bench.machine.faults.hold(rf"{STATE}\former\dynamic-ports.jsonl", share="Read")
+    assert bench.undo("kubelet-config").states == {"dynamic-ports": "failed", "kubelet-config": "changed"}
+    assert bench.file(CONFIG) == b"kind: KubeletConfiguration\n"
+
+    assert listed(bench, "kubelet-config") == set()
