@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -15,8 +15,10 @@ __all__ = ["joined_site", "pytest_runtest_protocol", "secrets_of_the_profiles"]
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    yield made
+    made.machine.tasks.end_residents()
 
 
 @pytest.fixture

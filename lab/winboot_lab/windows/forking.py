@@ -24,6 +24,11 @@ def take_part(machine: Machine) -> None:
     _MACHINES.add(machine)
 
 
+def living() -> set[Machine]:
+    """The machines of this process. One whose task runs for ever lives until the task ends (`Tasks.end_residents`)."""
+    return set(_MACHINES)
+
+
 def _before() -> None:
     for machine in sorted(_MACHINES, key=id):
         machine.lock.acquire()
