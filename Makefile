@@ -5,10 +5,14 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
-# On all processors; the tests of a file stay together.
-SUITE := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+# With an arena of memory for each thread, the many threads of the labs keep a hundred MiB that nobody uses.
+export MALLOC_ARENA_MAX := 1
+# The tests of a file stay together.
+SUITE := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+# One more than processors: a seventh of the time a test waits, for a program or for a moment.
+WAITING := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 1, 8))')
 
-.PHONY: help demo test check lint golden conformance real genuine compat fuzz matrix mutate bench bench-peer lock clean docs
+.PHONY: help demo test check suite lint golden conformance real genuine compat fuzz matrix mutate bench bench-peer lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -26,7 +30,7 @@ test: $(STAMP) ## the test suite: minutes; CHANGED=1: the tests of what differs 
 ifdef CHANGED
 	$(BIN)/python -m tests.changed $(CHANGED)
 else
-	$(SUITE) -m "not nightly and not matrix and not check"
+	$(SUITE) -n auto --maxprocesses 8 -m "not nightly and not matrix and not check"
 endif
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
@@ -42,8 +46,9 @@ golden: $(STAMP) ## renew what is made from the code: golden scripts, schemas an
 	$(BIN)/python -m winboot.cli.manual > docs/man/.winboot.1 && mv docs/man/.winboot.1 docs/man/winboot.1
 	WINBOOT_GOLDEN=write $(BIN)/python -m pytest tests/golden
 
-check: lint ## all that CI runs: lint, the suite, samples of the matrices, what needs a real program
-	$(SUITE)
+check: lint suite ## all that CI runs: lint, the suite, samples of the matrices, what needs a real program
+suite: $(STAMP)
+	$(SUITE) -n $(WAITING)
 
 CASES ?= lab/conformance
 conformance: $(STAMP) ## the lab's answers against recordings of the real PowerShell (CASES=folder for others)
