@@ -414,6 +414,19 @@ def test_when_it_was_comes_back_from_json() -> None:
     assert report_of(json_lines(a_report(node))).nodes == (node,)
 
 
+def test_a_report_that_was_read_back_shows_the_same_times() -> None:
+    """Just below half a tenth of a second: kept as milliseconds, it is that half."""
+    report = replace(a_report(replace(a_node("ok"), seconds=0.0499995)), seconds=0.0499995)
+
+    assert _text(report_of(json_lines(report))) == _text(report)
+
+
+def _text(report: Report) -> str:
+    out = io.StringIO()
+    print_report(report, Console(file=out, width=80, soft_wrap=True))
+    return out.getvalue()
+
+
 def test_few_nodes_that_need_attention_are_open() -> None:
     assert "<details open" in html(_full())
 

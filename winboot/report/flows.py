@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from winboot.base import exits
+from winboot.report.results import tenths
 from winboot.report.shape import json_line
 
 # untried: something before it failed. left-out: there is no such pair here, or it was not asked for. limitation: Windows does
@@ -174,4 +175,4 @@ def print_flows(report: FlowReport, console: Console) -> None:
     for note in report.notes:
         console.print(Text(note, style="dim"))
     parts = ", ".join(f"{count} {name}" for name, count in report.counts.items()) or "no flows"
-    console.print(f"verify: {parts} in {report.seconds:.1f} s")
+    console.print(f"verify: {parts} in {tenths(report.seconds)} s")

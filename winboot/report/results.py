@@ -20,6 +20,11 @@ from winboot.report.finding import Finding
 Outcome = Literal["ok", "changed", "would-change", "blocked", "skipped", "failed", "interrupted"]
 
 
+def tenths(seconds: float) -> str:
+    """A time as texts show it. Rounded to milliseconds first, as a report keeps it: one that was read back shows the same."""
+    return f"{round(seconds, 3):.1f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a node stopped or was left alone, apart from a failed step: the class of the error, its sentence, and what to do

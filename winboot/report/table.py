@@ -15,7 +15,7 @@ from winboot.report.data import difference_of
 from winboot.report.differences import difference_text
 from winboot.report.finding import Finding
 from winboot.report.plan_file import PlanFile
-from winboot.report.results import NodeReport, Report, StepReport
+from winboot.report.results import NodeReport, Report, StepReport, tenths
 from winboot.report.totals import in_all, totals_of
 
 _COLOURS = {
@@ -77,7 +77,7 @@ def summary(report: Report) -> str:
     for node in report.nodes:
         outcomes[node.outcome] = outcomes.get(node.outcome, 0) + 1
     parts = ", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no nodes"
-    return f"{report.command}: {parts}; {report.changed} steps changed in {report.seconds:.1f} s"
+    return f"{report.command}: {parts}; {report.changed} steps changed in {tenths(report.seconds)} s"
 
 
 # Columns of numbers: the heading, and what it counts on a node. Those that are 0 on every node are left out; where there is
@@ -129,7 +129,7 @@ def _columns(report: Report) -> dict[str, list[str]]:
     columns |= {
         name: [str(count(node)) for node in nodes] for name, count in _NUMBERS if any(map(count, nodes))
     }
-    return columns | {"seconds": [f"{node.seconds:.1f}" for node in nodes]}
+    return columns | {"seconds": [tenths(node.seconds) for node in nodes]}
 
 
 def _least(columns: dict[str, list[str]]) -> str:
