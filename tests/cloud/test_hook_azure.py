@@ -26,7 +26,7 @@ from winboot.operations.hook.metrics import Log
 from winboot.remote.cloud.azure import Repairs, ScaleSet
 from winboot.remote.cloud.azure_policy import actions
 from winboot.remote.cloud.base import Query
-from winboot.remote.cluster.labels import EVENTS
+from winboot.remote.cluster.labels import CORDON, EVENTS
 
 NOTICE = {
     "scheduledEventsProfile": {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}
@@ -400,6 +400,21 @@ def test_a_machine_that_comes_back_is_drained_before_and_takes_pods_after(world:
     assert cordoned(world) == [True] and len(world.arm.approved) == 1
     assert world.bench.drive(worker) == []
     assert cordoned(world) == [False] and "takes pods again" in world.log.getvalue()
+
+
+def test_a_cordon_that_is_not_for_an_event_stays(world: World) -> None:
+    """An upgrade's, while its node is Ready again and not proved yet."""
+    world.arm.scale(world.pool, 1)
+    worker = world.worker()
+    world.bench.drive(worker)
+    (node,) = world.bench.nodes()
+    node["metadata"].setdefault("annotations", {})[CORDON] = "true"
+    node["spec"]["unschedulable"] = True
+    world.bench.admin("PUT", f"/api/v1/nodes/{node['metadata']['name']}", node)
+
+    world.bench.drive(worker)
+
+    assert cordoned(world) == [True]
 
 
 def test_a_freeze_is_noted_once_and_nothing_else(world: World) -> None:

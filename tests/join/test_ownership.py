@@ -12,10 +12,11 @@ from tests.config.scene import a_spec
 from tests.join.fakes import FakeMachine, Found, Scene, a_node
 from winboot.base.errors import ClusterRefused, ClusterUnreachable
 from winboot.node.fleet import Options, Ownership
+from winboot.node.fleet.ownership import OK, is_done, notes_of
 from winboot.operations.join import join, survey
 from winboot.operations.remove import Removal, remove
 from winboot.remote.cluster.claim_folder import ClaimFolder
-from winboot.remote.cluster.claims import RESULT, Claim
+from winboot.remote.cluster.claims import RESULT, SETTINGS_DIGEST, Claim
 from winboot.report.results import NodeReport, Report
 
 UNDONE = Removal()
@@ -354,3 +355,12 @@ def test_a_machine_that_became_a_node_while_one_waited_for_it_is_a_node(tmp_path
     scene.join()
 
     assert [facts["NodeIsLive"] for facts in scene.machine.facts][:2] == [False, True]
+
+
+def test_a_node_is_done_by_the_settings_that_it_has_now_alone(tmp_path: Path) -> None:
+    spec = a_spec(tmp_path)
+    ended = notes_of(spec) | {RESULT: OK}
+
+    assert is_done(Claim("win-1", "", 60, notes=ended), spec)
+    assert not is_done(Claim("win-1", "", 60, notes=ended | {SETTINGS_DIGEST: "of yesterday"}), spec)
+    assert not is_done(Claim("win-1", "", 60, notes=notes_of(spec)), spec)
