@@ -5,12 +5,13 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
-# With an arena of memory for each thread, the many threads of the labs keep a hundred MiB that nobody uses.
-export MALLOC_ARENA_MAX := 1
 # The tests of a file stay together.
 SUITE := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+# With an arena of memory for each thread, the many threads of the labs keep a hundred MiB that nobody uses. Not for
+# `make bench`, which measures what a user has.
+test suite: export MALLOC_ARENA_MAX := 1
 # One more than processors: a seventh of the time a test waits, for a program or for a moment.
-WAITING := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 1, 8))')
+WORKERS = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 1, 8))')
 
 .PHONY: help demo test check suite lint golden conformance real genuine compat fuzz matrix mutate bench bench-peer lock clean docs
 help: ## this list
@@ -48,7 +49,7 @@ golden: $(STAMP) ## renew what is made from the code: golden scripts, schemas an
 
 check: lint suite ## all that CI runs: lint, the suite, samples of the matrices, what needs a real program
 suite: $(STAMP)
-	$(SUITE) -n $(WAITING)
+	$(SUITE) -n $(WORKERS)
 
 CASES ?= lab/conformance
 conformance: $(STAMP) ## the lab's answers against recordings of the real PowerShell (CASES=folder for others)

@@ -851,7 +851,7 @@ _NONCES = _held_by(
 _EVENTS = _held_by(
     "cloud/test_hook_azure.py",
     (
-        "cordon-of-a-person-is-lifted",
+        "cordon-for-another-reason-is-lifted",
         "or not node.ready or node.annotations.get(CORDON) != FOR_AN_EVENT:",
         "or not node.ready:",
     ),
