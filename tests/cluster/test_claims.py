@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.conftest import Scene, Time
-from winboot.base.errors import ClusterConflict, ClusterRefused
+from winboot.base.errors import ClusterConflict, ClusterError, ClusterRefused
 from winboot.remote.cluster.claim_folder import ClaimFolder
 from winboot.remote.cluster.claims import NAMESPACE, RESULT, SESSION, SESSIONS, Claim, Claimant, Leases
 from winboot.remote.cluster.sessions import Session
@@ -180,6 +180,29 @@ def test_who_was_paused_learns_which_nodes_are_anothers(place: Places) -> None:
     assert (one.give_back(lost, "ok"), one.give_back(kept, "ok")) == (False, True)
     there = place().read("win-1")
     assert there is not None and there.holder == "two"
+
+
+def test_who_was_paused_looks_at_its_nodes_though_its_session_is_still_there(
+    place: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever took a node over did not come to clear the session away."""
+    time, others = Time(), place()
+    one, two = a_session(place(), time), a_session(others, time, "two")
+    held = one.take("win-1")
+    assert held is not None and two.take("win-1") is None
+    time.wait(60)
+    monkeypatch.setattr(others, "delete", cut_off)
+    with pytest.raises(ClusterError):
+        two.take("win-1")
+
+    one.renew()
+
+    assert held.taken_by == "two"
+
+
+def cut_off(node: str) -> None:
+    """In place of `delete`."""
+    raise ClusterError("cut off")
 
 
 def test_who_wakes_up_before_its_session_writes_does_not_give_back_what_is_anothers(place: Places) -> None:

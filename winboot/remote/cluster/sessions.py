@@ -116,7 +116,7 @@ class Session:
         """Say that this process lives; after a pause that was too long, find out what it still has."""
         with self._lock:
             before, self._renewed = self._renewed, self.now()
-            paused = self._renewed - before > self.claimant.duration
+            paused = self._renewed - before >= self.claimant.duration
             try:
                 paused |= self._write()
             except ClusterError:
