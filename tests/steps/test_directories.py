@@ -121,6 +121,15 @@ def test_whoever_has_one_right_to_change_a_file_is_found(bench: Bench, right: in
     assert call(bench, f"Get-UntrustedWriter -Path '{path}'").objects == [user.sid]
 
 
+def test_the_owner_of_a_file_is_found_though_no_rule_names_him(bench: Bench):
+    """He may change the rules."""
+    path = r"C:\opt\theirs.exe"
+    bench.write(path, b"theirs")
+    bench.machine.files.need(path)[1].acl.owner = ordinary(bench).sid
+
+    assert call(bench, f"Get-UntrustedWriter -Path '{path}'").objects == [ordinary(bench).sid]
+
+
 def test_whoever_is_denied_a_right_has_none(bench: Bench):
     path = r"C:\opt\theirs.exe"
     bench.write(path, b"theirs")
@@ -197,6 +206,33 @@ def test_a_link_is_not_followed(bench: Bench, link: str):
         assert told.problem(STEP).id == "FolderIsLink"
         assert link in told.problem(STEP).message
     assert bench.machine.files.need(r"C:\elsewhere")[1].acl.sddl() == before
+
+
+def test_a_link_above_a_path_is_not_followed_either(bench: Bench):
+    """A step asks about one path, and not about each folder that leads to it."""
+    bench.machine.files.make_directory(r"C:\elsewhere\cni\net.d")
+    bench.machine.files.link(r"C:\etc", r"C:\elsewhere", "Junction", SYSTEM_TOKEN)
+
+    (said,) = call(
+        bench, r"try { Assert-NoLink -Path 'C:\etc\cni\net.d' } catch { $_.FullyQualifiedErrorId + $_ }"
+    ).objects
+
+    assert "FolderIsLink" in said
+    assert r"C:\etc is a link" in said
+
+
+def test_who_may_replace_what_is_in_a_folder_above_ours_is_told_and_loses_that(bench: Bench):
+    """He owns nothing there and may not write, but may delete what is not his (FILE_DELETE_CHILD)."""
+    user = ordinary(bench)
+    bench.machine.files.make_directory(r"C:\etc\cni\net.d")
+    bench.machine.files.need(r"C:\etc\cni")[1].acl.explicit.append(Rule(user.sid, 0x40))
+
+    told = bench.look(STEP).differences(STEP)
+
+    assert told[r"folder C:\etc\cni: others who may replace what is in it"] == (user.sid, None)
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.run(STEP).states == {STEP: "ok"}
+    assert not bench.machine.files.need(r"C:\etc\cni")[1].acl.allows(user, 0x40)
 
 
 def ordinary(bench: Bench) -> Token:
@@ -442,6 +478,28 @@ def test_whoever_is_quicker_than_a_change_does_not_keep_the_folder(
     assert len(made) == 2
     assert bench.run(STEP).states == {STEP: "changed"}
     assert hers(bench, r"C:\k", user) == []
+
+
+def test_what_comes_while_a_folder_is_closed_is_set_aside_too(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    """It was not there when the folder was looked through, before the first rule changed."""
+    user, files = ordinary(bench), bench.machine.files
+    writable(bench, r"C:\k", user)
+    files.need(r"C:\k")[1].acl.explicit[-1] = Rule(user.sid, WRITE | APPEND)
+    files.make_directory(r"C:\alice", user)
+    invoke = Session.invoke
+
+    def raced(self: Session, command: str, parameters: dict[str, Any], input: Any = ()) -> Any:
+        if command == "acl.set" and parameters["path"] == r"C:\k" and not files.exists(r"C:\k\late"):
+            files.link(r"C:\k\late", r"C:\alice", "Junction", user)
+        return invoke(self, command, parameters, input)
+
+    monkeypatch.setattr(Session, "invoke", raced)
+
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert not files.exists(r"C:\k\late")
+    monkeypatch.undo()
+    bench.undo(STEP)
+    assert files.need(r"C:\k\late", follow=False)[1].link == ("Junction", r"C:\alice")
 
 
 def test_the_rules_of_a_folder_of_windows_are_not_replaced_by_ours(bench: Bench):
