@@ -22,7 +22,8 @@ from winboot.config.compat import age, load
 collect_rarely()
 LABS = Labs()
 # Of each script about 3 MiB: the lab keeps a hundred, which is too much for each of several workers.
-programs.KEPT = 500_000
+programs.KEPT = 250_000
+programs.LIBRARIES = 2
 
 # The same examples in every run, so that a failure is of the change at hand; `make fuzz` looks for new ones. How long an
 # example takes says nothing on a busy machine.

@@ -23,15 +23,20 @@ from moto.autoscaling.exceptions import ValidationError
 from moto.autoscaling.models import FakeAutoScalingGroup
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.responses import EmptyResult
-from moto.ec2.models import amis
+from moto.ec2.models import amis, instance_types
 from moto.ec2.models.windows import WindowsBackend
 from moto.moto_api._internal import moto_api_backend  # type: ignore[attr-defined]
 from moto.server import ThreadedMotoServer
 
-from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite, environment, hooks_of
+from winboot_lab.aws import LAUNCHING, REGION, TERMINATING, AwsSite, environment, hooks_of
 
 # Where a machine is after CONTINUE (Auto Scaling user guide, "Use lifecycle hooks with a warm pool").
 AFTER = {"Pending:Wait": "InService", "Warmed:Pending:Wait": "Warmed:Stopped"}
+
+# moto knows which instance types each region offers: 50 MiB, of which this region's are asked for.
+for of_regions in instance_types.INSTANCE_TYPE_OFFERINGS.values():
+    for region in of_regions.keys() - {REGION}:
+        del of_regions[region]
 
 # moto's catalogue takes seconds to load for each test; these two of it are all that is needed.
 IMAGES: dict[bool, Any] = {

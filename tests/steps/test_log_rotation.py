@@ -143,7 +143,8 @@ def test_the_task_is_made_once_and_taken_away_again(bench: Bench):
     assert bench.file(SCRIPT) is None
 
 
-def test_the_task_runs_every_hour_and_cuts_off_what_grew(bench: Bench):
+def test_the_task_runs_every_hour_and_cuts_off_what_grew():
+    bench = Bench(spec=a_spec(**{"max_size_mib: 50": "max_size_mib: 1"}))
     bench.run(STEP)
     size = LOG_ROTATION.inputs(bench.spec)["max_bytes"] + 1
     close_folder(bench.machine.files, LOG.rpartition("\\")[0])

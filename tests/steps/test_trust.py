@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
@@ -29,7 +30,6 @@ from winboot.script.library import library_files
 
 # -- there is no other way: the library's syntax trees
 
-FUNCTIONS = {one.name: one for one in functions_of(parse("\n".join(library_files().values()))).values()}
 READERS = re.compile(
     r"^\[(?:System\.)?(?:IO\.File\]::(?:ReadAll\w+|ReadLines|Open\w*|Copy)|IO\.FileStream\]::new|IO\.StreamReader\]::new)\("
 )
@@ -52,6 +52,13 @@ STARTING = {
 }
 
 
+@cache
+def functions() -> dict[str, FunctionDefinition]:
+    """All functions of the library, by their names."""
+    tree = parse("\n".join(library_files().values()))
+    return {one.name: one for one in functions_of(tree).values()}
+
+
 def calls(function: FunctionDefinition) -> set[str]:
     """The commands that a function names."""
     return {
@@ -68,22 +75,22 @@ def members(function: FunctionDefinition) -> Iterator[str]:
 
 def having(pattern: re.Pattern[str]) -> set[str]:
     """The functions that call into .NET so."""
-    return {name for name, one in FUNCTIONS.items() if any(pattern.search(text) for text in members(one))}
+    return {name for name, one in functions().items() if any(pattern.search(text) for text in members(one))}
 
 
 def callers(of: str) -> set[str]:
     """The functions that call a function."""
-    return {name for name, one in FUNCTIONS.items() if of in calls(one)}
+    return {name for name, one in functions().items() if of in calls(one)}
 
 
 def test_one_function_starts_programs_and_it_asks_whose_they_are() -> None:
     assert having(STARTERS) == {"Start-Program"}
-    assert "Assert-OwnProgram" in calls(FUNCTIONS["Start-Program"])
+    assert "Assert-OwnProgram" in calls(functions()["Start-Program"])
     assert callers("Start-Program") == {"Invoke-Program", "Start-ProgramWithoutWait"}
 
 
 def test_no_function_has_another_way_to_start_or_to_read_something() -> None:
-    for name, one in FUNCTIONS.items():
+    for name, one in functions().items():
         assert not calls(one) & (STARTING | READING), name
         for node in walk(one):
             if not isinstance(node, Command):
@@ -116,8 +123,8 @@ def test_what_opens_a_file_to_read_it_asks_whose_it_is_or_keeps_it_unread() -> N
         "Get-LogSize",
         "Get-LastWord",
     }
-    assert "Get-PathDoubt" in calls(FUNCTIONS["Get-LogSize"])
-    assert "Get-LogSize" in calls(FUNCTIONS["Get-LastWord"]), "a log of size 0 is not opened"
+    assert "Get-PathDoubt" in calls(functions()["Get-LogSize"])
+    assert "Get-LogSize" in calls(functions()["Get-LastWord"]), "a log of size 0 is not opened"
     assert callers("Read-AnyFileByte") == {"Read-FileByte", "Save-FormerFile"}
     assert callers("Copy-WholeFile") == {
         "Save-FormerFile",
@@ -127,15 +134,15 @@ def test_what_opens_a_file_to_read_it_asks_whose_it_is_or_keeps_it_unread() -> N
         "Receive-Rest",
     }
     for name in ("Get-PathHash", "Get-KnownHash", "Read-FileByte"):
-        assert "Test-OwnPath" in calls(FUNCTIONS[name]), name
-    assert {"Get-PathDoubt", "Get-FolderDoubt"} <= calls(FUNCTIONS["Invoke-LogRotation"])
+        assert "Test-OwnPath" in calls(functions()[name]), name
+    assert {"Get-PathDoubt", "Get-FolderDoubt"} <= calls(functions()["Invoke-LogRotation"])
 
 
 def test_a_service_is_started_after_its_programs_were_looked_at() -> None:
     """The other one starts Windows' own hns."""
     assert callers("Start-Service") == {"Start-CurrentService", "Get-HnsObject"}
-    assert "Get-ServiceDoubt" in calls(FUNCTIONS["Start-CurrentService"]) & calls(
-        FUNCTIONS["Start-FailedService"]
+    assert "Get-ServiceDoubt" in calls(functions()["Start-CurrentService"]) & calls(
+        functions()["Start-FailedService"]
     )
 
 

@@ -17,9 +17,9 @@ import paramiko
 import pytest
 
 from winboot.base.errors import ConnectionLost, ProtocolError, ScriptFailed
-from winboot.base.limits import LONGEST_LINE
 from winboot.config.inventory import Connection
 from winboot.config.profile.reference import LoginReference
+from winboot.remote.transport import console
 from winboot.remote.transport.connect import connect
 from winboot.remote.transport.console import Conversation
 
@@ -79,10 +79,11 @@ def test_whatever_a_program_says_ends_by_name(lie: str) -> None:
     assert "\x1b" not in str(caught.value)
 
 
-def test_a_line_without_an_end_ends_by_name() -> None:
-    """Made here: 32 MiB, which a table of cases would keep for the whole run."""
-    with pytest.raises(ProtocolError):
-        list(Conversation("win-1", Saying(b"x" * (LONGEST_LINE + 2))).lines())
+def test_a_line_without_an_end_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "LONGEST_LINE", 1 << 20)
+
+    with pytest.raises(ProtocolError, match="a line of output is longer than 1 MiB"):
+        list(Conversation("win-1", Saying(b"x" * ((1 << 20) + 32_768))).lines())
 
 
 class Liar(paramiko.ServerInterface):
