@@ -21,7 +21,7 @@ from winboot.config.compat import age, load
 
 collect_rarely()
 LABS = Labs()
-# Of each script about 3 MiB: the lab keeps a hundred, which is too much for each of several workers.
+# Of each script about 3 MiB, of a library 20: what the lab keeps is too much for each of several workers.
 programs.KEPT = 250_000
 programs.LIBRARIES = 2
 
