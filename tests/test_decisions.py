@@ -7,9 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import (
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import (
     Command,
     CommandParameter,
     ExpandableString,
@@ -20,6 +19,7 @@ from winboot.powershell.syntax import (
     children,
     walk,
 )
+
 from winboot.report.events import KNOWN_LATER
 from winboot.script.library import library_files, templates_root
 

@@ -8,10 +8,11 @@ from typing import Final
 import grimp
 import pytest
 
-# What the lab may use of the tool, with all that is below it: how PowerShell is read, what a script tells, what a version of
-# Kubernetes or Windows allows, how an error is named. Its command line is a user of the tool, and may use all of it.
+# What the lab may import from the tool: literals, the two pieces of a script, events, the data about versions, errors. Its
+# command line uses the tool as a user does, and may import all of it.
 LAB_MAY_IMPORT: Final = (
-    "winboot.powershell",
+    "winboot.script.literals",
+    "winboot.script.pieces",
     "winboot.report.events",
     "winboot.config.compat",
     "winboot.base.errors",

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, get_args
 
+from winboot_lab.language.parser import parse
+
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, a_spec_of
 from winboot.config.networks.base import KnownName
 from winboot.config.node_spec import StepSource
-from winboot.powershell.parser import parse
 from winboot.script.library import library
 from winboot.script.opening import PLACES, opening
 from winboot.script.plan import make_plan

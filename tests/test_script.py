@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 from winboot_lab.engine.run import run_script
+from winboot_lab.language import check
+from winboot_lab.language.check import check_script, check_template
+from winboot_lab.language.parser import parse
 from winboot_lab.windows.machine import Machine
 
 from tests.steps import builders
@@ -15,13 +18,9 @@ from winboot.base.errors import ScriptError
 from winboot.base.secret import Secret
 from winboot.config.networks.others import NONE
 from winboot.config.node_spec import StepSource
-from winboot.powershell import check
-from winboot.powershell.check import check_script, check_template
-from winboot.powershell.parser import parse
-from winboot.powershell.pieces import BOUNDARY, split
-from winboot.script import library as libraries
 from winboot.script import rendering as script
 from winboot.script.library import functions_for, library, library_files, templates_root
+from winboot.script.pieces import BOUNDARY, split
 from winboot.script.plan import make_plan
 from winboot.script.steps import STEPS
 from winboot.script.steps.step import Step
@@ -151,13 +150,6 @@ def test_the_strict_check_of_the_pieces_finds_what_that_of_the_whole_finds():
 
     assert {one.id for one in found} >= {"UnsetVariable", "UnknownParameter", "Alias"}
     assert found == check._check_whole(wrong, "x")
-
-
-def test_rendering_reads_no_powershell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand hosts of one profile: `python -m benchmarks check` has the times."""
-    monkeypatch.setattr(libraries, "parse", lambda text: pytest.fail("parsed"))
-
-    assert rendered(ports(start=1, count=2)).text
 
 
 def test_each_step_has_its_reason_above_it():

@@ -28,8 +28,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
 
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import ParseErrors
 from winboot_lab.engine.convert import to_string
 from winboot_lab.engine.dotnet import Property
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord
@@ -49,6 +47,8 @@ from winboot_lab.engine.values import (
     plain,
     type_of,
 )
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import ParseErrors
 
 Verdict = Literal["agreed", "refused", "wrong", "uncounted"]
 

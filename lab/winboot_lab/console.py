@@ -12,7 +12,7 @@ import binascii
 from collections.abc import Callable
 from typing import Final
 
-from winboot.powershell.literals import quoted
+from winboot.script.literals import quoted
 from winboot_lab.engine.convert import to_string
 from winboot_lab.engine.exceptions import ErrorRecord
 from winboot_lab.engine.objects import InformationRecord

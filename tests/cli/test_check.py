@@ -13,6 +13,7 @@ from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import resolve
 
 HOSTS = "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: , win-2: }}}\n"
+OWN_STEP = "steps: [{name: mine, look: look.ps1, change: look.ps1}]\n"
 KUBECONFIG = """
 apiVersion: v1
 kind: Config
@@ -150,15 +151,48 @@ def test_hosts_of_one_kind_are_checked_once(
         f"groups:\n  p: {{profile: profile.yaml, os: '2022', hosts: {{{hosts}}}}}\n"
         "  q: {profile: profile.yaml, os: '2025', hosts: {other: }}\n"
     )
-    path = an_inventory(tmp_path, text)
+    path = an_inventory(tmp_path, text, GOOD + OWN_STEP)
+    (tmp_path / "look.ps1").write_text("# nothing differs\n", encoding="utf-8")
     checked: list[str] = []
     monkeypatch.setattr(
-        "winboot.powershell.check.check_script", lambda text, origin: checked.append(origin) or []
+        "winboot.cli.own_steps.strict_check", lambda: lambda text, origin: checked.append(origin) or []
     )
 
     assert run(["check", str(path)]) == 0
 
-    assert checked == ["win-0", "other"]
+    assert checked == [str(tmp_path / "look.ps1"), "win-0", "other"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "level"), [((), 0, "warning: "), (("--strict",), 64, "")], ids=["default", "strict"]
+)
+def test_own_steps_are_named_as_unchecked_without_the_lab(
+    words: tuple[str, ...],
+    code: int,
+    level: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = an_inventory(tmp_path, HOSTS, GOOD + OWN_STEP)
+    (tmp_path / "look.ps1").write_text("Get-Nonsense\n", encoding="utf-8")
+    monkeypatch.setattr("winboot.cli.own_steps.strict_check", lambda: None)
+
+    assert run(["check", str(path), *words]) == code
+
+    assert f"{level}steps: own steps not checked" in capsys.readouterr().err
+
+
+def test_a_command_of_an_own_step_that_windows_lacks_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = an_inventory(tmp_path, HOSTS, GOOD + OWN_STEP)
+    (tmp_path / "look.ps1").write_text("Get-Nonsense\n", encoding="utf-8")
+
+    code, output = _checked(path, capsys)
+
+    assert code == 64
+    assert "Get-Nonsense is no cmdlet of Windows PowerShell 5.1" in output
 
 
 @pytest.mark.parametrize(

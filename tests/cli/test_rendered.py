@@ -8,8 +8,8 @@ import pytest
 
 from tests.cli.test_check import an_inventory
 from winboot.cli import run
-from winboot.powershell.pieces import BOUNDARY
 from winboot.script.library import library
+from winboot.script.pieces import BOUNDARY
 
 TWO = "groups: {w: {profile: profile.yaml, os: '2022', hosts: {win-1: {address: 10.0.1.11}, win-2: {address: 10.0.1.12}}}}"
 

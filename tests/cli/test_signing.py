@@ -21,13 +21,13 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import walk
 
 from tests.cli.test_check import HOSTS, an_inventory
 from winboot.base.errors import ScriptError, UsageError
 from winboot.base.secret import Secret
 from winboot.cli import run
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import walk
 from winboot.script.authenticode import BEGIN, END, load_signer, sign
 
 PASSWORD = "the password of a key"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from winboot_lab.console import run_command, silent_powershell
+from winboot_lab.language.parser import parse
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.session import StandardStreams
 
@@ -15,7 +16,6 @@ from tests.steps.builders import a_spec_of
 from winboot.base.errors import InvalidInput
 from winboot.cli import run
 from winboot.operations.join.secrets import BOOTSTRAP, own_secrets
-from winboot.powershell.parser import parse
 from winboot.script.first_boot import alone, marked
 from winboot.script.plan import make_plan
 from winboot.script.rendering import render, small_script

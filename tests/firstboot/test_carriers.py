@@ -9,6 +9,7 @@ from typing import Any
 import hcl2
 import pytest
 import yaml
+from winboot_lab.language.parser import parse
 
 from tests.firstboot.ec2launch import powershell_of
 from winboot.base.secret import Secret
@@ -17,7 +18,6 @@ from winboot.config.node_spec import STARTUP_TAINT
 from winboot.config.profile.sections import Boot
 from winboot.operations.firstboot.carrier import Carrier
 from winboot.operations.firstboot.userdata import AGAIN_AT_NEXT_START, LARGEST, planted_secrets, user_data
-from winboot.powershell.parser import parse
 from winboot.script.first_boot import stub
 
 ROOT = Path(__file__).parents[2]

@@ -7,16 +7,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from winboot_lab.language.parser import parse
 
+from tests.powershell.style import remarks
 from winboot.base.errors import InvalidInput
 from winboot.base.secret import Secret
 from winboot.cli import run
 from winboot.operations.firstboot.carrier import Carrier
 from winboot.operations.firstboot.userdata import LARGEST, user_data
-from winboot.powershell.literals import literal
-from winboot.powershell.parser import parse
-from winboot.powershell.style import remarks
 from winboot.script.first_boot import FOLDER, boot_script, client, stub
+from winboot.script.literals import literal
 from winboot.script.rendering import small_script
 
 ROOT = Path(__file__).parents[2]

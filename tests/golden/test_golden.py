@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from winboot_lab.language.check import check_script
 
 from tests.steps.builders import a_spec
-from winboot.powershell.check import check_script
 from winboot.script.library import library
 from winboot.script.plan import make_plan
 from winboot.script.rendering import Script, render

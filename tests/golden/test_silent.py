@@ -7,9 +7,10 @@ import os
 import re
 from pathlib import Path
 
-from winboot.powershell.parser import parse
-from winboot.powershell.silent import functions_of, silent_functions, unguarded_uses
-from winboot.powershell.syntax import FunctionDefinition
+from winboot_lab.language.parser import parse
+from winboot_lab.language.silent import functions_of, silent_functions, unguarded_uses
+from winboot_lab.language.syntax import FunctionDefinition
+
 from winboot.script.library import library_files
 
 LIST = Path(__file__).parent / "silent-functions.txt"

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from winboot_lab.language import syntax as ps
+from winboot_lab.language.parser import parse
+
 import winboot
-from winboot.powershell import syntax as ps
-from winboot.powershell.parser import parse
 from winboot.script.library import templates_root
 
 ANY: Final = "\N{BULLET}"

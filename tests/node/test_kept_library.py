@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from winboot_lab.language.check import check_script
 
 from tests.lab.site import Controller, Direct, Site
 from tests.lab.strangers import alice
-from winboot.powershell.check import check_script
 from winboot.script.library import library
 from winboot.script.plan import make_plan
 from winboot.script.rendering import Script, render

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 import yaml
 from winboot_lab.engines import run_script
+from winboot_lab.language.check import check_script
 
 from tests.steps.test_artifacts import Site
 from winboot.base.errors import UsageError
@@ -17,7 +18,6 @@ from winboot.config.compat import Compat, Version, check_flag, check_gate, check
 from winboot.config.compat.flags import Component
 from winboot.config.compat.learned import Refused, Said, as_text, overlay, said
 from winboot.node.knowledge import Learned, learn
-from winboot.powershell.check import check_script
 from winboot.remote.transport.base import Transport
 from winboot.script.rendering import knowledge
 

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from winboot_lab.language.check import check_script
 
 from tests.lab.site import Direct, Site
 from tests.steps.builders import a_spec_of
 from winboot.config.node_spec import NodeSpec
 from winboot.node.probes import PROBES, Look, Probe, ServicePort, free_blocks, judge, look, probe_node
-from winboot.powershell.check import check_script
 from winboot.remote.cluster.base import NodeFacts
 from winboot.script.rendering import probes as probes_script
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import (
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import (
     ArrayExpression,
     ArrayLiteral,
     Assignment,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from winboot.powershell import commands
-from winboot.powershell.check import Finding, check_script, check_template
+from winboot_lab.language import commands
+from winboot_lab.language.check import Finding, check_script, check_template
 
 
 def findings(text: str) -> tuple[Finding, ...]:

@@ -7,11 +7,8 @@ from collections import OrderedDict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from winboot.base.secret import Secret
-from winboot.powershell.literals import literal
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import (
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import (
     ArrayExpression,
     ArrayLiteral,
     Command,
@@ -26,6 +23,9 @@ from winboot.powershell.syntax import (
     Unary,
     Variable,
 )
+
+from winboot.base.secret import Secret
+from winboot.script.literals import literal
 
 TRICKY = st.text(alphabet="'\u2018\u2019\u201a\u201b\"“”„`$(){}@#-–—\n\r\t\0 \\a;|&<>%é😀\u2028")
 TEXTS = st.one_of(st.text(), TRICKY)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tests.powershell.show import read, show
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import (
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import (
     Break,
     Command,
     Constant,
@@ -36,6 +34,8 @@ from winboot.powershell.syntax import (
     dump,
     walk,
 )
+
+from tests.powershell.show import read, show
 
 
 def statements(text: str) -> tuple[Statement, ...]:

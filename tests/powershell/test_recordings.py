@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import ParseErrors
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import ParseErrors
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "lab" / "conformance").glob("*.jsonl"))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from winboot_lab.language.check import check_script
+from winboot_lab.language.parser import parse
+from winboot_lab.language.silent import silent_functions
 
-from winboot.cli.check import silent_values
-from winboot.powershell.check import check_script
-from winboot.powershell.parser import parse
-from winboot.powershell.silent import silent_functions
+from winboot.cli.own_steps import silent_values
+from winboot.config.source import Place
 
 
 def silent(text: str) -> list[str]:
@@ -121,7 +122,7 @@ def test_a_users_own_step_is_warned_in_its_own_file(tmp_path: Path) -> None:
     path = tmp_path / "look.ps1"
     path.write_text("# mine\n$text = [string](Read-Registry 'SOFTWARE\\Corp' 'Zone')\n", encoding="utf-8")
 
-    (found,) = silent_values(path)
+    (found,) = silent_values(path, check_script)
 
-    assert (found.origin, found.line, found.column) == (str(path), 2, 17)
-    assert found.message.startswith("Read-Registry can end without output")
+    assert found.place == Place(str(path), 2, 17)
+    assert found.wrong.startswith("Read-Registry can end without output")

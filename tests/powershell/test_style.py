@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import FunctionDefinition, walk
 
+from tests.powershell.style import Remark, Switches, remarks, switches_of
 from tests.steps.builders import ROOT, a_spec_of
-from winboot.powershell.style import Remark, Switches, remarks, switches_of
-from winboot.script.library import library_files
+from winboot.script.library import functions, library_files
 from winboot.script.plan import make_plan
 from winboot.script.rendering import helpers, render
 from winboot.script.steps import STEPS
@@ -151,3 +153,15 @@ def test_steps_and_frame_name_the_arguments_that_they_pass(profile: str, undo: b
 @pytest.mark.parametrize("text", [helpers().restart, helpers().boot_id], ids=["restart", "boot id"])
 def test_the_helpers_name_the_arguments_that_they_pass(text: str) -> None:
     assert [one for one in remarks(text) if one.rule == "positional"] == []
+
+
+def test_the_pattern_of_the_tool_cuts_the_functions_that_the_parser_finds() -> None:
+    """The tool has no parser: `winboot.script.library` cuts helper scripts by the layout of the files."""
+    parsed = {
+        node.name: f"{node.extent.text}\n"
+        for text in library_files().values()
+        for node in walk(parse(text))
+        if isinstance(node, FunctionDefinition)
+    }
+
+    assert {name: one.text for name, one in functions().items()} == parsed

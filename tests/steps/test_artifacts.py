@@ -16,7 +16,7 @@ from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, with_a_mirror
 from tests.steps.library import call
 from winboot.config.node_spec import NodeSpec
-from winboot.powershell.literals import literal
+from winboot.script.literals import literal
 from winboot.script.steps.artifacts import ARTIFACTS
 from winboot.script.steps.programs import _matches, artifact_tables
 from winboot.script.steps.texts import source

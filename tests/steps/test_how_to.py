@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from winboot_lab.language.check import check_script, check_template
 
 from tests.steps import bench as benches
 from tests.steps.bench import Bench
 from tests.steps.builders import ROOT, a_spec
-from winboot.powershell.check import check_script, check_template
 from winboot.script import rendering as script
 from winboot.script.library import functions, templates_root
 from winboot.script.plan import make_plan

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from winboot_lab.language.check import check_script, check_template
 
 from tests.steps.builders import ROOT, a_spec_of
 from winboot.base.errors import InvalidInput
-from winboot.powershell.check import check_script, check_template
 from winboot.script.library import templates_root
 from winboot.script.plan import make_plan
 from winboot.script.rendering import render

@@ -7,16 +7,9 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
-from winboot_lab.windows.acl import CHANGE_PERMISSIONS, WRITE, Rule
-from winboot_lab.windows.processes import Process
-from winboot_lab.windows.programs_api import Exit, image_bytes
-
-from tests.steps.bench import Bench, close_folder
-from tests.steps.library import call
-from winboot.powershell.parser import parse
-from winboot.powershell.silent import functions_of
-from winboot.powershell.syntax import (
+from winboot_lab.language.parser import parse
+from winboot_lab.language.silent import functions_of
+from winboot_lab.language.syntax import (
     Command,
     FunctionDefinition,
     InvokeMember,
@@ -26,6 +19,13 @@ from winboot.powershell.syntax import (
     Variable,
     walk,
 )
+from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
+from winboot_lab.windows.acl import CHANGE_PERMISSIONS, WRITE, Rule
+from winboot_lab.windows.processes import Process
+from winboot_lab.windows.programs_api import Exit, image_bytes
+
+from tests.steps.bench import Bench, close_folder
+from tests.steps.library import call
 from winboot.script.library import library_files
 
 # -- there is no other way: the library's syntax trees

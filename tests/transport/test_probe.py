@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from lab_wsman.stage import BASIC, NEGOTIATE_PINNED, NTLM, Actor, node, says, transport
+from winboot_lab.language.check import check_script
 from winboot_lab.wsman.executor import Ended, ErrorRecord
 
 from winboot.base.errors import ProtocolError, RestrictedEndpoint, Unreachable
 from winboot.base.secret import Secret
-from winboot.powershell.check import check_script
 from winboot.remote.transport.base import Endpoint, Tls
 from winboot.remote.transport.probe import PROBE_SCRIPT, visible_from_outside
 

@@ -1,7 +1,7 @@
 """A value that never prints.
 
 A `Secret` is not a `str`, on purpose: nothing that formats, logs, serialises or renders text can take it by accident.
-The renderer refuses it (`winboot.powershell.literals`). Who asks for `reveal()` either sends the value (transports), reads
+The renderer refuses it (`winboot.script.literals`). Who asks for `reveal()` either sends the value (transports), reads
 a certificate or kubeconfig out of it, or looks for it to hide it (the journal); tests/test_secret.py lists the modules.
 """
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,14 +11,13 @@ import typer
 from winboot.base import exits
 from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Lines, LinesForm, renew_command
+from winboot.cli.own_steps import own_step_complaints
 from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
-    from winboot.config.inventory import Machine
     from winboot.config.node_spec import NodeSpec
     from winboot.config.profile import Profile, Reference
     from winboot.config.source import Complaint
-    from winboot.powershell.check import Finding
 
 
 def check(
@@ -27,6 +25,10 @@ def check(
         list[Path] | None, typer.Argument(help="Inventories and profiles; default: the inventory.")
     ] = None,
     inventory: InventoryFile = DEFAULT_INVENTORY,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Fail if own steps cannot be checked because winboot-lab is missing."),
+    ] = False,
     output: LinesForm = Lines.table,
 ) -> None:
     """Check inventories and profiles, and the scripts they make: each complaint has its place and what was expected."""
@@ -37,7 +39,7 @@ def check(
     for file in files or [inventory]:
         if not file.exists():
             raise UsageError(f"there is no file {file}", hint="Name an inventory or a profile.")
-        complaints = [one for one in [*_complaints(file), *_demands(file)] if one not in told]
+        complaints = [one for one in [*_complaints(file, strict=strict), *_demands(file)] if one not in told]
         told.update(one for one in complaints if one.place is None)
         complaints = list(dict.fromkeys(complaints))
         wrong = wrong or any(one.level == "error" for one in complaints)
@@ -45,7 +47,7 @@ def check(
     raise typer.Exit(exits.USAGE if wrong else exits.DONE)
 
 
-def _complaints(file: Path) -> list[Complaint]:
+def _complaints(file: Path, *, strict: bool) -> list[Complaint]:
     from winboot.config.inventory import check_inventory
     from winboot.config.profile import check_profile
     from winboot.remote.cloud.settings import provider_of
@@ -57,7 +59,7 @@ def _complaints(file: Path) -> list[Complaint]:
     found = check_inventory(file)
     if any(one.level == "error" for one in found):
         return found
-    return found + _rendered_complaints(file)
+    return found + _rendered_complaints(file, strict=strict)
 
 
 def _demands(file: Path) -> list[Complaint]:
@@ -128,7 +130,7 @@ def _keys(file: Path) -> set[str]:
         return set()
 
 
-def _rendered_complaints(file: Path) -> list[Complaint]:
+def _rendered_complaints(file: Path, *, strict: bool) -> list[Complaint]:
     """What can only be said of what is made of the files: downloads, certificates, and the script of every kind of node.
 
     Hosts that share profile and Windows version differ in names and addresses alone, which cannot leave their quotes:
@@ -164,8 +166,8 @@ def _rendered_complaints(file: Path) -> list[Complaint]:
         }
         found.extend(_hash_complaints(profile, pins, resolved, renew_command(file)))
         found.extend(_kubeconfig_complaints(profile, resolved[0]))
-    found.extend(_own_step_complaints(machines))
-    found.extend(_script_complaints([spec for resolved in specs.values() for spec in resolved]))
+    resolved_specs = [spec for resolved in specs.values() for spec in resolved]
+    found.extend(own_step_complaints(machines, resolved_specs, strict=strict))
     return list(dict.fromkeys(found))
 
 
@@ -246,46 +248,6 @@ def _kubeconfig_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]
             read_kubeconfig(reference.file, spec.cluster.context)
         except InvalidInput as error:
             yield Complaint(place, "cluster.kubeconfig", error.problem)
-
-
-def _own_step_complaints(machines: Iterable[Machine]) -> Iterator[Complaint]:
-    """What the strict check has against the files of users' own steps, in those files."""
-    from winboot.config.source import Complaint, Place
-
-    paths = {path for machine in machines for step in machine.profile.steps for path in step.files.values()}
-    for path in sorted(paths):
-        for finding in silent_values(path):
-            place = Place(str(path), finding.line, finding.column)
-            yield Complaint(place, "", finding.message, expected=finding.instead, level="warning")
-
-
-def silent_values(path: Path) -> tuple[Finding, ...]:
-    """Where a step of the user's own takes a function without output (the library's too) for a text."""
-    from winboot.powershell.check import check_script
-    from winboot.script.library import library_files
-
-    library = "\n".join(library_files().values()) + "\n"
-    above = library.count("\n")
-    found = check_script(library + path.read_text(encoding="utf-8-sig"), origin=str(path))
-    return tuple(
-        replace(one, line=one.line - above) for one in found if one.id == "SilentValue" and one.line > above
-    )
-
-
-def _script_complaints(specs: Sequence[NodeSpec]) -> list[Complaint]:
-    """The strict check of every kind of script the inventory makes: users' own steps go through it like ours."""
-    from winboot.config.source import Complaint
-    from winboot.node.fleet import Options, prepare
-    from winboot.powershell.check import check_script
-
-    seen: dict[str, Complaint] = {}
-    for task in prepare(specs, Options()):
-        for finding in check_script(task.script.text, origin=task.spec.node.name):
-            if finding.id == "SilentValue":  # named above, in the file that a person wrote
-                continue
-            text = f"the rendered script, line {finding.line}: {finding.message}"
-            seen.setdefault(text, Complaint(None, task.spec.node.name, text, expected=finding.instead))
-    return list(seen.values())
 
 
 def _show(file: Path, complaints: list[Complaint], output: Lines) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from winboot.base.errors import UsageError
-from winboot.powershell.pieces import Pieces, split
+from winboot.script.pieces import Pieces, split
 
 if TYPE_CHECKING:
     from winboot.operations.join import PreparedNode

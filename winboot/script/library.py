@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import winboot
 from winboot.base.errors import ScriptError
-from winboot.powershell.parser import parse
-from winboot.powershell.pieces import BOUNDARY
-from winboot.powershell.syntax import FunctionDefinition, Node, StringConstant, walk
+from winboot.script.pieces import BOUNDARY
+
+_FUNCTION: Final = re.compile(r"^function ([\w-]+) \{.*?^\}\n", re.MULTILINE | re.DOTALL)
+_COMMENT: Final = re.compile(r"^\s*#.*$", re.MULTILINE)
+_CALL: Final = re.compile(r"[A-Za-z]+-[A-Za-z]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +87,16 @@ def _contents() -> str:
 def functions() -> Mapping[str, Function]:
     """All functions by name, in the order of the files and of the functions in them.
 
-    Raises ScriptError where two have the same name.
+    The style test holds the layout that the pattern needs: `function`, name and `{` on a line, `}` alone in column 1.
+    Raises ScriptError where two functions have the same name.
     """
     found: dict[str, Function] = {}
     for file, text in library_files().items():
-        for node in walk(parse(text)):
-            if not isinstance(node, FunctionDefinition):
-                continue
-            if node.name in found:
-                raise ScriptError(f"{file}: the function {node.name} is defined twice in the library")
-            found[node.name] = Function(
-                node.name, file, node.extent.text + "\n", frozenset(_words(node.body))
-            )
+        for match in _FUNCTION.finditer(text):
+            name = match[1]
+            if name in found:
+                raise ScriptError(f"{file}: the function {name} is defined twice in the library")
+            found[name] = Function(name, file, match[0], _words(match[0]) - {name})
     return found
 
 
@@ -102,7 +104,7 @@ def functions() -> Mapping[str, Function]:
 def names_for(text: str) -> tuple[str, ...]:
     """The library functions that `text` names, and those that these name, in the library's order."""
     used: set[str] = set()
-    waiting = {word for word in _words(parse(text)) if word in functions()}
+    waiting = set(_words(text) & functions().keys())
     while waiting:
         name = waiting.pop()
         used.add(name)
@@ -115,6 +117,6 @@ def functions_for(text: str) -> str:
     return "\n".join(functions()[name].text for name in names_for(text))
 
 
-def _words(node: Node) -> Iterator[str]:
-    """What a call of a function is written as; also a name as a string, to call it by."""
-    return (one.value for one in walk(node) if isinstance(one, StringConstant))
+def _words(text: str) -> frozenset[str]:
+    """What may be a call of a function, or its name in a string: each Verb-Noun outside of whole-line comments."""
+    return frozenset(_CALL.findall(_COMMENT.sub("", text)))

@@ -1,14 +1,15 @@
 """Everything that can go wrong by a name, for docs/problems.md (`python -m winboot.script.problems`) and `winboot explain`.
 
-What a script on a node can name is read from the syntax tree of the library, where each is found with its message, so
-that nothing is promised that no script says; the next step comes from `winboot.report.hints`. What the controller can name
-are the classes of `winboot.base.errors`, each with what it says of itself.
+The problems of a script and their messages come from the calls of `Stop-Step` and `New-Fault` in the library, so the page
+lists none that no script reports. The next step comes from `winboot.report.hints`. The problems of the controller are the
+classes of `winboot.base.errors`, each with its docstring.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,22 +60,8 @@ from winboot.base.errors import (
     WrongMachine,
 )
 from winboot.config.source import nearest
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import (
-    Assignment,
-    Command,
-    CommandExpression,
-    CommandParameter,
-    ExpandableString,
-    FunctionDefinition,
-    Node,
-    Pipeline,
-    StringConstant,
-    Variable,
-    walk,
-)
 from winboot.report.hints import hint_for
-from winboot.script.library import library_files
+from winboot.script.library import functions
 
 _HEAD: Final = """\
 # Problems
@@ -155,6 +142,14 @@ _DRIVER: Final = {
 }
 
 
+# A value in a double-quoted string; parentheses and quotes inside `$( )` nest twice at the most.
+_SUBEXPRESSION: Final = r"\$\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+_VALUE: Final = re.compile(rf"{_SUBEXPRESSION}|\$\{{\w+\}}|\$\w+(?:(?<=script):\w+)?")
+_DOUBLE_QUOTED: Final = rf'\(?"((?:{_SUBEXPRESSION}|`.|""|[^"])*)"'
+# The style test holds that calls write both names.
+_CALL: Final = re.compile(r"(?:Stop-Step|New-Fault) -Id '(?P<id>[\w-]+)' -Message (?P<message>\$\w+|.+)")
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """What a step can fail with: its message, with `…` for what was found, and what to do next."""
@@ -168,11 +163,9 @@ class Problem:
 def problems() -> tuple[Problem, ...]:
     """All that a script can name; one that several places tell is named once."""
     found = dict(_DRIVER)
-    for text in library_files().values():
-        for node in walk(parse(text)):
-            if isinstance(node, FunctionDefinition):
-                for id_, message in _told(node):
-                    found[id_] = found.get(id_) or message
+    for function in functions().values():
+        for id_, message in _reported(function.text):
+            found[id_] = found.get(id_) or message
     return tuple(Problem(id_, message, hint_for(id_, "")) for id_, message in sorted(found.items()))
 
 
@@ -217,48 +210,23 @@ def _means(failure: type[WinbootError]) -> str:
     return (failure.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".") + "."
 
 
-def _told(function: FunctionDefinition) -> Iterator[tuple[str, str]]:
-    """Ids and messages of the problems that a function names; of one that passes on what it was given, nothing."""
-    texts = {
-        node.target.name: _text(node.value.elements[0].expression)
-        for node in walk(function)
-        if isinstance(node, Assignment) and isinstance(node.target, Variable)
-        if isinstance(node.value, Pipeline) and isinstance(node.value.elements[0], CommandExpression)
-    }
-    for node in walk(function):
-        match node:
-            case Command(elements=(StringConstant(value="Stop-Step" | "New-Fault"), *arguments)):
-                given = _arguments(arguments)
-                id_, message = given.get("Id"), given.get("Message")
-                if isinstance(id_, StringConstant) and message is not None:
-                    told = texts.get(message.name, "") if isinstance(message, Variable) else _text(message)
-                    yield id_.value, told
+def _reported(function: str) -> Iterator[tuple[str, str]]:
+    """Ids and messages of the problems that a function names; none for a call that passes on its own parameters."""
+    for call in _CALL.finditer(function):
+        message = call["message"]
+        if message.startswith("$"):
+            assigned = re.search(rf"^ *{re.escape(message)} = (.+)$", function, re.MULTILINE)
+            message = assigned[1] if assigned else ""
+        yield call["id"], _text(message)
 
 
-def _arguments(elements: Sequence[Node]) -> dict[str, Node]:
-    """The values of `-Id` and `-Message`, which are also the first two that come without a name."""
-    given: dict[str, Node] = {}
-    named = ""
-    free = iter(("Id", "Message"))
-    for element in elements:
-        if isinstance(element, CommandParameter):
-            named = element.name
-            continue
-        place = named or next(free, "")
-        if place:
-            given[place] = element
-        named = ""
-    return given
-
-
-def _text(node: Node) -> str:
-    """The text of an expression, with `…` where a value stands."""
-    match node:
-        case StringConstant():
-            return node.value
-        case ExpandableString():
-            return "".join(part if isinstance(part, str) else "…" for part in node.parts)
-    return ""
+def _text(expression: str) -> str:
+    """The text of a quoted string, with `…` where a value stands; "" for any other expression."""
+    if single := re.match(r"'((?:[^']|'')*)'", expression):
+        return single[1].replace("''", "'")
+    if not (double := re.match(_DOUBLE_QUOTED, expression)):
+        return ""
+    return _VALUE.sub("…", double[1]).replace('`"', '"').replace('""', '"')
 
 
 def _cell(text: str) -> str:

@@ -19,8 +19,8 @@ import winboot
 from winboot.base.errors import ScriptError
 from winboot.config.node_spec import NodeSpec
 from winboot.config.node_spec.places import older_places
-from winboot.powershell.literals import literal
 from winboot.script.library import Library, functions_for, library, names_for, templates_root
+from winboot.script.literals import literal
 from winboot.script.opening import opening, reason
 from winboot.script.plan import Plan
 from winboot.script.steps.step import Step

@@ -163,7 +163,7 @@ def test_a_script_file_and_a_block_from_text_use_what_is_compiled(session):
 
 
 def test_lines_of_a_library_in_a_script_file_are_those_of_the_whole_text(session):
-    from winboot.powershell.pieces import BOUNDARY
+    from winboot.script.pieces import BOUNDARY
 
     failing = "try { throw 'x' } catch { $_.InvocationInfo.ScriptLineNumber }"
     text = f"'above'\n\n\n{BOUNDARY}\n\n{failing}\n"

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 import winboot_lab.engine.run  # noqa: F401 - declares the cmdlets
 from winboot_lab.engine.commands import all_cmdlets, machine_spec
+from winboot_lab.language import commands
 from winboot_lab.windows.machine import Machine
-
-from winboot.powershell import commands
 
 MACHINE = Machine().commands
 SPECS = {name: command.spec for name, command in all_cmdlets().items()} | {

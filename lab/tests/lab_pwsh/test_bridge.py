@@ -20,14 +20,13 @@ from winboot_lab.engine.values import (
     Version,
     enum_value,
 )
+from winboot_lab.language.parser import parse
 from winboot_lab.pwsh.commands import modules
 from winboot_lab.pwsh.stand_ins import csharp, stand_ins
 from winboot_lab.pwsh.wire import Cabinet
 from winboot_lab.windows import cmdlets
 from winboot_lab.windows.call import CMDLETS
 from winboot_lab.windows.door import CommandSignature, InSet, Parameter
-
-from winboot.powershell.parser import parse
 
 _DECLARED = cmdlets  # importing it fills CMDLETS
 

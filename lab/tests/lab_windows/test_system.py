@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from winboot_lab.engine.refusal import Refusal
+from winboot_lab.language import commands
 from winboot_lab.windows.call import CMDLETS
 from winboot_lab.windows.clock import LabTime
 from winboot_lab.windows.door import ALL_SETS
@@ -17,7 +18,6 @@ from winboot_lab.windows.sockets import serve_files
 
 from lab_windows.conftest import ask, one, refused, shown, still
 from lab_windows.programs import with_daemon
-from winboot.powershell import commands
 
 # ---- mutexes -------------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from winboot_lab.windows.registry import SERVICES, Key
 
 from lab_wine.prefix import Data
 from tests.steps.builders import a_spec_of
-from winboot.powershell.literals import literal
 from winboot.script.library import functions_for
+from winboot.script.literals import literal
 from winboot.script.steps.services import service_table
 from winboot.script.steps.texts import text
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from winboot.powershell import syntax
 from winboot_lab.engine.compiler.core import expression
 from winboot_lab.engine.convert import cast, convert, from_nothing, to_bool
 from winboot_lab.engine.dotnet import OBJECT, DotNetType
@@ -43,6 +42,7 @@ from winboot_lab.engine.values import (
     plain,
     type_of,
 )
+from winboot_lab.language import syntax
 
 Value = Any
 

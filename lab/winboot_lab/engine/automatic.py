@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from winboot.powershell.commands import ALIASES
 from winboot_lab.engine import dynamic as _dynamic  # these two declare types
 from winboot_lab.engine import ps_types as _ps_types
 from winboot_lab.engine.attributes import keep_rules
@@ -24,6 +23,7 @@ from winboot_lab.engine.values import (
     Version,
     enum_value,
 )
+from winboot_lab.language.commands import ALIASES
 
 Value = Any
 _LOADED = (_ps_types, _dynamic)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from winboot.powershell.commands import find as find_facts
 from winboot_lab.engine.adapted import property_of
 from winboot_lab.engine.convert import convert, to_bool
 from winboot_lab.engine.dotnet import OBJECT, DotNetType, Reference
@@ -49,6 +48,7 @@ from winboot_lab.engine.values import (
     type_of,
 )
 from winboot_lab.engine.wildcards import like
+from winboot_lab.language.commands import find as find_facts
 
 Value = Any
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from winboot.powershell import syntax
 from winboot_lab.engine.attributes import attribute_name, named_values, parameter_spec
 from winboot_lab.engine.compiler.core import Run
 from winboot_lab.engine.compiler.statements import block, returned
@@ -26,6 +25,7 @@ from winboot_lab.engine.signatures import (
 )
 from winboot_lab.engine.texts import to_text
 from winboot_lab.engine.values import SWITCH_PARAMETER
+from winboot_lab.language import syntax
 
 _BINDING_SETTINGS = (
     "defaultparametersetname",

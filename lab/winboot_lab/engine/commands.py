@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from winboot.powershell.commands import find as find_facts
 from winboot_lab.engine.errors import command_not_found
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
@@ -19,6 +18,7 @@ from winboot_lab.engine.signatures import (
     parse_signature,
 )
 from winboot_lab.engine.values import Instance, ScriptBlock
+from winboot_lab.language.commands import find as find_facts
 
 if TYPE_CHECKING:
     from winboot_lab.engine.blocks import Code

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from winboot.powershell import syntax
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import ParseErrors
 from winboot_lab.engine.compiler.core import expression
 from winboot_lab.engine.dotnet import dotnet
 from winboot_lab.engine.exceptions import ParseException
 from winboot_lab.engine.texts import to_text
 from winboot_lab.engine.values import Instance
+from winboot_lab.language import syntax
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import ParseErrors
 
 _SMA = "System.Management.Automation."
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from winboot.powershell.syntax import Extent
 from winboot_lab.engine import common
 from winboot_lab.engine.attributes import keep_rules
 from winboot_lab.engine.binder import ABSENT, Argument, Binding, ParameterMark
@@ -55,6 +54,7 @@ from winboot_lab.engine.values import (
     ScriptBlock,
     plain,
 )
+from winboot_lab.language.syntax import Extent
 
 Value = Any
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from winboot.powershell.syntax import Extent
 from winboot_lab.engine.dotnet import OBJECT, close_generic, dotnet, named
 from winboot_lab.engine.places import line_text, position_message
 from winboot_lab.engine.values import (
@@ -20,6 +19,7 @@ from winboot_lab.engine.values import (
     _Mapping,
     enum_value,
 )
+from winboot_lab.language.syntax import Extent
 
 if TYPE_CHECKING:
     from winboot_lab.engine.scopes import Variable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from winboot.powershell.syntax import Extent
+from winboot_lab.language.syntax import Extent
 
 # How many lines of the script that is run stand above its library.
 ABOVE: ContextVar[int] = ContextVar("lines above the library", default=0)

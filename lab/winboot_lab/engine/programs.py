@@ -10,12 +10,12 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from winboot.powershell.parser import parse
-from winboot.powershell.pieces import split
-from winboot.powershell.syntax import Extent, NamedBlock, ParseErrors, ScriptBlock, Source
+from winboot.script.pieces import split
 from winboot_lab.engine.exceptions import ParseException
 from winboot_lab.engine.places import ABOVE
 from winboot_lab.engine.refusal import Refusal
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import Extent, NamedBlock, ParseErrors, ScriptBlock, Source
 
 if TYPE_CHECKING:
     from winboot_lab.engine.blocks import Code

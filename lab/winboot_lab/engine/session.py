@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from winboot.powershell.syntax import Extent, Node
 from winboot_lab.engine.dotnet import DotNetType
 from winboot_lab.engine.errors import as_runtime, find_handler, record_of
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
@@ -15,6 +14,7 @@ from winboot_lab.engine.places import position_message
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import ComputedVariable, Scope, Variable
 from winboot_lab.engine.values import ArrayList, EnumValue
+from winboot_lab.language.syntax import Extent, Node
 
 if TYPE_CHECKING:
     from winboot_lab.engine.common import CommonParameters

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from winboot.powershell.commands import COMMON_PARAMETERS
 from winboot_lab.engine.dotnet import OBJECT, DotNetType, named
 from winboot_lab.engine.values import SWITCH_PARAMETER
+from winboot_lab.language.commands import COMMON_PARAMETERS
 
 ALL_SETS = "__AllParameterSets"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from winboot.powershell.literals import quoted
+from winboot.script.literals import quoted
 from winboot_lab.engine.signatures import CommandSpec
 from winboot_lab.pwsh.stand_ins import places
 from winboot_lab.windows.door import ALL_SETS, CommandSignature, InSet, Parameter

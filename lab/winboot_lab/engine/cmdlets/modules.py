@@ -68,7 +68,7 @@ def import_module(call: Call) -> None:
 
 def _exists_elsewhere(name: str) -> bool:
     """Is it a module of Windows Server that the lab does not have?"""
-    from winboot.powershell import commands
+    from winboot_lab.language import commands
 
     modules = {facts.module.lower() for facts in map(commands.find, commands.names()) if facts is not None}
     return name.lower() in modules

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from winboot.powershell import syntax
 from winboot_lab.engine.attributes import variable_rules
 from winboot_lab.engine.compiler.core import (
     Eval,
@@ -32,6 +31,7 @@ from winboot_lab.engine.scopes import Scope, Variable
 from winboot_lab.engine.session import Emit
 from winboot_lab.engine.texts import to_text
 from winboot_lab.engine.values import NOTHING, Array, OrderedDictionary, enumerate_value, plain
+from winboot_lab.language import syntax
 
 
 def target_of(node: syntax.Expression) -> Assign:

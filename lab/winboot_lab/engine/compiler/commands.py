@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from winboot.powershell import syntax
 from winboot_lab.engine.binder import ABSENT, Argument, ParameterMark
 from winboot_lab.engine.commands import Command, Script, find_command
 from winboot_lab.engine.compiler.core import (
@@ -38,6 +37,7 @@ from winboot_lab.engine.values import (
     is_enumerable,
     plain,
 )
+from winboot_lab.language import syntax
 
 Maker = Callable[[Emit, Line], Stage]
 Prepare = Callable[[Scope], Callable[..., Stage]]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from winboot.powershell import syntax
-from winboot.powershell.syntax import Node
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
 from winboot_lab.engine.values import NOTHING, Array, enumerate_value
+from winboot_lab.language import syntax
+from winboot_lab.language.syntax import Node
 
 Value = Any
 Eval = Callable[[Scope], Value]

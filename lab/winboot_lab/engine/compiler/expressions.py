@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from winboot.powershell import syntax
 from winboot_lab.engine.compiler.assignments import index_as_object, key_or_place, member_name, stepping
 from winboot_lab.engine.compiler.core import (
     Eval,
@@ -40,6 +39,7 @@ from winboot_lab.engine.values import (
     enumerate_value,
     plain,
 )
+from winboot_lab.language import syntax
 
 # -- constants and strings
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from winboot.powershell import syntax
 from winboot_lab.engine.blocks import Code
 from winboot_lab.engine.commands import Function
 from winboot_lab.engine.compiler.core import Run, compiles_statement, refusing
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
+from winboot_lab.language import syntax
 
 _PLACES = frozenset(("global", "script", "local", "private"))
 

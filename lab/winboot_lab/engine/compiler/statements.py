@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from winboot.powershell import syntax
 from winboot_lab.engine.compiler.core import (
     Eval,
     Run,
@@ -43,6 +42,7 @@ from winboot_lab.engine.values import (
     fold,
     plain,
 )
+from winboot_lab.language import syntax
 
 # -- blocks
 

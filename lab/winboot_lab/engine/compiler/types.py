@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from winboot.powershell.syntax import TypeName
 from winboot_lab.engine.dotnet import DotNetType
 from winboot_lab.engine.exceptions import RuntimeException
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.typenames import find_type
+from winboot_lab.language.syntax import TypeName
 
 
 def resolve_type(scope: Scope, name: TypeName) -> DotNetType:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from winboot.powershell import syntax
 from winboot_lab.engine.compiler.core import Eval, Value, compiles_expression
 from winboot_lab.engine.errors import undefined_variable
 from winboot_lab.engine.exceptions import DriveNotFoundException
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope, Variable
 from winboot_lab.engine.values import NOTHING
+from winboot_lab.language import syntax
 
 Assign = Callable[[Scope, Value], None]
 

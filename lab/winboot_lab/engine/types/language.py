@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from winboot.powershell import syntax
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import ParseErrors
 from winboot_lab.engine.dotnet import OBJECT, Reference, dotnet, named
 from winboot_lab.engine.programs import refuse_newer
 from winboot_lab.engine.values import (
@@ -15,6 +12,9 @@ from winboot_lab.engine.values import (
     ScriptBlock,
     Value,
 )
+from winboot_lab.language import syntax
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import ParseErrors
 
 _LANGUAGE = "System.Management.Automation.Language."
 

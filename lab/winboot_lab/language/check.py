@@ -27,11 +27,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from winboot.powershell import commands, newer
-from winboot.powershell.parser import parse
-from winboot.powershell.pieces import Pieces, split
-from winboot.powershell.silent import Callables, functions_of, unguarded_uses
-from winboot.powershell.syntax import (
+from winboot.script.pieces import Pieces, split
+from winboot_lab.language import commands, newer
+from winboot_lab.language.parser import parse
+from winboot_lab.language.silent import Callables, functions_of, unguarded_uses
+from winboot_lab.language.syntax import (
     Assignment,
     Attribute,
     Command,
@@ -55,7 +55,7 @@ from winboot.powershell.syntax import (
     children,
     walk,
 )
-from winboot.powershell.variables import Scope, assigned
+from winboot_lab.language.variables import Scope, assigned
 
 
 @dataclass(frozen=True, slots=True)

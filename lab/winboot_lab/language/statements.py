@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from winboot.powershell.parameters import ParameterParser
-from winboot.powershell.pipelines import NAME, NO_ARGUMENT, OTHER, VALUE_KINDS
-from winboot.powershell.syntax import (
+from winboot_lab.language.parameters import ParameterParser
+from winboot_lab.language.pipelines import NAME, NO_ARGUMENT, OTHER, VALUE_KINDS
+from winboot_lab.language.syntax import (
     Break,
     CatchClause,
     CommandExpression,
@@ -34,7 +34,7 @@ from winboot.powershell.syntax import (
     Using,
     While,
 )
-from winboot.powershell.tokens import COMMAND, EXPRESSION
+from winboot_lab.language.tokens import COMMAND, EXPRESSION
 
 _NO_FUNCTION_NAME: Final = VALUE_KINDS - {"$(", "num"} | NO_ARGUMENT - {"nl", "--", ","}
 _SWITCH_FLAGS: Final = ("regex", "wildcard", "exact", "casesensitive", "parallel", "file")

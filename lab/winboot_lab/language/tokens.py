@@ -31,8 +31,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from winboot.powershell.messages import MESSAGES
-from winboot.powershell.syntax import ParseError, Source
+from winboot_lab.language.messages import MESSAGES
+from winboot_lab.language.syntax import ParseError, Source
 
 # ----------------------------------------------------------------------------------------------------
 # Characters

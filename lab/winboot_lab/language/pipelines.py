@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from winboot.powershell.expressions import ExpressionParser
-from winboot.powershell.syntax import (
+from winboot_lab.language.expressions import ExpressionParser
+from winboot_lab.language.syntax import (
     ArrayLiteral,
     Assignment,
     Command,
@@ -20,7 +20,7 @@ from winboot.powershell.syntax import (
     StringConstant,
     Variable,
 )
-from winboot.powershell.tokens import COMMAND, EXPRESSION, NEWER_NUMBER
+from winboot_lab.language.tokens import COMMAND, EXPRESSION, NEWER_NUMBER
 
 # The position of an argument decides what a word may be.
 NAME: Final = "name"

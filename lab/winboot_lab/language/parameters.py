@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from winboot.powershell.pipelines import PipelineParser
-from winboot.powershell.syntax import (
+from winboot_lab.language.pipelines import PipelineParser
+from winboot_lab.language.syntax import (
     Attribute,
     Expression,
     ParamBlock,
     Parameter,
 )
-from winboot.powershell.tokens import COMMAND, EXPRESSION
+from winboot_lab.language.tokens import COMMAND, EXPRESSION
 
 
 class ParameterParser(PipelineParser):

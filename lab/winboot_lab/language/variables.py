@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from winboot.powershell.syntax import (
+from winboot_lab.language.syntax import (
     ArrayLiteral,
     Assignment,
     Attributed,

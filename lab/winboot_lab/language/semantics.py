@@ -1,6 +1,6 @@
 """What can be said only about a finished tree: targets of assignments, doubled keys, catch clauses in vain.
 
-These are complaints of PowerShell's own parser; `winboot.powershell.check` has the stricter ones of our taste. The
+These are complaints of PowerShell's own parser; `winboot_lab.language.check` has the stricter ones of our taste. The
 parser hands over the nodes in question as it makes them, so nothing has to be walked to find them.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from winboot.powershell.syntax import (
+from winboot_lab.language.syntax import (
     ArrayExpression,
     ArrayLiteral,
     Assignment,

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from winboot.powershell import commands
-from winboot.powershell.parser import parse
-from winboot.powershell.syntax import (
+from winboot_lab.language import commands
+from winboot_lab.language.parser import parse
+from winboot_lab.language.syntax import (
     Command,
     CommandParameter,
     Expression,

@@ -1,6 +1,6 @@
 """Windows PowerShell 5.1 as a syntax tree: `parse(text)`.
 
-A hand-written recursive descent over `winboot.powershell.tokens`. It accepts what 5.1 accepts and complains
+A hand-written recursive descent over `winboot_lab.language.tokens`. It accepts what 5.1 accepts and complains
 with PowerShell's ids about the rest; what only newer PowerShells read is refused, by name where it has one.
 After a mistake the parser goes on as PowerShell does, so several complaints are possible and the first is the
 one PowerShell shows.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from winboot.powershell import semantics
-from winboot.powershell.statements import StatementParser, expanded
-from winboot.powershell.syntax import (
+from winboot_lab.language import semantics
+from winboot_lab.language.statements import StatementParser, expanded
+from winboot_lab.language.syntax import (
     NamedBlock,
     ParseErrors,
     Requirements,
@@ -24,7 +24,7 @@ from winboot.powershell.syntax import (
     Trap,
     Using,
 )
-from winboot.powershell.tokens import COMMAND
+from winboot_lab.language.tokens import COMMAND
 
 _BLOCK_NAMES: Final = ("begin", "process", "end", "dynamicparam")
 _REQUIRES_PARAMETER = re.compile(r"-(\w+):?(?:[ \t]+(?!-)(@\{[^}]*\}|[^\s]+(?:[ \t]*,[ \t]*[^\s,]+)*))?")

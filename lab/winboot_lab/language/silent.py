@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from winboot.powershell.syntax import (
+from winboot_lab.language.syntax import (
     ArrayExpression,
     Assignment,
     Binary,

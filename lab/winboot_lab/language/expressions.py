@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Final, Literal, Self, TypeVar
 
-from winboot.powershell.syntax import (
+from winboot_lab.language.syntax import (
     ArrayExpression,
     ArrayLiteral,
     Attribute,
@@ -44,7 +44,7 @@ from winboot.powershell.syntax import (
     Unary,
     Variable,
 )
-from winboot.powershell.tokens import (
+from winboot_lab.language.tokens import (
     COMMAND,
     EXPRESSION,
     OPERAND,
