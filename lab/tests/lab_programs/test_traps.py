@@ -395,7 +395,7 @@ def test_a_wrong_pipe_name_ends_the_kubelet(node: Node) -> None:
 
     node.kubelet()
 
-    assert r"open \\.\pipe\containerd: The system cannot find the file specified." in node.log("kubelet")
+    assert r"open //./pipe/containerd: The system cannot find the file specified." in node.log("kubelet")
 
 
 def test_both_spellings_of_the_pipe_work(node: Node) -> None:
@@ -454,7 +454,7 @@ def test_a_missing_bootstrap_file_ends_the_kubelet(node: Node) -> None:
 
     node.kubelet()
 
-    assert r"unable to load bootstrap kubeconfig: stat C:\k\bootstrap-kubeconfig" in node.log("kubelet")
+    assert "unable to load bootstrap kubeconfig: GetFileAttributesEx C:\\\\k" in node.log("kubelet")
 
 
 def test_a_missing_plugin_is_named(node: Node) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -114,6 +115,13 @@ class Daemon:
         """A log line as Kubernetes' programs write them."""
         now = self.machine.now()
         self.sink(f"{level}{now:%m%d %H:%M:%S}.{now.microsecond:06d} {self.process.pid:7d} {source}] {text}")
+
+    def klog_error(self, what: str, problem: str, source: str = "run.go:72") -> None:
+        """A structured error (klog.ErrorS): the error in Go's quotes, or as a block where it has several lines."""
+        lines = problem.splitlines()
+        block = "<\n" + "".join(f"\t{line}\n" for line in lines) + " >"
+        quoted = block if len(lines) > 1 else json.dumps(problem, ensure_ascii=False)
+        self.klog(f'"{what}" err={quoted}', "E", source)
 
     def fatal(self, text: str, code: int = 1) -> Died:
         """Log the error and end."""

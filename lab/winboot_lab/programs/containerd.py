@@ -422,24 +422,28 @@ def containerds(machine: Machine) -> list[tuple[Process, Containerd]]:
 
 def dial(machine: Machine, endpoint: str) -> Containerd:
     """The containerd behind a CRI endpoint; GoError as gRPC words it."""
-    pipe = pipe_of(endpoint)
+    path = _address_of(endpoint)
+    pipe = path.replace("/", "\\").lower()
     for _, served in containerds(machine):
-        if served.config.pipe.lower() == pipe.lower():
+        if served.config.pipe.lower() == pipe:
             return served
+    why = "The system cannot find the file specified."
+    if endpoint.startswith("tcp:"):
+        why = "connectex: No connection could be made because the target machine actively refused it."
+    elif not pipe.startswith("\\\\.\\pipe\\"):
+        why = "The network path was not found."
+    doing = f"dial tcp {path}" if endpoint.startswith("tcp:") else f"open {path}"
     raise GoError(
         'rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: '
-        f'open {pipe}: The system cannot find the file specified."'
+        f'{doing}: {why}"'
     )
 
 
-def pipe_of(endpoint: str) -> str:
-    """The pipe an endpoint names: `npipe:////./pipe/x` and `npipe://./pipe/x` are both `\\\\.\\pipe\\x`."""
-    scheme, _, rest = endpoint.partition("://")
-    if scheme != "npipe" or not rest:
-        raise GoError(
-            f'protocol "{scheme}" not supported' if "://" in endpoint else f"invalid endpoint {endpoint!r}"
-        )
-    path = "\\\\" + rest.replace("/", "\\").lstrip("\\")
-    if not path.lower().startswith("\\\\.\\pipe\\"):
-        raise GoError(f"open {path}: The network path was not found.")
-    return path
+def _address_of(endpoint: str) -> str:
+    """The pipe or address an endpoint names (kubernetes: pkg/kubelet/util/util_windows.go, parseEndpoint)."""
+    scheme, colon, rest = endpoint.partition("://")
+    if not colon:
+        raise GoError(f'Using "{endpoint}" as endpoint is deprecated, please consider using full url format')
+    if scheme not in ("npipe", "tcp"):
+        raise GoError(f'protocol "{scheme}" not supported')
+    return rest if scheme == "tcp" else "//" + rest.lstrip("/")

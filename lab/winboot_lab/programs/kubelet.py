@@ -92,18 +92,22 @@ class Kubelet(Daemon):
             self._check(settings)
             self._listen(settings)
         except GoError as e:
-            return self.fatal(f'"command failed" err="{e}"')
+            return self._failed(str(e))
         name = self._node_name(settings)
         self._identity = Identity(self, self._outside, settings, name)
         try:
             self._identity.prepare()
         except GoError as e:
-            return self.fatal(f'"command failed" err="{_STARTS}: {e}"')
+            return self._failed(f"{_STARTS}: {e}")
         pods = Pods(self, self._outside, settings, self._identity)
         self._reporter = NodeReporter(self, settings, self._identity, pods)
         self._outside.kubelets[name] = (self.machine, self.process, pods)
         self.klog(f'"Kubelet version" kubeletVersion="v{self.run.version}"')
         return None
+
+    def _failed(self, problem: str) -> Died:
+        self.klog_error("command failed", problem)
+        return Died(1)
 
     def on_tick(self) -> Died | None:
         """Certificates first, then the Node and its pods."""

@@ -97,7 +97,7 @@ class Identity:
             return
         if not self._kubelet.run.exists(bootstrap):
             try:
-                self._kubelet.run.read(bootstrap, "stat")
+                self._kubelet.run.read(bootstrap, "GetFileAttributesEx")
             except GoError as e:
                 raise GoError(f"unable to load bootstrap kubeconfig: {e}") from None
         try:
@@ -118,8 +118,8 @@ class Identity:
                 return config.token is not None
             check_validity(load_certificate(config.certificate), self._machine.now())
         except (GoError, NotTrusted) as e:
-            self._kubelet.klog(
-                f'"Unable to use the existing client configuration" err="{e}"', "E", "bootstrap.go:1"
+            self._kubelet.klog_error(
+                "Unable to use the existing client configuration", str(e), "bootstrap.go:1"
             )
             return False
         return True
@@ -199,8 +199,10 @@ class Identity:
         return changed
 
     def _failed(self, problem: str) -> None:
-        text = "Failed while requesting a signed certificate from the control plane: cannot create certificate signing request"
-        self._kubelet.klog(f'"{text}" err="{problem}"', "E", "certificate_manager.go:1")
+        text = "Failed while requesting a signed certificate from the control plane"
+        self._kubelet.klog_error(
+            text, f"cannot create certificate signing request: {problem}", "certificate_manager.go:596"
+        )
 
     def _ask(self, client: KubeClient, wanted: tuple[Subject, str, list[str]]) -> Pending:
         subject, signer, usages = wanted

@@ -59,8 +59,8 @@ class NodeReporter:
         except (GoError, ApiFailure) as e:
             self._next_sync = now + RETRY_S
             problem = e.message if isinstance(e, ApiFailure) else str(e)
-            self._kubelet.klog(
-                f'"Error updating node status, will retry" err="{problem}"', "E", "kubelet_node_status.go:1"
+            self._kubelet.klog_error(
+                "Error updating node status, will retry", problem, "kubelet_node_status.go:1"
             )
 
     def _period(self) -> float:

@@ -221,9 +221,7 @@ class Pods:
         if self._said.get(uid) == words:
             return False
         self._said[uid] = words
-        self._kubelet.klog(
-            f'"Failed to create sandbox for pod" err="{message}"', "E", "kuberuntime_sandbox.go:1"
-        )
+        self._kubelet.klog_error("Failed to create sandbox for pod", message, "kuberuntime_sandbox.go:1")
         return True
 
     def _event(self, pod: dict[str, Any], message: str) -> None:
@@ -242,7 +240,7 @@ class Pods:
         try:
             self._identity.client.ask("POST", f"/api/v1/namespaces/{metadata['namespace']}/events", body)
         except ApiFailure as e:
-            self._kubelet.klog(f'"Server rejected event" err="{e.message}"', "E", "event.go:1")
+            self._kubelet.klog_error("Server rejected event (will not retry!)", e.message, "event.go:359")
 
 
 def _repositories(pod: dict[str, Any]) -> list[str]:
