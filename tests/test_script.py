@@ -91,7 +91,7 @@ def test_digest_and_size_are_those_of_the_bytes_that_travel():
 def test_two_nodes_of_a_release_get_the_same_library_byte_for_byte():
     first = rendered(ports(start=1, count=2))
     second = script.render(
-        make_plan(whole := builders.a_spec_of("flannel-vxlan-nssm"), STEPS), whole, undo=True
+        make_plan(whole := builders.a_spec_of("flannel-vxlan", manager="nssm"), STEPS), whole, undo=True
     )
 
     assert first.text.endswith(library().text)

@@ -4,8 +4,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from tests.golden.test_steps import PROFILES, WHOLE
-from tests.steps.builders import a_spec_of
+from tests.golden.test_steps import PROFILES, WHOLE, spec_of
 from winboot.script.plan import make_plan
 from winboot.script.rendering import render
 from winboot.script.steps import STEPS
@@ -25,7 +24,7 @@ def travels(text: str) -> int:
 
 @pytest.mark.parametrize("profile", [WHOLE, *PROFILES])
 def test_the_nodes_part_of_a_profile_is_short(profile: str) -> None:
-    spec = a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022")
+    spec = spec_of(profile)
     part = render(make_plan(spec, STEPS), spec).node_part
 
     assert part.count("\n") <= LINES
@@ -35,6 +34,6 @@ def test_the_nodes_part_of_a_profile_is_short(profile: str) -> None:
 @pytest.mark.parametrize("profile", [WHOLE, *PROFILES])
 def test_the_whole_text_travels_in_two_requests_and_leaves_half_of_the_second(profile: str) -> None:
     """It is one text on the wire: where the library ends does not matter to a request."""
-    spec = a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022")
+    spec = spec_of(profile)
 
     assert travels(render(make_plan(spec, STEPS), spec).text) <= REQUEST * 3 // 2

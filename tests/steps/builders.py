@@ -1,5 +1,6 @@
 """Specs for tests: the shipped profiles, resolved, with a CA that stands in this repository."""
 
+import re
 import shutil
 from dataclasses import replace
 from functools import cache
@@ -44,6 +45,12 @@ def _replaced(folder: Path, old: str, new: str) -> int:
     return len(holders)
 
 
+def managed(profile: str, manager: str) -> str:
+    """The text of a profile whose services all run under this manager."""
+    rest = re.sub(r"^services:.*\n(?:[ #].*\n|\n)*", "", profile, flags=re.MULTILINE)
+    return f"{rest}services: {{manager: {manager}}}\n"
+
+
 _INVENTORY = """
 groups:
   pool:
@@ -55,12 +62,20 @@ groups:
 
 
 @cache
-def a_spec_of(profile: str, release: str = "2022", *, address: str = "10.224.0.11") -> NodeSpec:
-    """A node with a shipped profile on a Windows release. InvalidInput where the two do not go together."""
+def a_spec_of(
+    profile: str, release: str = "2022", *, manager: str | None = None, address: str = "10.224.0.11"
+) -> NodeSpec:
+    """A node with a shipped profile on a Windows release; `manager` runs all its services.
+
+    Raises InvalidInput where profile and release do not go together.
+    """
     folder = Path(mkdtemp())
     try:
         shutil.copytree(ROOT / "profiles", folder / "profiles")
         shutil.copy(GOLDEN / "ca.crt", folder / "profiles" / "ca.crt")
+        if manager:
+            file = folder / "profiles" / f"{profile}.yaml"
+            file.write_text(managed(file.read_text(encoding="utf-8"), manager), encoding="utf-8")
         text = _INVENTORY.format(profile=profile, release=release, address=address)
         (folder / "inventory.yaml").write_text(text, encoding="utf-8")
         machine = load_inventory(folder / "inventory.yaml")["win-a1"]

@@ -65,7 +65,6 @@ class Kind:
     unasked: frozenset[str] = frozenset({"node-pod-remote"})
 
 
-# Those with `-nssm` differ in who starts the services.
 KINDS: Final = (
     Kind("minimal"),
     Kind("flannel-host-gw"),
@@ -88,18 +87,8 @@ KINDS: Final = (
 )
 
 
-ALL: Final = (
-    *KINDS,
-    *(
-        replace(one, profile=f"{one.profile}-nssm")
-        for one in KINDS
-        if f"{one.profile}-nssm" in all_profiles()
-    ),
-)
-
-
 @pytest.mark.matrix
-@pytest.mark.parametrize("kind", ALL, ids=[one.profile for one in ALL])
+@pytest.mark.parametrize("kind", KINDS, ids=[one.profile for one in KINDS])
 def test_all_flows_of_a_healthy_pair_pass(kind: Kind, tmp_path: Path) -> None:
     scene = Scene(profile=kind.profile)
     plans = [NodePlan(f"win-{n}", release, f"10.0.1.{10 + n}") for n, release in enumerate(kind.releases, 1)]
@@ -121,4 +110,4 @@ def test_all_flows_of_a_healthy_pair_pass(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_every_shipped_profile_is_tried() -> None:
-    assert {kind.profile for kind in ALL} == set(all_profiles())
+    assert {kind.profile for kind in KINDS} == set(all_profiles())

@@ -19,6 +19,7 @@ from winboot_lab.cluster import ClusterPlan
 from winboot_lab.programs import hcn
 
 from lab_programs.conftest import IP, Node
+from tests.steps.builders import managed
 from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import Artifact, NodeSpec, resolve
 from winboot.script.steps import STEPS
@@ -159,8 +160,11 @@ def _member(content: bytes, kind: str, path: str) -> bytes:
 
 
 def a_spec(folder: Path, profile: str, os: str) -> NodeSpec:
-    """A shipped profile, resolved for one machine."""
-    text = (PROFILES / f"{profile}.yaml").read_text(encoding="utf-8")
+    """A shipped profile, resolved for one machine; `under nssm`: its services run under NSSM."""
+    name, _, manager = profile.partition(" under ")
+    text = (PROFILES / f"{name}.yaml").read_text(encoding="utf-8")
+    if manager:
+        text = managed(text, manager)
     # The services of the Azure profile lie where this machine is.
     (folder / "profile.yaml").write_text(
         text.replace("service_cidr: 10.0.0.0/16", "service_cidr: 10.100.0.0/16")
@@ -178,9 +182,9 @@ def a_spec(folder: Path, profile: str, os: str) -> NodeSpec:
         ("minimal", "2025"),
         ("ltsc-2019", "2019"),
         ("flannel-host-gw", "2022"),
-        ("flannel-host-gw-nssm", "2022"),
+        ("flannel-host-gw under nssm", "2022"),
         ("flannel-vxlan", "2022"),
-        ("flannel-vxlan-nssm", "2022"),
+        ("flannel-vxlan under nssm", "2022"),
         ("win-bridge", "2022"),
         ("win-overlay", "2022"),
         ("azure", "2022"),

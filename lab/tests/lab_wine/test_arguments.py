@@ -63,7 +63,7 @@ def test_the_words_of_each_service_come_out_of_its_command_line(
     """With nssm.exe in place of the service's program, the rest of the line as it is."""
     table = a_table(profile, service)
     line = table.get("parameters", {}).get("AppParameters") or table["command_line"].split('" ', 1)[1]
-    name = f"split-{profile}-{service}"
+    name = f"split-{profile}-{service}".replace(" ", "-")
     with_nssm.run(NSSM, "install", name, REG)
 
     with_nssm.run_line(f'"{NSSM}" set {name} AppEnvironmentExtra X=1 {line}')

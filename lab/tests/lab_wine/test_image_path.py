@@ -15,7 +15,7 @@ def test_sc_stores_the_command_line_byte_for_byte(wine: Wine, profile: str, serv
     words = define(table).words("create")
     # Each case is a service of its own, for Wine's sc.exe knows no `config`. Its `depend=` stores what lies behind
     # the list in memory, so the pair stays out.
-    words[2] = f"sc-{profile}-{service}"
+    words[2] = f"sc-{profile}-{service}".replace(" ", "-")
     at = words.index("depend=")
     words = words[:at] + words[at + 2 :]
     words[words.index("DisplayName=") + 1] = words[2]

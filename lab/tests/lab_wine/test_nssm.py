@@ -35,7 +35,7 @@ def install(wine: Wine, name: str, parameters: dict[str, object]) -> None:
 def test_nssm_writes_the_same_values_for_the_same_wish(with_nssm: Wine, profile: str, service: str) -> None:
     """Every value with its kind's data, and nothing besides."""
     table = a_table(profile, service)
-    name = f"nssm-{profile}-{service}"
+    name = f"nssm-{profile}-{service}".replace(" ", "-")
     install(with_nssm, name, table["parameters"])
 
     ours = define(table).parameters

@@ -13,6 +13,7 @@ from winboot_lab.windows.registry import SERVICES, Key
 
 from lab_wine.prefix import Data
 from tests.steps.builders import a_spec_of
+from winboot.config.node_spec import NodeSpec
 from winboot.script.library import functions_for
 from winboot.script.literals import literal
 from winboot.script.steps.services import service_table
@@ -21,7 +22,8 @@ from winboot.script.steps.texts import text
 Table = dict[str, Any]
 ADDRESS = "10.224.0.11"
 SERVICE_NAMES = ("containerd", "kubelet", "kube-proxy", "flanneld")
-CASES = [(profile, name) for profile in ("flannel-host-gw", "flannel-host-gw-nssm") for name in SERVICE_NAMES]
+PROFILES = ("flannel-host-gw", "flannel-host-gw under nssm")
+CASES = [(profile, name) for profile in PROFILES for name in SERVICE_NAMES]
 
 # Former values are of no interest here, and what would be started is only written down.
 _INSTEAD = """
@@ -35,16 +37,22 @@ function Invoke-Program {
 """
 
 
+def _spec(profile: str) -> NodeSpec:
+    """A node of a shipped profile; `under nssm`: its services run under NSSM."""
+    name, _, manager = profile.partition(" under ")
+    return a_spec_of(name, manager=manager or None)
+
+
 def a_table(profile: str, service: str) -> Table:
     """The wanted definition, with the places of its texts filled as on a node."""
-    written = json.dumps(service_table(a_spec_of(profile), service))
+    written = json.dumps(service_table(_spec(profile), service))
     table: Table = json.loads(written.replace("<<node_ip>>", ADDRESS))
     return table
 
 
 def arguments(profile: str, service: str) -> list[str]:
     """The words of the program that are the profile's, whoever starts it."""
-    spec = a_spec_of(profile).services[service]
+    spec = _spec(profile).services[service]
     return [text(word).replace("<<node_ip>>", ADDRESS) for word in spec.arguments]
 
 
