@@ -20,6 +20,7 @@ from winboot_lab.windows.acl import (
     DELETE,
     DELETE_CHILD,
     FULL,
+    READ,
     TAKE_OWNERSHIP,
     WRITE,
     Rule,
@@ -174,6 +175,14 @@ def held(plant: Plant, path: str) -> None:
 STATES: Final[dict[str, Callable[[Plant, str], None]]] = {
     one.__name__: one for one in (owned, writable, junction, hard_link, symbolic_link, held)
 }
+# A link that she keeps open and shares with no other handle: Windows PowerShell 5.1 has no LinkType for it then.
+SHUT: Final = "shut "
+
+
+def _plant_one(made: Plant, state: str, path: str) -> None:
+    STATES[state.removeprefix(SHUT)](made, path)
+    if state.startswith(SHUT):
+        made.handles.append(made.files.hold(path, READ, pid=PID, token=made.user, share=0))
 
 
 def plant(site: Site, twin: Site, state: str, attacked: Iterable[str]) -> tuple[Plant, list[str]]:
@@ -191,7 +200,7 @@ def plant(site: Site, twin: Site, state: str, attacked: Iterable[str]) -> tuple[
             continue
         try:
             machine.files.make_directory(paths.parent(path))
-            STATES[state](made, path)
+            _plant_one(made, state, path)
         except Failure:
             continue
         done.append(path)
@@ -260,7 +269,7 @@ def guard(machine: Machine, user: Token) -> Guarded:
 def untouched(machine: Machine) -> list[str]:
     """What was written through one of her links."""
     files = machine.files
-    wrong = [] if files.read(SECRET) == b"of an administrator" else [f"{SECRET} was changed"]
+    wrong = [] if files.need(SECRET)[1].content == b"of an administrator" else [f"{SECRET} was changed"]
     return wrong + [rf"{OFFICE}\{one} was written" for one in files.need(OFFICE)[1].children]
 
 

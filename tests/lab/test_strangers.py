@@ -8,6 +8,7 @@ from winboot_lab.windows.acl import FULL, Rule
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only, problems
 from tests.lab.strangers import (
+    SHUT,
     WINDOWS_OWN,
     alice,
     depth,
@@ -92,7 +93,9 @@ def test_what_was_given_away_after_a_join_is_ours_again_or_named(
     assert [one for path in ours for one in doubts(files, path, user)] == []
 
 
-STATES_OF_FILES = ("owned", "writable", "hard_link", "held", "symbolic_link")
+STATES_OF_FILES = (
+    "owned", "writable", "hard_link", "held", "symbolic_link", f"{SHUT}hard_link", f"{SHUT}symbolic_link",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,10 @@ def _lives(site: Site) -> None:
     site.settle(600)
 
 
-@pytest.mark.parametrize("state", first(0, ["junction", "symbolic_link"], daily=0))
+@pytest.mark.parametrize(
+    "state",
+    first(0, [f"{shut}{one}" for one in ("junction", "symbolic_link") for shut in ("", SHUT)], daily=0),
+)
 def test_links_of_hers_in_the_place_of_our_folders_are_named_and_not_followed(
     state: str, scenes: Scenes
 ) -> None:

@@ -8,7 +8,7 @@ $text = foreach ($file in [IO.Directory]::GetFiles($Library, '*.ps1')) { [IO.Fil
 
 $compiler = @{}
 if ($PSVersionTable.PSEdition -eq 'Core') { $compiler.CompilerOptions = '-langversion:5' }
-$declarations = [ordered]@{ Hns = Get-HnsDeclaration; Hcn = Get-HcnDeclaration; Layer = Get-LayerDeclaration }
+$declarations = [ordered]@{ Hns = Get-HnsDeclaration; Hcn = Get-HcnDeclaration; Layer = Get-LayerDeclaration; Entry = Get-EntryDeclaration }
 foreach ($name in $declarations.Keys) {
     Add-Type -TypeDefinition $declarations[$name] -Language CSharp @compiler
     $type = "Winboot.$name" -as [type]

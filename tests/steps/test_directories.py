@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
-from winboot_lab.windows.acl import APPEND, CHANGE_PERMISSIONS, DELETE_CHILD, FULL, WRITE, Acl, Rule
+from winboot_lab.windows.acl import APPEND, CHANGE_PERMISSIONS, DELETE_CHILD, FULL, READ, WRITE, Acl, Rule
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.session import Session
 
@@ -347,7 +347,16 @@ def child_folder(bench: Bench, path: str, user: Token) -> None:
     bench.machine.files.make_directory(rf"{path}\child\deeper", user)
 
 
-ATTACKS = (owned, writable, junction, hard_link, held_open, child_folder)
+def symbolic_link(bench: Bench, path: str, user: Token) -> None:
+    """By the privilege, or while the machine was in developer mode."""
+    bench.machine.files.make_directory(path)
+    bench.machine.files.make_directory(r"C:\alice", user)
+    bench.machine.files.link(rf"{path}\child", r"C:\alice", "SymbolicLink", SYSTEM_TOKEN)
+    bench.machine.files.need(rf"{path}\child", follow=False)[1].acl.owner = user.sid
+
+
+ATTACKS = (owned, writable, junction, hard_link, symbolic_link, held_open, child_folder)
+LINKS = {junction: "child", symbolic_link: "child", hard_link: "child.txt"}
 
 
 def hers(bench: Bench, path: str, user: Token) -> list[str]:
@@ -388,6 +397,25 @@ def test_nothing_of_an_ordinary_user_stays_in_any_folder(
     bench: Bench, path: str, attack: Callable[[Bench, str, Token], None]
 ):
     attacked(bench, path, attack)
+
+
+@pytest.mark.parametrize("attack", LINKS)
+@pytest.mark.parametrize("path", [r"C:\k", r"C:\etc\cni\net.d", KUBELET])
+def test_a_link_that_its_maker_holds_open_is_named_until_it_is_gone(
+    bench: Bench, path: str, attack: Callable[[Bench, str, Token], None]
+):
+    """With sharing of nothing: Windows PowerShell 5.1 has no LinkType for it then."""
+    user, files = ordinary(bench), bench.machine.files
+    attack(bench, path, user)
+    link = rf"{path}\{LINKS[attack]}"
+    handle = files.hold(link, READ, pid=4000, token=user, share=0)
+
+    assert link in bench.look(STEP).differences(STEP)[f"folder {path}: files of others"][0]
+    assert bench.run(STEP).problem(STEP).id in ("FileInUse", "FolderInUse")
+
+    files.close(handle.handle)
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert hers(bench, path, user) == []
 
 
 @pytest.mark.parametrize("below", ["pods", "plugins_registry"])

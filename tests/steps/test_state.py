@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from winboot_lab.engines import run_script
 from winboot_lab.windows.accounts import Token
-from winboot_lab.windows.acl import FULL, WRITE, Acl, Rule
+from winboot_lab.windows.acl import FULL, READ, WRITE, Acl, Rule
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.primitives.access import show_acl
 from winboot_lab.windows.session import Session
@@ -284,8 +284,9 @@ def test_a_file_that_came_while_the_folder_was_open_ends_the_run_before_its_firs
     assert bench.machine.tasks.find("logs", "\\winboot\\") is None
 
 
+@pytest.mark.parametrize("share", [7, 0])
 @pytest.mark.parametrize("kind", ["HardLink", "Junction"])
-def test_a_link_in_the_state_folder_ends_the_run(bench: Bench, user: Token, kind: str):
+def test_a_link_in_the_state_folder_ends_the_run(bench: Bench, user: Token, kind: str, share: int):
     files = bench.machine.files
     files.make_directory(FOLDER)
     files.make_directory(r"C:\elsewhere")
@@ -293,8 +294,10 @@ def test_a_link_in_the_state_folder_ends_the_run(bench: Bench, user: Token, kind
     files.link(
         rf"{FOLDER}\journal.jsonl", r"C:\elsewhere\x" if kind == "HardLink" else r"C:\elsewhere", kind, user
     )
+    handle = files.hold(rf"{FOLDER}\journal.jsonl", READ, pid=4000, token=user, share=share)
 
     assert bench.run(STEP).ended == "failed"
+    files.close(handle.handle)
     assert files.read(r"C:\elsewhere\x") == b"x"
 
 

@@ -20,7 +20,7 @@ from winboot_lab.language.syntax import (
     walk,
 )
 from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
-from winboot_lab.windows.acl import CHANGE_PERMISSIONS, WRITE, Rule
+from winboot_lab.windows.acl import CHANGE_PERMISSIONS, READ, WRITE, Rule
 from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit, image_bytes
 
@@ -242,8 +242,11 @@ def test_who_may_only_add_files_beside_it_spoils_a_program_and_no_settings(
     assert alice.sid in doubt(bench, own, program=True)
 
 
+@pytest.mark.parametrize("share", [7, 0])
 @pytest.mark.parametrize("kind", ["Junction", "SymbolicLink", "HardLink"])
-def test_a_link_that_others_can_have_made_is_a_doubt(bench: Bench, alice: Token, own: str, kind: str):
+def test_a_link_that_others_can_have_made_is_a_doubt(
+    bench: Bench, alice: Token, own: str, kind: str, share: int
+):
     files = bench.machine.files
     files.make_directory(r"C:\theirs", alice)
     if kind == "Junction":
@@ -255,6 +258,7 @@ def test_a_link_that_others_can_have_made_is_a_doubt(bench: Bench, alice: Token,
         # A symbolic link by who was given the privilege, or made while the machine was in developer mode.
         files.link(path, own, kind, alice if kind == "HardLink" else SYSTEM_TOKEN)
         files.need(path, follow=False)[1].acl.owner = alice.sid
+        files.hold(path, READ, pid=4000, token=SYSTEM_TOKEN, share=share)
 
     assert doubt(bench, path)
     assert doubt(bench, path, program=True)
@@ -267,6 +271,9 @@ def test_the_kubelets_link_to_its_certificate_is_followed_and_its_end_is_looked_
     files.link(r"C:\a\current.pem", own, "SymbolicLink")
 
     assert doubt(bench, r"C:\a\current.pem") == ""
+    files.need(r"C:\a\current.pem", follow=False)[1].acl.owner = alice.sid
+    assert doubt(bench, r"C:\a\current.pem") == r"C:\a\current.pem is a link"
+    files.need(r"C:\a\current.pem", follow=False)[1].acl.owner = SYSTEM_TOKEN.sid
     files.need(own)[1].acl.owner = alice.sid
     assert alice.sid in doubt(bench, r"C:\a\current.pem")
 

@@ -73,6 +73,9 @@ ArgumentException):
       -> nothing
   file.link  path, target, kind
       -> Record file. kind: SymbolicLink Junction HardLink
+  file.entry  path, access (int)
+      -> Record {tag (int, of a reparse point, else 0), names (int), owner (SID)} of the path itself, opened with these
+         rights and sharing of everything
   file.space  path
       -> Record {total, free} of the volume in bytes
   file.volumes

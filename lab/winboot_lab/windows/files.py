@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from winboot_lab.windows import acl, paths
 from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM_TOKEN, Token
@@ -25,6 +25,8 @@ NORMAL = 0x80
 REPARSE = 0x400
 
 LinkKind = Literal["SymbolicLink", "Junction"]
+# MS-FSCC 2.1.2.1, Reparse Tags.
+TAGS: Final[dict[LinkKind, int]] = {"SymbolicLink": 0xA000000C, "Junction": 0xA0000003}
 
 SHARES = {"read": 1, "write": 2, "delete": 4}
 _MAX_LINKS = 31
@@ -43,6 +45,8 @@ class Node:
     attributes: int = 0
     children: dict[str, Entry] = field(default_factory=dict)
     link: tuple[LinkKind, str] | None = None
+    # What kind of reparse point it is; 0: none.
+    tag: int = 0
     names: int = 1
     # A container layer: only the host compute service removes it (k3s-io/k3s#9296, microsoft/hcsshim#166).
     layer: bool = False
@@ -347,9 +351,10 @@ class Files:
         self._open[opened.handle] = opened
         return opened
 
-    def hold(self, path: str, rights: int, *, pid: int, token: Token) -> OpenFile:
-        """Open a file or directory with access rights (`acl.CHANGE_PERMISSIONS` …) and sharing of everything.
+    def hold(self, path: str, rights: int, *, pid: int, token: Token, share: int = 7) -> OpenFile:
+        """Open a file, directory or link itself with access rights (`acl.CHANGE_PERMISSIONS` …) and this sharing.
 
+        Only a handle that may read, write or delete refuses others anything (wdm.h: IoCheckShareAccess).
         Rights are asked for here and never again: whatever the rules become, the handle keeps what it was granted
         (Raymond Chen, "The security check happens at the acquisition of the handle",
         devblogs.microsoft.com/oldnewthing/20200320-00/?p=103579).
@@ -357,7 +362,8 @@ class Files:
         spelled, node = self.need(path, follow=False)
         self._allow(node, token, rights, spelled)
         self._numbers += 1
-        opened = OpenFile(f"file-{self._numbers}", pid, spelled, node, 0, 7, rights=rights)
+        share = share if rights & (acl.READ | acl.WRITE | acl.APPEND | acl.DELETE) else 7
+        opened = OpenFile(f"file-{self._numbers}", pid, spelled, node, 0, share, rights=rights)
         node.opened.append(opened)
         self._open[opened.handle] = opened
         return opened
@@ -655,7 +661,8 @@ class Files:
             now = self._machine.now()
             node = Node(directory, now, now, now, self._new_acl(folder, token, directory, None))
             node.attributes = REPARSE | (DIRECTORY if directory else ARCHIVE)
-            node.link = ("Junction" if kind == "Junction" else "SymbolicLink", target)
+            made: LinkKind = "Junction" if kind == "Junction" else "SymbolicLink"
+            node.link, node.tag = (made, target), TAGS[made]
         name = paths.leaf(path)
         folder.children[name.lower()] = Entry(name, node)
 

@@ -66,14 +66,14 @@ function Get-UntrustedReplacer {
 }
 
 function Get-UntrustedEntry {
-    # What users own or may change below a path, with the junctions and hard links that any of them can make: path, who, aside
+    # What users own or may change below a path, with the links that they made or could have made: path, who, aside
     # (it has to go, with what is in it). Nothing where there is none. But: patterns of what is not looked into.
     param([string]$Path, [string[]]$But = @())
     if (-not [IO.Directory]::Exists($Path)) { return }
     foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
         $link = Get-UserLink -Path $entry
         if ($link) { @{ path = $entry; who = $link; aside = $true }; continue }
-        # A symbolic link: administrators alone may make one (SeCreateSymbolicLinkPrivilege).
+        # An administrator's symbolic link.
         if (Test-Link -Path $entry) { continue }
         $who = Get-UntrustedWriter -Path $entry
         $aside = $who -and $null -ne (Get-UntrustedHolder -Path $entry)
@@ -81,16 +81,6 @@ function Get-UntrustedEntry {
         if ($aside -or -not [IO.Directory]::Exists($entry)) { continue }
         if (@($But | Where-Object { $entry -like $_ }).Count -eq 0) { Get-UntrustedEntry -Path $entry -But $But }
     }
-}
-
-function Get-UserLink {
-    # What a path is, if a link that any user can make; nothing otherwise.
-    param([string]$Path)
-    $item = Get-Item -LiteralPath $Path -Force -ErrorAction SilentlyContinue
-    # It may have gone since it was listed.
-    if ($null -eq $item) { return }
-    if ($item.LinkType -eq 'Junction') { 'a junction' }
-    if ($item.LinkType -eq 'HardLink') { 'a second name of another file' }
 }
 
 function Set-Folder {

@@ -41,7 +41,9 @@ function Get-LinkDoubt {
     param([string]$Path, [switch]$Program)
     $folder = [IO.Path]::GetDirectoryName($Path)
     $target = @((Get-Item -LiteralPath $Path -Force).Target | Where-Object { $_ })
-    if ($Program -or $target.Count -ne 1 -or (Get-FolderDoubt -Path $folder -Adding)) { return "$Path is a link" }
+    if ($Program -or $target.Count -ne 1 -or (Get-FolderDoubt -Path $folder -Adding) -or (Get-UserLink -Path $Path)) {
+        return "$Path is a link"
+    }
     Get-PathDoubt -Path ([IO.Path]::GetFullPath([IO.Path]::Combine($folder, $target[0])))
 }
 
@@ -64,13 +66,6 @@ function Get-FolderDoubt {
     }
     $memory[$key] = $doubt
     $doubt
-}
-
-function Test-HardLink {
-    # Whether a file has a second name. Get-Item of Windows PowerShell asks for the number of names (LinkType).
-    param([string]$Path)
-    $file = Get-Item -LiteralPath $Path -Force -ErrorAction SilentlyContinue
-    $null -ne $file -and $file.LinkType -eq 'HardLink'
 }
 
 function Test-OwnPath {

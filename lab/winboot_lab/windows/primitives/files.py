@@ -21,8 +21,13 @@ _ACCESS = {"read": 1, "write": 2, "readwrite": 3}
 
 
 def shown(path: str, node: model.Node) -> Record:
-    """One file or directory as a Record."""
-    link: str | None = node.link[0] if node.link else None
+    """One file or directory as a Record.
+
+    Its link is what LinkType and Target of Windows PowerShell 5.1 give: they open the path to read, and give nothing
+    where a handle refuses that (InternalSymbolicLinkLinkCodeMethods.GetLinkType, PowerShell v6.0.0-alpha.7).
+    """
+    readable = all(one.share & model.SHARES["read"] for one in node.opened)
+    link: str | None = node.link[0] if node.link else "HardLink" if node.names > 1 else None
     image = None if node.directory else read_image(node.content)
     return Record(
         "file",
@@ -35,8 +40,8 @@ def shown(path: str, node: model.Node) -> Record:
             "created": node.created,
             "modified": node.modified,
             "accessed": node.accessed,
-            "link_type": "HardLink" if link is None and node.names > 1 else link,
-            "target": node.link[1] if node.link else None,
+            "link_type": link if readable else None,
+            "target": node.link[1] if node.link and readable else None,
             "version": image.version if image else "",
         },
     )
@@ -237,6 +242,15 @@ def link(session: Session, path: str, target: str, kind: str) -> Objects:
     files = session.machine.files
     files.link(path, target, kind, session.token)
     return (shown(*files.need(path, follow=False)),)
+
+
+@primitive("file.entry")
+def entry(session: Session, path: str, access: int) -> Objects:
+    """What CreateFile with FILE_FLAG_OPEN_REPARSE_POINT leads to; access 0 needs no right and passes every sharing mode."""
+    _, node = session.machine.files.need(path, follow=False)
+    if not node.acl.allows(session.token, access):
+        raise io_failure(5, path)
+    return (Record("entry", {"tag": node.tag, "names": node.names, "owner": node.acl.owner}),)
 
 
 @primitive("file.space")
