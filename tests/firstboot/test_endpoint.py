@@ -22,8 +22,9 @@ from tests.steps.builders import a_spec_of
 from winboot.base.errors import InvalidInput
 from winboot.config.node_spec import NodeSpec
 from winboot.operations.firstboot import endpoint
+from winboot.operations.firstboot.balancers import balancers
 from winboot.operations.firstboot.door import Door
-from winboot.operations.firstboot.endpoint import Calls, Endpoint, endpoint_key, pin_of
+from winboot.operations.firstboot.endpoint import Calls, Endpoint, Nonces, endpoint_key, pin_of
 from winboot.operations.firstboot.hello import Done
 from winboot.operations.firstboot.machines import Machine, Result
 from winboot.operations.firstboot.store import Store
@@ -43,8 +44,9 @@ class OneMachine:
         self.machine = self.machine or Machine(spec, uuid, address)
         return self.machine
 
-    def of_session(self, session: str) -> Machine | None:
-        return self.machine if self.machine is not None and self.machine.session == session else None
+    def of_session(self, session: str, address: str) -> Machine | None:
+        known = self.machine
+        return known if known and (known.session, known.address) == (session, address) else None
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ class Site:
         self.log: list[str] = []
         door = Door(self.store, lambda: [(SPEC, ("windows",))], lambda spec: None)
         calls: Any = Calls(door, self.machines, lambda message, **about: self.log.append(message))  # type: ignore[arg-type]
-        self.endpoint = Endpoint(calls, self.key, address="127.0.0.1", port=0, proxies=["127.7.0.0/16"])
+        self.endpoint = Endpoint(
+            calls, self.key, address="127.0.0.1", port=0, proxies=balancers(["127.7.0.1/32"])
+        )
 
     def secure(self, *, source: str = "127.0.0.1", first: bytes = b"") -> ssl.SSLSocket:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -79,7 +83,7 @@ class Site:
         with self.secure(source=source, first=first) as wire:
             lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}"]
             lines += [f"Winboot-{name}: {value}" for name, value in headers.items()]
-            wire.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+            wire.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
             response = HTTPResponse(wire)
             response.begin()
             return Heard(response.status, response.headers, response.read())
@@ -146,15 +150,26 @@ def test_a_machine_says_hello_and_works(site: Site) -> None:
     assert "Invoke-FirstBoot" in json.loads(site.call("/v1/nonce").body)["client"]
 
 
-def test_the_same_machine_gets_the_same_session_and_a_nonce_is_good_once(site: Site) -> None:
+def test_the_same_machine_gets_the_same_session(site: Site) -> None:
     voucher = site.voucher()
     first, second = site.hello(voucher=voucher), site.hello(voucher=voucher)
-    nonce = json.loads(site.call("/v1/nonce").body)["nonce"]
-    said = json.dumps({"nonce": nonce, "uuid": "ours", "voucher": voucher}).encode()
-    statuses = [site.call("/v1/hello", said).status for _ in range(2)]
 
+    assert first.status == 200
     assert first.body == second.body
-    assert statuses == [200, 409]
+
+
+def test_a_nonce_is_good_for_two_minutes_at_most_and_for_its_address() -> None:
+    now = 0.0
+    nonces = Nonces(lambda: now)
+    nonce, another = nonces.give("10.0.0.1"), Nonces(lambda: now).give("10.0.0.1")
+    good = [nonces.good(one, "10.0.0.1") for one in (nonce, nonce, another, "", None, "\ud800", nonce[:-1])]
+    elsewhere = nonces.good(nonce, "10.0.0.2")
+    now = 60.0
+    later = nonces.good(nonce, "10.0.0.1")
+    now = 120.0
+
+    assert good == [True, True, False, False, False, False, False]
+    assert (elsewhere, later, nonces.good(nonce, "10.0.0.1")) == (False, True, False)
 
 
 def test_a_nonce_is_good_for_the_address_that_asked_for_it_alone(site: Site) -> None:
@@ -176,10 +191,11 @@ def test_an_address_that_calls_without_end_is_told_to_stop(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endpoint, "MOST_FROM_ONE", 3)
+    monkeypatch.setattr(endpoint, "MINUTE_S", 1e9)
 
-    statuses = [site.call("/v1/nonce").status for _ in range(4)]
+    statuses = [site.call(f"/v1/{call}").status for call in ("nonce", "hello", "nonce", "hello")]
 
-    assert statuses == [200, 200, 200, 429]
+    assert statuses == [200, 400, 200, 429]
     assert site.call("/v1/nonce", source="127.0.0.2").status == 200, "others are heard"
 
 
@@ -211,12 +227,17 @@ def test_only_a_load_balancer_that_was_named_says_whose_a_connection_is(site: Si
     ("path", "body", "headers", "status"),
     [
         ("/v1/other", b"", {}, 404),
+        ("//v1/nonce", b"", {}, 404),
+        ("/v1/nonce?a=b", b"", {}, 404),
+        ("/v1/nonce", b"x", {}, 413),
         ("/v1/hello", b"no json", {}, 400),
         ("/v1/hello", b"[" * 60_000, {}, 400),
         ("/v1/hello", b"{}", {}, 400),
         ("/v1/hello", b"x" * 70_000, {}, 413),
         ("/v1/work", b"", {"Session": "made up"}, 401),
         ("/v1/said", b"", {"Session": ""}, 401),
+        ("/v1/said", b"", {"Session": "\xff"}, 401),
+        ("/v1/said", b"x" * 1_500_000, {"Session": "made up"}, 401),
     ],
 )
 def test_what_is_no_call_of_a_machine_is_refused(
@@ -232,6 +253,17 @@ def test_numbers_of_output_are_numbers(site: Site, start: str, code: str) -> Non
     session = json.loads(site.hello(voucher=site.voucher()).body)["session"]
 
     assert site.call("/v1/said", Session=session, Start=start, Exit=code).status == 400
+
+
+def test_a_session_is_good_from_its_own_address_alone(site: Site) -> None:
+    session = json.loads(site.hello(voucher=site.voucher()).body)["session"]
+
+    assert site.call("/v1/said", Session=session, Start="0").status == 410
+    assert site.call("/v1/said", Session=session, Start="0", source="127.0.0.2").status == 401
+
+
+def test_an_answer_does_not_name_the_server(site: Site) -> None:
+    assert {name.lower() for name in site.call("/v1/nonce").headers} == {"content-length", "connection"}
 
 
 def test_a_caller_that_says_nothing_holds_up_nobody(site: Site) -> None:

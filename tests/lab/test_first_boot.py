@@ -43,7 +43,7 @@ def served(lab: Lab, staged: Staged, log: Path, proof: Proof | None = None) -> I
         first_boot.endpoint(
             "127.0.0.1:0",
             None,
-            ["127.0.0.0/8"],
+            ["127.0.0.2/32"],
             first_boot.hosts_of(staged.inventory),
             context,
             Log(stream),

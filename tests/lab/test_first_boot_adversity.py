@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,9 +34,10 @@ from winboot.config.inventory import load_inventory
 from winboot.node.roster import Roster
 from winboot.node.run import Patience, Quiet
 from winboot.operations.firstboot.carrier import Carrier
-from winboot.operations.firstboot.endpoint import Calls, Reply, endpoint_key, pin_of
+from winboot.operations.firstboot.endpoint import Calls, endpoint_key, pin_of
 from winboot.operations.firstboot.userdata import user_data
 from winboot.operations.join import Options, survey
+from winboot.operations.server import Body, Reply, Request
 
 pytestmark = pytest.mark.matrix
 
@@ -161,16 +163,23 @@ def test_what_a_wrong_clock_keeps_away_is_named_on_the_console_until_it_is_right
 
 def test_a_fifth_of_all_answers_may_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of each call, and then one of five, after the endpoint has acted upon it."""
-    answer, chance, lost = Calls.answer, random.Random(32), Counter[str]()
+    call, chance, lost = Calls.__call__, random.Random(32), Counter[str]()
 
-    def loses(self: Calls, path: str, headers: Any, body: bytes, peer: str) -> Reply:
-        given = answer(self, path, headers, body, peer)
-        if not lost[path] or chance.random() < 0.2:
-            lost[path] += 1
-            raise ConnectionResetError
-        return given
+    def loses(self: Calls, request: Request) -> Reply | Body:
+        given = call(self, request)
+        if not isinstance(given, Body):
+            return given
 
-    monkeypatch.setattr(Calls, "answer", loses)
+        def answer(body: bytes) -> Reply:
+            reply = given.answer(body)
+            if not lost[request.path] or chance.random() < 0.2:
+                lost[request.path] += 1
+                raise ConnectionResetError
+            return reply
+
+        return replace(given, answer=answer)
+
+    monkeypatch.setattr(Calls, "__call__", loses)
     with a_boot(tmp_path) as boot, served(boot.lab, boot.staged, tmp_path / "log"):
         boot.starts()
         boot.becomes_ready()

@@ -820,7 +820,7 @@ _FIRST_BOOT = _held_by(
         "if approved is not None or same_machine(",
     ),
     ("yes-for-ever", "known.approved.pop(node, None)", "known.approved.get(node, None)"),
-    ("called-from-elsewhere", "here = [one for one in named if peer in _addresses(one)]", "here = named[:1]"),
+    ("called-from-elsewhere", "if peer in addresses]", "if addresses]"),
 )
 
 _PROOFS = _held_by(
@@ -836,16 +836,17 @@ _PROOFS = _held_by(
 
 _NONCES = _held_by(
     "firstboot/test_endpoint.py",
-    (
-        "nonce-of-another-address",
-        "return whose == peer and time.monotonic() - at < NONCE_S",
-        "return bool(whose)",
-    ),
-    (
-        "nonce-good-twice",
-        'self._nonces.pop(nonce, (0.0, "")) if isinstance(nonce, str)',
-        'self._nonces.get(nonce, (0.0, "")) if isinstance(nonce, str)',
-    ),
+    ("nonce-of-another-address", 'f"{peer} {minute}".encode()', 'f"{minute}".encode()'),
+    ("nonce-never-old", 'f"{peer} {minute}".encode()', 'f"{peer}".encode()'),
+)
+
+_SERVER = _held_by(
+    "firstboot/test_server.py",
+    ("each-byte-a-deadline", "left = self._deadline - time.monotonic()", "left = REQUEST_S"),
+    ("body-without-a-bound", "            if size <= largest:\n", "            if size:\n"),
+    ("address-without-a-bound", "if owner and self._of[owner] >= MOST_OF_ONE:", "if not owner:"),
+    ("slow-callers-keep-their-places", "if not one.received), None)", "if one.received), None)"),
+    ("session-takes-places-of-its-address", 'f"session {session}")', "connection.peer)"),
 )
 
 _EVENTS = _held_by(
@@ -970,6 +971,7 @@ DECISIONS: Final = (
     *_FIRST_BOOT,
     *_PROOFS,
     *_NONCES,
+    *_SERVER,
     *_EVENTS,
     *_CORDONS,
     *_VERSIONS,

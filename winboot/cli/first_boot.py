@@ -296,7 +296,8 @@ def endpoint(
     proof: Proof | None = None,
 ) -> Iterator[Endpoint]:
     """The endpoint while the context lasts; at its end what is under way is waited for, unless the context's stop is asked."""
-    from winboot.operations.firstboot.door import Door, Shared
+    from winboot.operations.firstboot.balancers import balancers, refuse_hosts_among
+    from winboot.operations.firstboot.door import Door, Names, Shared
     from winboot.operations.firstboot.endpoint import Calls, Endpoint, endpoint_key, pin_of
     from winboot.operations.firstboot.machines import Machines
     from winboot.operations.join import Options
@@ -305,9 +306,19 @@ def endpoint(
     secret = endpoint_key(key_file(key))
     remembered = store()
     remembered.begin()
+    networks, names = balancers(proxies), Names()
+
+    def meant() -> Sequence[tuple[NodeSpec, tuple[str, ...]]]:
+        found = hosts()
+        refuse_hosts_among(networks, found, names)
+        return found
+
+    shared = Shared(meant)
+    if networks:
+        shared()
     machines = Machines(remembered, context, Options(), log, workers=workers, join_timeout=join_timeout)
-    calls = Calls(Door(machines.store, Shared(hosts), context.cluster, proof), machines, log)
-    with Endpoint(calls, secret, address=host, port=port, proxies=proxies) as served:
+    calls = Calls(Door(machines.store, shared, context.cluster, proof, names), machines, log)
+    with Endpoint(calls, secret, address=host, port=port, proxies=networks) as served:
         log("first boot: listening", address=host, port=served.port, pin=pin_of(secret))
         try:
             yield served

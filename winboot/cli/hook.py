@@ -94,7 +94,8 @@ def serve(
         typer.Option(
             "--proxy-from",
             metavar="CIDR",
-            help="Load balancers that name each caller by the PROXY protocol (repeat).",
+            help="Addresses of load balancers that name each caller by the PROXY protocol (repeat): at most a /28, without a "
+            "host of the inventory.",
         ),
     ] = None,
 ) -> None:

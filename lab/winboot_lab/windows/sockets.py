@@ -373,7 +373,9 @@ class Sockets:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
 
         def begin() -> ssl.SSLSocket:
-            plain = socket.create_connection(real, timeout=_REAL_S)
+            # A load balancer has an address of its own.
+            own = ("127.0.0.2", 0) if server.names_sources else None
+            plain = socket.create_connection(real, _REAL_S, own)
             if server.names_sources:
                 plain.sendall(f"PROXY TCP4 {here} {address} 49152 {port}\r\n".encode("ascii"))
             return context.wrap_socket(plain, server_hostname=host)

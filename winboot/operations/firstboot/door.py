@@ -11,6 +11,7 @@ import ipaddress
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +30,9 @@ Meant = Sequence[tuple[NodeSpec, tuple[str, ...]]]
 # How long what the inventory means holds for everybody who calls: a group that starts asks its cloud for one list, not for one
 # each; so does somebody who calls all day.
 MEANT_S: Final = 5.0
+# How long what a name resolves to holds, and how many names are resolved side by side.
+NAMES_S: Final = 60.0
+_RESOLVERS: Final = 16
 
 
 @dataclass(slots=True)
@@ -51,6 +55,32 @@ class Shared:
             return self._found[1]
 
 
+@dataclass(slots=True)
+class Names:
+    """The addresses of hosts. A name is resolved once for all who call within `lasts` seconds. Any thread may call it."""
+
+    resolve: Callable[[str, int], tuple[str, ...]] = resolved
+    lasts: float = NAMES_S
+    now: Callable[[], float] = time.monotonic
+    _found: dict[str, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def addresses(self, specs: Sequence[NodeSpec]) -> list[set[str]]:
+        """Where the inventory has each machine: its address, names resolved, and the one of its node."""
+        with self._lock:
+            now = self.now()
+            self._found = {name: one for name, one in self._found.items() if now - one[0] < self.lasts}
+            ports = {one.machine.address: one.machine.connection.port_number for one in specs}
+            missing = [name for name in ports if name not in self._found]
+            if missing:
+                with ThreadPoolExecutor(_RESOLVERS) as pool:
+                    answers = pool.map(lambda name: self.resolve(name, ports[name]), missing)
+                    self._found.update(
+                        (name, (now, answer)) for name, answer in zip(missing, answers, strict=True)
+                    )
+            return [{*self._found[one.machine.address][1], one.machine.node_ip or ""} - {""} for one in specs]
+
+
 @dataclass(frozen=True, slots=True)
 class Door:
     """`hosts` gives what the inventory means now, asked for each machine that calls, so that a changed profile holds for the
@@ -60,6 +90,7 @@ class Door:
     hosts: Callable[[], Meant]
     cluster: Callable[[NodeSpec], Cluster | None]
     proof: Proof | None = None
+    names: Names = field(default_factory=Names)
 
     def ask(self, hello: Hello) -> NodeSpec | Refusal | Done:
         """What the machine is to be, or that it is so. Raises InvalidInput for a wrong inventory, ClusterError, CloudError."""
@@ -67,7 +98,7 @@ class Door:
             return self._by_voucher(hello)
         if hello.document and self.proof is not None:
             return self._by_proof(self.proof, hello)
-        spec = _at(hello, [spec for spec, _ in self.hosts()])
+        spec = self._at(hello, [spec for spec, _ in self.hosts()])
         return spec if isinstance(spec, Refusal) else self._free(spec, hello) or self._by_hand(spec, hello)
 
     def _by_voucher(self, hello: Hello) -> NodeSpec | Refusal | Done:
@@ -75,7 +106,7 @@ class Door:
         if voucher is None:
             return Refusal("UnknownVoucher", "its voucher is none of ours, or was revoked")
         meant = [spec for spec, groups in self.hosts() if voucher.scope in (spec.node.name, *groups)]
-        spec = _at(hello, meant)
+        spec = self._at(hello, meant)
         if isinstance(spec, Refusal):
             return spec
         taken = self._free(spec, hello)
@@ -154,31 +185,24 @@ class Door:
         why = f"the cluster has a Ready node {name} on another machine (SMBIOS UUID {node.system_uuid})"
         return Refusal("AnotherMachine", why)
 
+    def _at(self, hello: Hello, specs: Sequence[NodeSpec]) -> NodeSpec | Refusal:
+        """The host that calls from its own address; a stub for one host names it, which does not prove it."""
+        named = [one for one in specs if not hello.host or one.node.name == hello.host]
+        if not named:
+            about = f"the host {clean(hello.host)}" if hello.host else "its voucher"
+            return Refusal("NotMeant", f"the inventory means no machine for {about}")
+        peer = str(ipaddress.ip_address(hello.peer))
+        at = self.names.addresses(named)
+        here = [one for one, addresses in zip(named, at, strict=True) if peer in addresses]
+        if len(here) == 1:
+            return here[0]
+        if here:
+            several = ", ".join(one.node.name for one in here)
+            return Refusal("NotMeant", f"several hosts of the inventory have the address {peer}: {several}")
+        return Refusal(
+            "AnotherAddress", f"it calls from {peer}, which is no address of a host that it may be"
+        )
+
 
 def _is(spec: NodeSpec, proven: Proven) -> bool:
     return same_provider_id(spec.machine.provider_id or "", proven.provider_id)
-
-
-def _at(hello: Hello, specs: Sequence[NodeSpec]) -> NodeSpec | Refusal:
-    """The host that calls from its own address; a stub for one host names it, which does not prove it."""
-    named = [one for one in specs if not hello.host or one.node.name == hello.host]
-    if not named:
-        about = f"the host {clean(hello.host)}" if hello.host else "its voucher"
-        return Refusal("NotMeant", f"the inventory means no machine for {about}")
-    peer = str(ipaddress.ip_address(hello.peer))
-    here = [one for one in named if peer in _addresses(one)]
-    if len(here) == 1:
-        return here[0]
-    if here:
-        several = ", ".join(one.node.name for one in here)
-        return Refusal("NotMeant", f"several hosts of the inventory have the address {peer}: {several}")
-    return Refusal("AnotherAddress", f"it calls from {peer}, which is no address of a host that it may be")
-
-
-def _addresses(spec: NodeSpec) -> set[str]:
-    """Where the inventory has the machine: its address, and the one of its node, names resolved."""
-    machine = spec.machine
-    return {
-        *(resolved(machine.address, machine.connection.port_number)),
-        *([machine.node_ip] if machine.node_ip else []),
-    }

@@ -31,6 +31,10 @@ class Result:
         return ready_word(node) if self.state == "Ready" else f"is not the node {node}: {self.why}"
 
 
+def _session() -> str:
+    return secrets.token_urlsafe(24)
+
+
 @dataclass(slots=True)
 class Machine:
     """One machine that was let in. `session` is what its calls carry; `result` is there once the work has ended."""
@@ -39,7 +43,7 @@ class Machine:
     uuid: str
     address: str
     line: Line = field(default_factory=Line)
-    session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    session: str = field(default_factory=_session)
     result: Result | None = None
     # How far it is, in one sentence, and the one that its Node was told last.
     word: str = ""
@@ -50,7 +54,8 @@ class Machine:
 class Machines:
     """Those that are being worked on. `workers` is how many joins go on side by side; times are in seconds.
 
-    The same machine that comes again, after its restart or because an answer was lost, gets its own session back.
+    The same machine that comes again, after its restart or because an answer was lost, gets its own session back; from another
+    address it gets a new one for the same work.
     """
 
     store: Store
@@ -73,6 +78,8 @@ class Machines:
         with self._lock:
             known = self._known.get(spec.node.name)
             if known is not None and same_machine(known.uuid, uuid) and known.result is None:
+                if known.address != address:
+                    known.address, known.session = address, _session()
                 return known
             machine = self._known[spec.node.name] = Machine(spec, uuid, address)
             # At once: a second machine of this name is refused from here on.
@@ -87,11 +94,17 @@ class Machines:
         """Whether nothing new is begun any more: the endpoint was told to stop."""
         return self.context.stop.requested
 
-    def of_session(self, session: str) -> Machine | None:
-        """Whose session it is; None for nobody's."""
+    def of_session(self, session: str, address: str) -> Machine | None:
+        """The machine that has this session at this address; None where there is none."""
+        given = session.encode()
         with self._lock:
             return next(
-                (one for one in self._known.values() if secrets.compare_digest(one.session, session)), None
+                (
+                    one
+                    for one in self._known.values()
+                    if one.address == address and secrets.compare_digest(one.session.encode(), given)
+                ),
+                None,
             )
 
     def finish(self) -> None:

@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from winboot.operations.server import Body, Reply, Request, Server
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # A join takes minutes: 30 s to an hour.
@@ -60,7 +60,7 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class MetricsServer:
+class MetricsServer(Server):
     """Serves its paths while the context lasts. `healthy` is asked for each /healthz, `ready` for each /readyz."""
 
     def __init__(
@@ -77,45 +77,22 @@ class MetricsServer:
             "/readyz": (ready or healthy, b"nothing is received\n"),
         }
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path == "/metrics":
-                    self._answer(200, metrics.text(), _TYPE)
-                elif self.path in asked:
-                    ask, why_not = asked[self.path]
-                    good = ask()
-                    self._answer(200 if good else 503, b"ok\n" if good else why_not, "text/plain")
-                else:
-                    self._answer(404, b"/metrics, /healthz or /readyz\n", "text/plain")
+        def answer(path: str) -> Reply:
+            if path == "/metrics":
+                return _text(200, metrics.text(), _TYPE)
+            if path not in asked:
+                return _text(404, b"/metrics, /healthz or /readyz\n")
+            ask, why_not = asked[path]
+            return _text(200, b"ok\n") if ask() else _text(503, why_not)
 
-            def _answer(self, status: int, body: bytes, kind: str) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        def call(request: Request) -> Reply | Body:
+            return Body(0, lambda body: answer(request.path)) if request.method == "GET" else Reply(405)
 
-            def log_message(self, format: str, *args: Any) -> None:
-                """Say nothing: a probe every ten seconds is no news."""
+        super().__init__(call, address=address, port=port)
 
-        self._server = ThreadingHTTPServer((address, port), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
 
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return int(self._server.server_address[1])
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+def _text(status: int, body: bytes, kind: str = "text/plain") -> Reply:
+    return Reply(status, body, {"Content-Type": kind})
 
 
 class Log:
