@@ -372,7 +372,7 @@ Values = {
         Functions = @('Read-Access', 'Test-Trusted', 'Get-UntrustedWriter', 'Get-AccessMemory', 'Find-UntrustedWriter', 'Test-Link',
         'Stop-Step', 'Invoke-WithRetry', 'Get-UntrustedReplacer', 'Get-UserLink', 'Get-LinkText', 'Test-HardLink', 'Read-Entry',
         'Get-EntryDeclaration', 'Invoke-LogRotation', 'Get-PathDoubt', 'Get-PathMemory', 'Read-PathDoubt', 'Get-LinkDoubt',
-        'Get-FolderDoubt')
+        'Get-LinkTarget', 'Get-FolderDoubt')
         Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
         'C:\var\log\kube-proxy\kube-proxy.log')
         # Written by programs that never start a new file by themselves.

@@ -14,9 +14,11 @@ from tests.steps.bench import Bench
 TOKEN = "abcdef.0123456789abcdef"
 STATE = r"C:\ProgramData\winboot"
 CREDENTIALS = "kubelet-credentials"
+THEIR_PAIR = r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem"
+THEIR_LINK = r"C:\var\lib\kubelet\pki\kubelet-client-current.pem"
 THEIRS = {
     r"C:\k\kubeconfig": b"clusters:\n- cluster:\n    server: https://other.example:6443\nusers: [{user: {token: theirs}}]\n",
-    r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem": b"their certificate and key",
+    THEIR_PAIR: b"their certificate and key",
     r"C:\var\lib\kubelet\pki\kubelet.key": b"their key",
     r"C:\etc\cni\net.d\10-theirs.conflist": b"{}",
     r"C:\opt\cni\bin\theirs.exe": b"theirs",
@@ -32,6 +34,7 @@ def somebodys_files(machine: Machine) -> None:
     for path, content in THEIRS.items():
         files.make_directory(path.rpartition("\\")[0])
         files.write(path, content)
+    files.link(THEIR_LINK, THEIR_PAIR, "SymbolicLink")
     kept = files.need(r"C:\k")[1].acl
     kept.protected, kept.audit = True, "(AU;OICISAFA;FA;;;WD)"
     kept.explicit = [
@@ -58,11 +61,14 @@ def foreign(bench: Bench) -> Bench:
 
 
 def rules(bench: Bench) -> dict[str, str]:
-    """Owner, rules and audit entries of everything that is not Windows' own or winboot's, by path."""
+    """Owner, rules and audit entries of everything that is not Windows' own or winboot's, by path.
+
+    .NET gives and sets those of a link's target, never the link's own.
+    """
     return {
         path: node.acl.sddl()
         for path, node in bench.machine.files.walk("C:\\")
-        if not path.startswith((r"C:\Windows", STATE))
+        if not path.startswith((r"C:\Windows", STATE)) and node.link is None
     }
 
 
@@ -104,6 +110,21 @@ def test_keys_and_kubeconfigs_of_others_are_kept_where_nobody_else_reads_them(fo
         # What was set aside was hers, and keeps its rules for an undo.
         if not path.lower().startswith(rf"{STATE}\aside".lower()):
             assert not node.acl.allows(alice, 1), path
+
+
+@pytest.mark.check
+def test_a_certificate_that_was_a_link_is_a_link_again(foreign: Bench):
+    """A kubelet never renews a plain file (client-go, util/certificate/certificate_store.go, updateSymlink)."""
+    foreign.run("directories", CREDENTIALS, secrets={"bootstrap-token": TOKEN})
+    assert foreign.machine.files.find(THEIR_LINK, follow=False) is None
+
+    foreign.undo("directories", CREDENTIALS)
+    foreign.undo("directories", CREDENTIALS)
+
+    found = foreign.machine.files.find(THEIR_LINK, follow=False)
+    assert found is not None
+    assert found[1].link == ("SymbolicLink", THEIR_PAIR)
+    assert foreign.file(THEIR_LINK) == THEIRS[THEIR_PAIR]
 
 
 def test_keys_of_our_own_kubelet_are_not_noted(bench: Bench):

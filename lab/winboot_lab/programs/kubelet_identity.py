@@ -231,12 +231,15 @@ class Identity:
             take(base64.b64decode(status["certificate"]).decode("ascii"), key_pem(pending.key))
 
     def _store(self, kind: str, certificate: str, key: str) -> None:
-        """Write certificate and key into one file, and let the link point at it."""
+        """Write certificate and key into one file, and let the link point at it (certificate_store.go, updateSymlink)."""
         now = self._machine.now()
         path = paths.join(self._pki, f"kubelet-{kind}-{now:%Y-%m-%d-%H-%M-%S}.pem")
         self._kubelet.run.write(path, (certificate + key).encode("ascii"))
         link = self.current(kind)
-        if self._machine.files.find(link, follow=False) is not None:
+        there = self._machine.files.find(link, follow=False)
+        if there is not None and there[1].link is None:
+            raise GoError(f"expected {json.dumps(link)} to be a symlink but it is a file")
+        if there is not None:
             self._machine.files.delete(link)
         try:
             self._machine.files.link(link, path, "SymbolicLink", self._kubelet.process.token)

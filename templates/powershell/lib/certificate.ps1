@@ -71,7 +71,9 @@ function Set-Credential {
     # theirs, so that an undo, which goes backwards, removes ours first.
     $ours = (Test-FormerNote -Kind 'KubeletKey' -Key $Credential.pki) -or (Test-FormerNote -Kind 'File' -Key $Credential.kubeconfig)
     if (-not $ours -and [IO.Directory]::Exists($Credential.pki)) {
-        foreach ($path in [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*')) { Save-SecretFile -Path $path }
+        # Links first: an undo goes backwards, and makes a link only to a file that is there.
+        $paths = [IO.Directory]::GetFiles($Credential.pki, 'kubelet-*') | Sort-Object -Property { -not (Test-Link -Path $_) }
+        foreach ($path in $paths) { Save-SecretFile -Path $path }
     }
     Save-FormerValue -Kind 'KubeletKey' -Key $Credential.pki -Value @{ path = $Credential.pki }
     Save-SecretFile -Path $Credential.kubeconfig

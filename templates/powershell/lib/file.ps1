@@ -194,7 +194,7 @@ function Write-FileText {
     $beside = "$Path.winboot-new"
     Write-FileByte -Path $beside -Bytes (ConvertTo-FileByte -Text $Text) -Mode 'CreateNew' -Private:$Private -Tries $Tries
     # Replace is one step, but keeps the access rules of the old file.
-    if ($Private -or -not [IO.File]::Exists($Path) -or (Get-PathDoubt -Path $Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
+    if ($Private -or -not [IO.File]::Exists($Path) -or (Get-PathDoubt -Path $Path) -or (Test-Link -Path $Path)) { Move-FileOver -From $beside -To $Path -Tries $Tries }
     else {
         Invoke-WithRetry -File $Path -Tries $Tries -Work {
             # After error 1176 of ReplaceFile the old file is gone and the new one still has its own name.
@@ -316,14 +316,15 @@ function Save-FormerFile {
     # The copy first, then the note: with the note there is always a copy. Only once: a later one would be our own file.
     param([string]$Path)
     if (Test-FormerNote -Kind 'File' -Key $Path) { return }
-    $former = @{ path = $Path; bytes = $null; kept = $null }
+    $former = @{ path = $Path; bytes = $null; kept = $null; link = $null }
     if ([IO.File]::Exists($Path)) {
-        if ([IO.FileInfo]::new($Path).Length -le 64KB) {
+        $former.link = Get-LinkTarget -Path $Path
+        if (-not $former.link -and [IO.FileInfo]::new($Path).Length -le 64KB) {
             # Nothing when it went away a moment ago: then there was no file.
             $content = Read-AnyFileByte -Path $Path
             if ($null -ne $content) { $former.bytes = [Convert]::ToBase64String($content) }
         }
-        else {
+        elseif (-not $former.link) {
             $former.kept = Get-StatePath -Name "former\files\$(Get-TextHash -Text $Path.ToLowerInvariant())"
             Copy-WholeFile -From $Path -To $former.kept
         }
@@ -338,7 +339,10 @@ function Save-FormerFile {
 function Restore-File {
     # Puts back a file as it was before winboot, or takes away what was not there. The kept copy stays: this may be cut.
     param([object]$Former)
-    if ($null -ne $Former.bytes) {
+    # Notes of older releases have no link.
+    $link = Read-Member -Object $Former -Names 'link'
+    if ($link) { Restore-SymbolicLink -Path $Former.path -Target $link }
+    elseif ($null -ne $Former.bytes) {
         $beside = $Former.path + '.winboot-new'
         Write-FileByte -Path $beside -Bytes ([Convert]::FromBase64String($Former.bytes)) -Mode 'CreateNew'
         Move-FileOver -From $beside -To $Former.path
@@ -348,4 +352,14 @@ function Restore-File {
     else { Stop-Step -Id 'FormerLost' -Message "the copy of $($Former.path) as it was before winboot is missing: $($Former.kept)" }
     # A cut between the two halves of a replacement leaves it.
     Remove-File -Path "$($Former.path).winboot-new"
+}
+
+function Restore-SymbolicLink {
+    # Makes a symbolic link to a file in the place of what is there. Windows PowerShell makes none to a file that is absent
+    # (PowerShell 6 does: PowerShell/PowerShell pull request 804), so that one which leads nowhere is left out. Returns nothing.
+    param([string]$Path, [string]$Target)
+    Remove-File -Path $Path
+    if (-not [IO.File]::Exists($Target)) { return }
+    [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
+    [void](New-Item -ItemType SymbolicLink -Path $Path -Value $Target)
 }

@@ -40,11 +40,19 @@ function Get-LinkDoubt {
     # The kubelet keeps its current certificates as such links (client-go: util/certificate/certificate_store.go, updateSymlink).
     param([string]$Path, [switch]$Program)
     $folder = [IO.Path]::GetDirectoryName($Path)
-    $target = @((Get-Item -LiteralPath $Path -Force).Target | Where-Object { $_ })
-    if ($Program -or $target.Count -ne 1 -or (Get-FolderDoubt -Path $folder -Adding) -or (Get-UserLink -Path $Path)) {
+    $target = Get-LinkTarget -Path $Path
+    if ($Program -or -not $target -or (Get-FolderDoubt -Path $folder -Adding) -or (Get-UserLink -Path $Path)) {
         return "$Path is a link"
     }
-    Get-PathDoubt -Path ([IO.Path]::GetFullPath([IO.Path]::Combine($folder, $target[0])))
+    Get-PathDoubt -Path $target
+}
+
+function Get-LinkTarget {
+    # The absolute path that a link leads to; nothing for what is no link, or has no one target.
+    param([string]$Path)
+    if (-not (Test-Link -Path $Path)) { return }
+    $target = @((Get-Item -LiteralPath $Path -Force).Target | Where-Object { $_ })
+    if ($target.Count -eq 1) { [IO.Path]::GetFullPath([IO.Path]::Combine([IO.Path]::GetDirectoryName($Path), $target[0])) }
 }
 
 function Get-FolderDoubt {
