@@ -37,6 +37,18 @@ def carrier(site: Site, ip: str = NODE) -> Adapter:
 BLINK = 10.0
 
 
+def ways_out(site: Site) -> set[tuple[str, str]]:
+    """The machine's own default routes: next hop, and the address of the interface; the one that HNS gives the host's
+    endpoint is left out."""
+    network = site.machine.network
+    return {
+        (route.next_hop, adapter.ipv4[0].ip)
+        for route in network.routes
+        for adapter in [network.by_index(route.interface)]
+        if route.prefix == "0.0.0.0/0" and adapter is not None and adapter.lan is not None
+    }
+
+
 def never_cut_off(watch: Watch) -> None:
     """Each address was there all the time, but for the moment in which a switch takes its own adapter over."""
     assert watch.looks > 100
@@ -46,21 +58,21 @@ def never_cut_off(watch: Watch) -> None:
 
 
 def holds(room: Room, folder: Path) -> None:
-    """A join, another one, and a restart leave the machine its addresses and what was set by hand."""
+    """A join, another one, and a restart leave the machine its addresses, its ways out and what was set by hand."""
     site = room.site(folder)
-    before, dns = reached(site), list(carrier(site).dns)
+    before, dns, ways = reached(site), list(carrier(site).dns), ways_out(site)
     assert len(before) == room.adapters + room.addresses - 1
     watch = Watch(site)
 
     report = site.join()
     assert (problems(report), only(report).ready) == ([], True)
     site.settle(200)
-    assert reached(site) == before
+    assert (reached(site), ways_out(site)) == (before, ways)
     assert (carrier(site).dns, differences(site.join())) == (dns, {})
     site.machine.reboot()
     site.settle(600)
 
-    assert reached(site) == before
+    assert (reached(site), ways_out(site)) == (before, ways)
     assert carrier(site).dns == dns
     assert (differences(site.join()), site.refusals) == ({}, [])
     never_cut_off(watch)

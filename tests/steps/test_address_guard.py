@@ -12,8 +12,10 @@ from tests.lab.hands import remove_network, sc
 from tests.matrix import first
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
+from tests.steps.library import call
 from tests.steps.nodes import Node
 from tests.steps.test_operator_network import CONFLIST, back, gone
+from tests.steps.ways import host_endpoint, nothing, second_gateway
 
 STEP = "address-guard"
 JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"
@@ -199,6 +201,70 @@ def holds_all(node: Node) -> bool:
     assert holder.dns == ["10.0.0.2"]
     assert [route.next_hop for route in network.routes if route.prefix == "0.0.0.0/0"] == ["10.0.0.1"]
     return True
+
+
+NODE = (
+    "$script:Node = @{ pod_cidrs = @('10.244.0.0/16'); node_ip = '10.0.0.21' }; $script:Run += @{ Mode = 'Guard'; "
+    "Sequence = 0; Id = ''; Journal = [Collections.Generic.List[string]]::new() }; "
+)
+
+
+def ways_out(bench: Bench) -> set[str]:
+    return {route.next_hop for route in bench.machine.network.routes if route.prefix == "0.0.0.0/0"}
+
+
+def a_switch_took_the_way_out(bench: Bench) -> None:
+    """The addresses are back on its interface, and the default route is not."""
+    network = bench.machine.network
+    uplink = network.management()
+    assert uplink is not None
+    carrier = network.bind_switch(uplink, "a switch", keep_static=True)
+    network.routes = [route for route in network.routes if route.interface != carrier.index]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [
+        pytest.param(nothing, host_endpoint, {"10.0.0.1", "10.244.1.1"}, id="the endpoint's is none"),
+        pytest.param(second_gateway, nothing, {"10.0.0.1", "172.21.0.1"}, id="each adapter has its own"),
+        pytest.param(nothing, second_gateway, {"172.21.0.1"}, id="another one is a person's choice"),
+    ],
+)
+def test_a_start_gives_an_adapter_its_own_default_route_back(
+    bench: Bench, before: Callable[[Bench], None], after: Callable[[Bench], None], left: set[str]
+):
+    before(bench)
+    assert call(bench, NODE + "Save-NetworkRecord").id == ""
+    a_switch_took_the_way_out(bench)
+    after(bench)
+
+    assert call(bench, NODE + "Restore-StartRoute").id == ""
+
+    assert ways_out(bench) == left
+
+
+def test_a_default_route_that_windows_refuses_at_first_is_not_given_up(bench: Bench):
+    """The address came back at once, and the endpoint has a default route."""
+    assert call(bench, NODE + "Save-NetworkRecord").id == ""
+    a_switch_took_the_way_out(bench)
+    host_endpoint(bench)
+    refused = "function global:New-NetRoute { throw 'refused' }; $watch = @{ Known = @{ adapters = @() } }; "
+
+    restore = "Restore-MovedInterface -Watch $watch -Moved @(Read-NetworkRecord)"
+    assert call(bench, NODE + refused + restore).id == ""
+
+    (known,) = bench.state("network.json")["adapters"]
+    assert [route["next_hop"] for route in known["routes"]] == ["10.0.0.1"]
+
+
+def test_a_route_that_ended_with_the_start_is_awaited_beside_the_endpoints(bench: Bench):
+    assert call(bench, NODE + "Save-NetworkRecord").id == ""
+    bench.machine.power_off()
+    bench.machine.power_on()
+    a_switch_took_the_way_out(bench)
+    host_endpoint(bench)
+
+    assert call(bench, NODE + "Test-RouteAwaited").objects == [True]
 
 
 def lose(node: Node) -> None:

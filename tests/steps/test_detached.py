@@ -1,5 +1,6 @@
 """Work that may cut the session it was started from: stored, started as a task of SYSTEM, guarded, and told."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from winboot_lab.windows.sockets import Listener
 
 from tests.steps.bench import Bench, Told
 from tests.steps.library import call
+from tests.steps.ways import host_endpoint, second_gateway
 from winboot.script import rendering as script
 from winboot.script.library import library
 
@@ -105,6 +107,21 @@ def test_a_static_address_that_was_lost_on_the_way_is_put_back(bench: Bench):
 
     assert go_on(bench, text).step("bounce")["state"] == "ok"
     assert "0.0.0.0/0" in {route.prefix for route in bench.machine.network.routes}
+
+
+@pytest.mark.parametrize("beside", [host_endpoint, second_gateway])
+def test_another_adapters_default_route_does_not_stand_in_for_a_lost_one(
+    bench: Bench, beside: Callable[[Bench], None]
+):
+    beside(bench)
+    lose = (
+        "Remove-NetRoute -DestinationPrefix '0.0.0.0/0' -NextHop '10.0.0.1' -Confirm:$false; "
+        "function global:New-NetRoute { throw 'refused' }"
+    )
+
+    problem = go_on(bench, a_text(lose)).step("bounce")["problem"]
+
+    assert "still lost: the default route of Ethernet" in problem["message"]
 
 
 def test_an_address_that_windows_does_not_take_at_once_is_put_back_a_moment_later(bench: Bench):

@@ -10,6 +10,7 @@ from winboot_lab.windows.snapshot import diff
 
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
+from tests.steps.ways import host_endpoint
 from winboot.report.hints import HINTS, hint_for
 
 
@@ -236,6 +237,34 @@ def test_a_machine_that_cannot_become_a_node_says_why(
 
     assert (problem.id, problem.message) == (id_, message)
     assert next_step in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "gateway"),
+    [
+        ("vEthernet (cbr0_ep)", "10.244.1.2", "10.244.1.1"),
+        ("vEthernet (Calico_ep)", "10.244.66.194", "10.244.66.193"),
+        ("vEthernet (host)", "10.244.1.2", "10.244.1.1"),
+        ("vEthernet (azure_ep)", "10.0.0.77", "10.0.0.1"),
+    ],
+)
+def test_a_default_route_through_the_hosts_endpoint_is_no_way_out(
+    bench: Bench, name: str, address: str, gateway: str
+):
+    host_endpoint(bench, name, address, gateway)
+
+    assert bench.look().step("node-preflight")["problem"] is None
+
+
+def test_a_machine_whose_own_default_route_is_gone_does_not_take_the_pods_address(bench: Bench):
+    """The connection to the server leaves by the host's endpoint then."""
+    host_endpoint(bench, "vEthernet (cbr0_ep)", "10.244.1.2", "10.244.1.1")
+    bench.machine.network.source = lambda ip: "10.244.1.2"  # type: ignore[method-assign]
+
+    told = bench.look("kubelet")
+
+    assert told.step("node-preflight")["problem"] is None
+    assert "10.244.1.2" not in str(told.events)
 
 
 def test_with_a_node_ip_or_without_a_route_a_second_adapter_is_nobodys_business(bench: Bench):

@@ -389,13 +389,8 @@ class Flanneld(Daemon):
             hcn.call(self.machine, "DELETE", f"/endpoints/{found['ID']}")
             found = None
         if found is None:
-            request = {
-                "Name": name,
-                "VirtualNetwork": self._network()["ID"],
-                "IPAddress": address,
-                "GatewayAddress": "0.0.0.0",
-                "Policies": [],
-            }
+            # No gateway: HNS takes the subnet's (expectedBridgeEndpoint in v0.27.4 hostgw_windows.go).
+            request = {"Name": name, "VirtualNetwork": self._network()["ID"], "IPAddress": address}
             found = hcn.call(self.machine, "POST", "/endpoints/", request)
         if self.machine.network.holder(address) is None:
             body = {"SystemType": "Host", "CompartmentId": 1}

@@ -308,7 +308,7 @@ class Network:
     def online(self) -> bool:
         """Whether the machine reaches others: an address that works and a way out."""
         adapter = self.default_adapter()
-        if adapter is None or self.cut_off or not adapter.up:
+        if adapter is None or adapter.lan is None or self.cut_off or not adapter.up:
             return False
         return any(a.state == "Preferred" and a.origin in ("Manual", "Dhcp") for a in adapter.ipv4)
 
@@ -322,7 +322,13 @@ class Network:
         for route in self.all_routes():
             network = _network(route.prefix)
             adapter = self.by_index(route.interface)
-            if network.version == target.version and target in network and adapter is not None and adapter.up:
+            if adapter is None or not adapter.up:
+                continue
+            # No machine has the address of a bridge's gateway: pods that used it reached no other node
+            # (microsoft/windows-container-networking#40; win-bridge_windows.go: "needs to be x.2").
+            if adapter.lan is None and route.next_hop not in ("0.0.0.0", "::"):
+                continue
+            if network.version == target.version and target in network:
                 usable = [
                     a for a in adapter.ipv4 if a.state == "Preferred" and a.origin in ("Manual", "Dhcp")
                 ]

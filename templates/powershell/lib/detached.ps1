@@ -258,9 +258,8 @@ function Get-MissingLink {
     # What keeps others from the machine: an address, the default route, or a listener on the address that the
     # controller came in by. Nothing when nothing is missing.
     param([object]$Snapshot)
-    $missing = Get-MissingAddress -Snapshot $Snapshot
+    $missing = Get-MissingWay -Snapshot $Snapshot
     if ($missing) { return $missing }
-    if ($Snapshot.default_route -and @(Get-DefaultRoute).Count -eq 0) { return 'the default route' }
     foreach ($end in $Snapshot.reached) {
         if (-not (Test-Listener -Ip $end.ip -Port $end.port)) { return "the listener on $($end.ip), port $($end.port)" }
     }

@@ -69,7 +69,7 @@ function Test-RouteAwaited {
     # over: it comes with the address, for which the startup task waits two minutes.
     $started = Get-BootTime
     if ($null -eq $started -or $started.AddSeconds(120) -lt [DateTime]::UtcNow -or -not (Test-EarlierRecord)) { return $false }
-    $here = @(Get-NetRoute -ErrorAction SilentlyContinue | ForEach-Object { $_.DestinationPrefix })
+    $here = @(Get-NetRoute -ErrorAction SilentlyContinue | Where-Object { Test-OwnRoute -Route $_ } | ForEach-Object { $_.DestinationPrefix })
     foreach ($was in Read-NetworkRecord) {
         if (Test-CarryingInterface -Guid $was.guid) { continue }
         if (@(Get-PersistentRoute -Interface $was | Where-Object { $here -notcontains $_.prefix }).Count -gt 0) { return $true }
@@ -172,9 +172,6 @@ function Get-CurrentSnapshot {
     $lost = @(Get-LostInterface)
     $here = @(Get-SuccessorGuid -Adapters $lost)
     $snapshot.adapters = @($snapshot.adapters | Where-Object { $here -notcontains $_.guid }) + $lost
-    foreach ($was in $lost) {
-        if ($was.routes | Where-Object { $_.prefix -eq '0.0.0.0/0' }) { $snapshot.default_route = $true }
-    }
     $snapshot
 }
 
@@ -186,7 +183,7 @@ function Restore-BootNetwork {
         $lost = @(Get-LostInterface)
         $cut = @(Get-InterruptedRecord | Where-Object { -not (Test-OtherAddress -Was $_) })
         $taken = @{ adapters = $lost + $cut }
-        (Invoke-NetworkRestore -Snapshot $taken) -and $lost.Count -eq 0 -and -not (Get-MissingAddress -Snapshot $taken)
+        (Invoke-NetworkRestore -Snapshot $taken) -and $lost.Count -eq 0 -and -not (Get-MissingWay -Snapshot $taken)
     }
     if (Wait-Until -Test $intact -Seconds 120 -Pause 2000) { Restore-StartRoute }
 }
@@ -202,8 +199,7 @@ function Restore-StartRoute {
         $gone = -not (Test-CarryingInterface -Guid $was.guid)
         if ($Ended -and -not $gone) { continue }
         $routes = @($was.routes | Where-Object { $gone -or (-not $_.persistent -and (Test-CidrMember -Cidr '169.254.0.0/16' -Address $_.prefix.Split('/')[0])) })
-        # Another way out is somebody's choice.
-        if (@(Get-DefaultRoute).Count -gt 0) { $routes = @($routes | Where-Object { $_.prefix -ne '0.0.0.0/0' }) }
+        if (Test-OtherWayOut -Index $index) { $routes = @($routes | Where-Object { $_.prefix -ne '0.0.0.0/0' }) }
         $near = @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ } | ForEach-Object { "$($_.IPAddress)/$($_.PrefixLength)" })
         $routes = @($routes | Where-Object {
                 $hop = $_.next_hop
@@ -211,6 +207,13 @@ function Restore-StartRoute {
             })
         Restore-InterfaceRoute -Was @{ routes = $routes } -Index $index
     }
+}
+
+function Test-OtherWayOut {
+    # True if a person chose another way out since the record: this interface has a default route, or one has that had none.
+    param([int]$Index)
+    $had = @(Read-NetworkRecord | Where-Object { Read-Noted -Was $_ -Name 'way_out' } | ForEach-Object { Find-Successor -Was $_ })
+    @(Get-DefaultRoute | Where-Object { $_.ifIndex -eq $Index -or $had -notcontains $_.ifIndex }).Count -gt 0
 }
 
 function New-GuardTask {
@@ -385,7 +388,7 @@ function Restore-MovedInterface {
     $lock = Wait-Mutex -Seconds 0
     try {
         Restore-NetworkSnapshot -Snapshot @{ adapters = $Moved }
-        if (Get-MissingAddress -Snapshot @{ adapters = $Moved }) { return }
+        if (Get-MissingWay -Snapshot @{ adapters = $Moved }) { return }
         # With what ended with this start, which the record of the last one still has.
         Update-NetworkRecord
         $Watch.Known = Update-Snapshot -Known $Watch.Known -Settled $Moved
@@ -594,6 +597,18 @@ function Update-Snapshot {
     $taken = @(Get-SuccessorGuid -Adapters $kept)
     $fresh.adapters = @($fresh.adapters | Where-Object { $taken -notcontains $_.guid }) + $kept
     $fresh
+}
+
+function Get-MissingWay {
+    # The first address, else the first default route, that the interfaces of a snapshot do not have any more, as text. Nothing when none is
+    # missing.
+    param([object]$Snapshot)
+    $missing = Get-MissingAddress -Snapshot $Snapshot
+    if ($missing) { return $missing }
+    $ways = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex })
+    foreach ($was in $Snapshot.adapters) {
+        if ((Read-Noted -Was $was -Name 'way_out') -and $ways -notcontains (Find-Successor -Was $was)) { return "the default route of $($was.name)" }
+    }
 }
 
 function Get-MissingAddress {

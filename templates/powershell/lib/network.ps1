@@ -34,9 +34,16 @@ function Test-SettledAddress {
 }
 
 function Get-DefaultRoute {
-    # The IPv4 default routes, the best one first. Nothing where there is none.
-    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue |
+    # The machine's own IPv4 default routes, the best one first. Nothing where there is none.
+    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue | Where-Object { Test-OwnRoute -Route $_ } |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
+}
+
+function Test-OwnRoute {
+    # False for a route that leads into a pod network. HNS gives the host's endpoint the subnet's gateway if its owner names none, as flanneld
+    # (v0.27.4 hostgw_windows.go, expectedBridgeEndpoint; flannel-io/flannel#1763) and Calico do (projectcalico/calico#4664).
+    param([object]$Route)
+    -not ((Test-PodPrefix -Prefix "$($Route.NextHop)/128") -or (Test-HostEndpoint -Name $Route.InterfaceAlias))
 }
 
 function Get-NodeAddress {
@@ -50,7 +57,7 @@ function Find-NodeAddress {
     # else the one on the default route. Nothing where the machine has none.
     $ip = $script:Node.node_ip
     if (-not $ip) { $ip = Get-SettledIp }
-    if (-not $ip) { $ip = Get-WayToServer | ForEach-Object { $_.own } }
+    if (-not $ip) { $ip = Get-WayToServer | ForEach-Object { $_.own } | Where-Object { Test-OwnAddress -Ip $_ } }
     if (-not $ip) {
         $ip = @(Get-DefaultRoute | Select-Object -First 1 |
                 ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
@@ -64,6 +71,13 @@ function Find-NodeAddress {
             index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; guid = [string]($adapter | ForEach-Object { $_.InterfaceGuid })
         }
     }
+}
+
+function Test-OwnAddress {
+    # Whether an address is the machine's own: while its default route is gone, a connection may leave by the host's endpoint.
+    param([string]$Ip)
+    $found = @(Find-Address -Ip $Ip)
+    $found.Count -gt 0 -and -not (Test-HostEndpoint -Name $found[0].InterfaceAlias -Addresses $found)
 }
 
 function Get-SettledIp {
@@ -92,7 +106,7 @@ function Get-OwnInterface {
 function Test-HostEndpoint {
     # Whether an interface is the host's endpoint in a pod network, which is HNS's: by an address of the pods', or, where pods share the
     # nodes' network, by the name of such endpoints (<network>_ep in flannel, SDN's scripts and here).
-    param([string]$Name, [object[]]$Addresses)
+    param([string]$Name, [object[]]$Addresses = @())
     if ($Name -like 'vEthernet (*_ep)*') { return $true }
     @($Addresses | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' -and (Test-PodPrefix -Prefix "$($_.IPAddress)/32") }).Count -gt 0
 }
@@ -117,7 +131,9 @@ function Read-NetworkSnapshot {
     foreach ($one in $adapters) {
         $one.siblings = @($adapters | Where-Object { $_.mac -eq $one.mac -and $_.guid -ne $one.guid } | ForEach-Object { $_.guid })
     }
-    @{ boot_id = (Get-BootId); default_route = @(Get-DefaultRoute).Count -gt 0; adapters = $adapters }
+    $ways = @(Get-DefaultRoute)
+    foreach ($one in $adapters) { $one.way_out = @($ways | Where-Object { $_.InterfaceAlias -eq $one.name }).Count -gt 0 }
+    @{ boot_id = (Get-BootId); adapters = $adapters }
 }
 
 function Read-InterfaceSnapshot {
@@ -233,7 +249,7 @@ function Find-Successor {
     }
     # A physical adapter below a switch, a member of a team and the virtual function of accelerated networking have the same MAC and no
     # IP; interfaces of the same team or switch have it too, and are themselves.
-    $others = @(if ($Was -is [hashtable]) { $Was['siblings'] } else { Read-Item -Object $Was -Name 'siblings' })
+    $others = @(Read-Noted -Was $Was -Name 'siblings')
     $usable = @(Get-NetAdapter -IncludeHidden | Where-Object {
             $_.MacAddress -eq $Was.mac -and $_.Status -eq 'Up' -and $others -notcontains [string]$_.InterfaceGuid -and
             (Get-NetIPInterface -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue)
@@ -241,6 +257,12 @@ function Find-Successor {
     $base = Get-BaseName -Name $Was.name
     $order = { if ([string]$_.InterfaceGuid -eq $Was.guid) { 0 } elseif ((Get-BaseName -Name $_.Name) -eq $base) { 1 } else { 2 } }
     foreach ($adapter in $usable | Sort-Object -Property $order | Select-Object -First 1) { [int]$adapter.ifIndex }
+}
+
+function Read-Noted {
+    # What a snapshot (a table) or a record (an object from JSON) has of an interface. Nothing where an older release made the record.
+    param([object]$Was, [string]$Name)
+    if ($Was -is [hashtable]) { $Was[$Name] } else { Read-Item -Object $Was -Name $Name }
 }
 
 function Get-BaseName {
