@@ -195,7 +195,7 @@ def test_a_new_version_is_refused_until_its_hashes_are_pinned(
 
 
 def test_renewing_takes_away_hashes_that_name_no_version(unfinished: Path) -> None:
-    """They were pinned by an older winboot; nobody knows of which version they are."""
+    """A key without a version: the version of the pinned file is unknown."""
     with MirrorServer() as mirror:
         profile = mirrored(unfinished, mirror.url)
         old = '{"kubectl.exe": "' + "ab" * 32 + '", "a.zip!b.exe": "' + "cd" * 32 + '"}'

@@ -300,17 +300,17 @@ Values = {
         Private = @('C:\k', 'C:\k\versions', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
         'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state')
         # Everybody may read these: pods do, and collectors of logs.
-        Readable = @(@('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1',
+        Readable = @('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1',
         'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks',
         'C:\run\flannel', 'C:\var\log\pods', 'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet',
-        'C:\var\log\flanneld', 'C:\var\log\kube-proxy') | ForEach-Object { Expand-Place -Text $_ })
+        'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
         # Written by the services of this node alone: an undo empties them.
         Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
         'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
         # A file in one of these is run, or heeded, because it is there: files of others are reported.
-        Watched = @(@('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\k\versions\containerd-2.3.6',
+        Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\k\versions\containerd-2.3.6',
         'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
-        'C:\etc\kube-flannel') | ForEach-Object { Expand-Place -Text $_ })
+        'C:\etc\kube-flannel')
         # Filled by pods and images, with owners of their own: not looked through.
         Opaque = @('C:\var\lib\kubelet\pods\*\*', 'C:\ProgramData\containerd\root\*\snapshots\*')
     }
@@ -404,11 +404,7 @@ Ours = @{ files = @('C:\k\versions\containerd-2.3.6\containerd.exe', 'C:\k\versi
             'C:\k\versions\nssm-2.24\nssm.exe', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\win-bridge.exe',
             'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\host-local.exe',
             'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe',
-            'C:\k\versions\flannel-0.27.4\flanneld.exe', 'C:\Program Files\containerd\bin\containerd.exe',
-            'C:\Program Files\containerd\bin\ctr.exe', 'C:\Program Files\containerd\bin\containerd-shim-runhcs-v1.exe',
-            'C:\k\kubelet.exe', 'C:\k\kube-proxy.exe', 'C:\k\kube-log-runner.exe', 'C:\k\kubectl.exe', 'C:\k\crictl.exe',
-            'C:\k\nssm.exe', 'C:\opt\cni\bin\win-bridge.exe', 'C:\opt\cni\bin\host-local.exe', 'C:\opt\cni\bin\flannel.exe',
-            'C:\k\flanneld.exe') }
+            'C:\k\versions\flannel-0.27.4\flanneld.exe') }
 Look = {
     Get-RemovalDifference
 }

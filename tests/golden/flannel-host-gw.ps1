@@ -309,17 +309,17 @@ Values = {
         Private = @('C:\k', 'C:\k\versions', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
         'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state')
         # Everybody may read these: pods do, and collectors of logs.
-        Readable = @(@('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1',
+        Readable = @('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1',
         'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks',
         'C:\run\flannel', 'C:\var\log\pods', 'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet',
-        'C:\var\log\flanneld', 'C:\var\log\kube-proxy') | ForEach-Object { Expand-Place -Text $_ })
+        'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
         # Written by the services of this node alone: an undo empties them.
         Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
         'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
         # A file in one of these is run, or heeded, because it is there: files of others are reported.
-        Watched = @(@('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\k\versions\containerd-2.3.6',
+        Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\k\versions\containerd-2.3.6',
         'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
-        'C:\etc\kube-flannel') | ForEach-Object { Expand-Place -Text $_ })
+        'C:\etc\kube-flannel')
         # Filled by pods and images, with owners of their own: not looked through.
         Opaque = @('C:\var\lib\kubelet\pods\*\*', 'C:\ProgramData\containerd\root\*\snapshots\*')
     }

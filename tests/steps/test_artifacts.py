@@ -16,10 +16,8 @@ from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, with_a_mirror
 from tests.steps.library import call
 from winboot.config.node_spec import NodeSpec
-from winboot.script.literals import literal
 from winboot.script.steps.artifacts import ARTIFACTS
 from winboot.script.steps.programs import _matches, artifact_tables
-from winboot.script.steps.texts import source
 
 
 def artifact(name: str) -> dict:
@@ -450,77 +448,6 @@ def test_so_many_versions_stay_and_one_from_which_something_runs(site: Site, run
     assert [site.file(path) is not None for path in (first, second, third)] == [runs, True, True]
     assert bool(site.machine.files.exists(first.rpartition("\\")[0])) == runs
     assert site.look(STEP).states == {STEP: "ok"}
-
-
-def test_the_programs_of_an_older_winboot_go_like_any_old_version(site: Site):
-    older_layout(site, "kubernetes", r"C:\k")
-    site.machine.files.write(r"C:\k\notes.txt", b"an administrator's")
-    for version in ("1.36.8", "1.36.9"):
-        site.spec = with_version(version)
-        assert site.run("directories", STEP).states[STEP] == "changed"
-
-    assert site.file(r"C:\k\kubelet.exe") is None
-    assert site.file(r"C:\ProgramData\winboot\placed-kubernetes.json") is None
-    assert site.file(r"C:\k\notes.txt") == b"an administrator's"
-
-
-def older_layout(site: Site, name: str, folder: str) -> dict[str, str]:
-    """What an older winboot left of an artifact: its files in `folder`, and its note. Wanted place -> where it is."""
-    wanted = next(one for one in site.spec.artifacts if one.name == name)
-    files = {}
-    site.look(STEP)
-    site.machine.files.make_directory(folder)
-    for member in wanted.members:
-        program_name = member.destination.rpartition("\\")[2]
-        files[member.destination] = rf"{folder}\{program_name}"
-        site.machine.files.write(files[member.destination], program(program_name[:-4], wanted.version))
-    note = {
-        "archive": wanted.sha256,
-        "files": [
-            {"destination": path, "sha256": hashlib.sha256(site.file(path) or b"").hexdigest()}
-            for path in files.values()
-        ],
-    }
-    site.machine.files.make_directory(r"C:\ProgramData\winboot")
-    site.machine.files.write(rf"C:\ProgramData\winboot\placed-{name}.json", json.dumps(note).encode())
-    return files
-
-
-def test_programs_of_an_older_winboot_stay_where_they_are_and_are_repaired_there(site: Site):
-    files = older_layout(site, "kubernetes", r"C:\k")
-    found = site.look(STEP).differences(STEP)
-    assert not [what for what in found if "kubelet" in what]
-    site.machine.files.delete(r"C:\k\kubelet.exe")
-
-    assert site.run("directories", STEP).states[STEP] == "changed"
-
-    assert site.file(r"C:\k\kubelet.exe") is not None
-    assert not any(site.file(path) for path in files)
-    assert site.look(STEP).states == {STEP: "ok"}
-    # It has two notes now, and is one version: else one of them was too many to keep, and its files went.
-    names = f"$script:Node = {literal(source(site.spec))}; Read-Placed | ForEach-Object {{ $_.name }}"
-    assert call(site, names).objects.count("kubernetes") == 1
-
-
-def test_a_folder_that_is_older_in_part_is_wanted_as_a_whole_in_the_new_place(site: Site):
-    """One folder for all CNI plug-ins: containerd 1.7 knows one."""
-    older_layout(site, "cni-plugins", r"C:\opt\cni\bin")
-    bridge = place_of(site, "win-bridge")
-
-    assert f"file {bridge}: sha256" in site.look(STEP).differences(STEP)
-    older_layout(site, "flannel-cni", r"C:\opt\cni\bin")
-    assert f"file {bridge}: sha256" not in site.look(STEP).differences(STEP)
-
-
-def test_texts_name_the_place_of_an_older_winboot_in_json_too(site: Site):
-    older_layout(site, "kubernetes", r"C:\k")
-    text = r"C:\k\versions\kubernetes-1.36.5\kubelet.exe"
-
-    both = f"{text}|{text.replace(chr(92), chr(92) * 2)}"
-
-    said = call(site, f"$script:Node = {literal(source(site.spec))}; Expand-Place -Text '{both}'").objects
-
-    assert said == [r"C:\k\kubelet.exe|C:\\k\\kubelet.exe"]
 
 
 def test_a_download_that_somebody_else_has_begun_is_not_continued(site: Site):

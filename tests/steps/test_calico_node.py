@@ -76,11 +76,11 @@ def test_a_condition_of_the_cloud_is_cleared(joined: Callable[[str], Node]):
 
 
 def local(hns: Hns, found: dict[str, Any]) -> None:
-    """As an older winboot made it: one of the host's own."""
+    """An endpoint of the host itself."""
     found.update(IsRemoteEndpoint=False)
 
 
-def test_an_endpoint_that_older_versions_made_is_replaced_by_calicos(joined: Callable[[str], Node]):
+def test_an_endpoint_of_the_host_is_replaced_by_calicos(joined: Callable[[str], Node]):
     node = joined(SCENE).after(endpoint(local, "Calico_ep"))
 
     assert node.look(STEP).differences(STEP) == {f"{ENDPOINT}: kind": ("of this host", "remote")}

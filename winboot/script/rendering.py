@@ -18,7 +18,6 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
 import winboot
 from winboot.base.errors import ScriptError
 from winboot.config.node_spec import NodeSpec
-from winboot.config.node_spec.places import older_places
 from winboot.script.library import Library, functions_for, library, names_for, templates_root
 from winboot.script.literals import literal
 from winboot.script.opening import opening, reason
@@ -156,9 +155,7 @@ def knowledge(spec: NodeSpec) -> str:
         "_knowledge.ps1.j2",
         source=source(spec),
         programs=[
-            # The last is where an older winboot placed it.
-            {"name": name, "paths": [rf"{unpacked}\{name}.exe", path, rf"{spec.paths.bin}\{name}.exe"]}
-            for name, path in programs.items()
+            {"name": name, "paths": [rf"{unpacked}\{name}.exe", path]} for name, path in programs.items()
         ],
     )
 
@@ -224,8 +221,7 @@ def _filled(template: str, values: _Values) -> str:
 def _leavings(step: Step, spec: NodeSpec, written: Iterable[str]) -> dict[str, list[str]]:
     """What a step leaves that is told to be winboot's where nothing was noted: by its mark, or by its place."""
     left = step.leaves(spec)
-    older = older_places(spec) if left.get("programs") else ()
-    files = [*written, *left.get("programs", ()), *older, *left.get("files with secrets", ())]
+    files = [*written, *left.get("programs", ()), *left.get("files with secrets", ())]
     found = {
         "services": list(left.get("services", ())),
         "rules": [text.partition(" (")[0] for text in left.get("firewall rules", ())],

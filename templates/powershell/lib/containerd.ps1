@@ -2,7 +2,7 @@ function Invoke-Crictl {
     # What crictl prints; nothing where it or containerd is not there yet, or where it ends with an error.
     param([string[]]$Arguments, [int]$Seconds = 30)
     if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
-    $program = Expand-Place -Text $script:Node.crictl
+    $program = $script:Node.crictl
     if (-not (Test-OwnPath -Path $script:Node.crictl_config) -or -not (Test-OwnPath -Path $program -Program)) { return }
     $ended = Start-Crictl -Arguments $Arguments -Seconds $Seconds
     if ($ended.ExitCode -eq 0) { $ended.Output }
@@ -12,7 +12,7 @@ function Start-Crictl {
     # Runs crictl with our settings, and returns how it ended.
     param([string[]]$Arguments, [int]$Seconds)
     $config = $script:Node.crictl_config
-    Invoke-Program -Path (Expand-Place -Text $script:Node.crictl) -Arguments (@('--config', $config) + $Arguments) -Reads $config -Seconds $Seconds
+    Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $config) + $Arguments) -Reads $config -Seconds $Seconds
 }
 
 function Get-ImageDifference {
@@ -105,8 +105,7 @@ function Wait-Containerd {
 }
 
 function Get-FormerShimPath {
-    # Where the shims are of containerds of another major that winboot placed here; nothing where there are none. An older winboot
-    # noted no version: what it placed is taken for another major.
+    # Where the shims are of containerds of another major that winboot placed here; nothing where there are none.
     # containerd 1.x cannot speak to shims that 2.x started (containerd/containerd#11720), and a container that 2.x adds to a pod
     # of a 1.7 shim does not start (containerd/containerd#10888). Within a major they go together.
     foreach ($artifact in $script:Node['artifacts'] | Where-Object { $_.name -eq 'containerd' }) {

@@ -58,7 +58,7 @@ function Get-EventScript {
     # The text of the script that the task runs: Functions, which are Watch-ScheduledEvent and what it uses, and one call.
     param([string[]]$Functions)
     $values = foreach ($one in @(
-            @('Kubectl', (Expand-Place -Text $script:Node.kubectl)), @('Kubeconfig', $script:Node.kubeconfig),
+            @('Kubectl', $script:Node.kubectl), @('Kubeconfig', $script:Node.kubeconfig),
             @('Cache', (Get-StatePath -Name 'events')), @('Node', $script:Node.node))) {
         "-$($one[0]) '$("$($one[1])".Replace("'", "''"))'"
     }

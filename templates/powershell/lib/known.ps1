@@ -3,7 +3,6 @@
 function Expand-Known {
     # The text with its places <<name>> filled; nothing while one of them is not known.
     param([string]$Text)
-    $Text = Expand-Place -Text $Text
     if (-not $Text.Contains('<<')) { return $Text }
     $names = @([regex]::Matches($Text, '<<([a-z0-9_]+)>>') | ForEach-Object { $_.Groups[1].Value } | Sort-Object -Unique)
     if ($names.Count -eq 0) { return $Text }

@@ -7,7 +7,7 @@ function Get-NodeObject {
 
 function Get-Kubectl {
     # The path of kubectl: of the wanted version; while that is not here yet, of one that was placed before and is believed.
-    $wanted = Expand-Place -Text $script:Node.kubectl
+    $wanted = $script:Node.kubectl
     if (Test-OwnPath -Path $wanted -Program) { return $wanted }
     foreach ($file in Get-Placed | ForEach-Object { $_.files }) {
         $path = $file.destination

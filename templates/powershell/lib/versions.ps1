@@ -1,75 +1,23 @@
-# Programs of several versions lie beside each other, each version in a folder of its own. What an older winboot placed elsewhere
-# stays there as long as it is of the wanted version.
+# Programs of several versions lie beside each other, each version in a folder of its own.
 
 function Get-Artifact {
-    # The downloads of this node, each member with its place on this machine. Nothing where the profile wants none.
+    # The downloads of this node, each with the name of its file. Nothing where the profile wants none.
     foreach ($artifact in $script:Node['artifacts']) {
         $own = $artifact.Clone()
         $own.file = [IO.Path]::GetFileName($artifact.url)
-        $own.members = @(foreach ($member in $artifact.members) {
-                $placed = $member.Clone()
-                $placed.to = Expand-Place -Text $member.to
-                $placed
-            })
         $own
     }
 }
 
-function Expand-Place {
-    # The text with the paths of programs as they are on this machine; in JSON each backslash is doubled.
-    param([string]$Text)
-    $older = Get-OlderPlace
-    foreach ($path in $older.Keys) {
-        $Text = $Text.Replace($path, $older[$path]).Replace($path.Replace('\', '\\'), $older[$path].Replace('\', '\\'))
-    }
-    $Text
-}
-
-function Get-OlderPlace {
-    # Programs, and folders of programs, that an older winboot placed: path as it stands in this script, to where it is. Found
-    # out once a run: what is placed meanwhile is placed there, too. An empty table where there are none.
-    if (-not $script:Run.ContainsKey('Older')) { $script:Run.Older = Read-OlderPlace }
-    $script:Run.Older
-}
-
-function Read-OlderPlace {
-    # What Get-OlderPlace returns, longer paths first, or an empty table. A folder is there with all its programs, or not at all.
-    $folders = @{}
-    foreach ($artifact in $script:Node['artifacts']) {
-        $noted = Read-StateJson -Name "placed-$($artifact.name).json"
-        $same = $artifact['sha256'] -and (Read-Member -Object $noted -Names 'archive') -eq $artifact['sha256']
-        foreach ($member in $artifact.members) {
-            $folder = [IO.Path]::GetDirectoryName($member.to)
-            $name = [IO.Path]::GetFileName($member.to)
-            $there = if ($same) { Read-Item -Object $noted -Name 'files' | ForEach-Object { $_.destination } | Where-Object { $_.EndsWith("\$name") } }
-            $folders[$folder] = @($folders[$folder] | Where-Object { $_ }) + @{ path = $member.to; there = $there }
-        }
-    }
-    $older = [ordered]@{}
-    foreach ($folder in $folders.Keys | Sort-Object -Property Length -Descending) {
-        if (@($folders[$folder] | Where-Object { -not $_.there }).Count -gt 0) { continue }
-        foreach ($one in $folders[$folder]) { $older[$one.path] = $one.there }
-        $older[$folder] = [IO.Path]::GetDirectoryName($folders[$folder][0].there)
-    }
-    $older
-}
-
 function Get-Placed {
-    # What was noted of the programs that were placed here: name, version (empty where an older winboot placed them), archive (its
-    # sha256), and files with destination and sha256 each. Nothing where there are none.
+    # What was noted of the programs that were placed here: name, version, archive (its sha256), and files with destination and
+    # sha256 each. Nothing where there are none.
     Get-Cached -Name 'Placed' -Read { Read-Placed }
 }
 
 function Read-Placed {
     # Reads the notes that Get-Placed returns. Nothing where there are none.
-    $placed = @(Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts')
-    $placed
-    foreach ($artifact in $script:Node['artifacts']) {
-        $noted = Read-StateJson -Name "placed-$($artifact.name).json"
-        # One that was repaired since then has both notes, and is one version.
-        $again = @($placed | Where-Object { $noted -and $_.name -eq $artifact.name -and $_.archive -eq $noted.archive })
-        if ($noted -and -not $again) { [pscustomobject]@{ name = $artifact.name; version = ''; archive = $noted.archive; files = @($noted.files) } }
-    }
+    Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts'
 }
 
 function Save-Placed {
@@ -117,7 +65,7 @@ function Clear-OldVersion {
         foreach ($artifact in $script:Node.artifacts) {
             # As they were placed, the oldest first; last of all what a rollback would take.
             $others = @($placed | Where-Object { $_.name -eq $artifact.name -and $_.archive -ne $artifact['sha256'] } |
-                    Sort-Object -Property { @($before) -contains $_.archive }, { $_.version -ne '' })
+                    Sort-Object -Property { @($before) -contains $_.archive })
             $count = [Math]::Max(0, $others.Count - $script:Node.keep_versions + 1)
             $over += @($others | Select-Object -First $count)
             foreach ($one in @($others | Select-Object -Skip $count)) { $kept += @($one.files | ForEach-Object { [IO.Path]::GetDirectoryName($_.destination) }) }
@@ -143,7 +91,6 @@ function Remove-Version {
         if ($Kept -contains $folder -and $folder -like '*\versions\*') { continue }
         if ($folder -like '*\versions\*') { Remove-Folder -Path $folder -Tries 1 } else { Remove-File -Path $path -Tries 1 }
     }
-    if ($Placed.version -eq '') { Remove-File -Path (Get-StatePath -Name "placed-$($Placed.name).json"); return }
     $left = @(Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts' |
             Where-Object { $_.name -ne $Placed.name -or $_.archive -ne $Placed.archive })
     Write-StateJson -Name 'placed.json' -Value @{ artifacts = $left }
@@ -164,7 +111,6 @@ function Read-VersionNote {
     $stored = Read-StateJson -Name 'versions.json'
     $note = @{}
     foreach ($name in @('now', 'next', 'before', 'held')) { $note[$name] = ConvertTo-VersionSet -Stored (Read-Member -Object $stored -Names $name) }
-    if (-not $note.now) { $note.now = Read-StoredVersion }
     if ($note.now -or $note.next) { $note }
 }
 
@@ -177,18 +123,6 @@ function ConvertTo-VersionSet {
     if ($artifacts.Count -eq 0) { return }
     $ready = (Read-Member -Object $Stored -Names 'ready') -eq $true
     @{ artifacts = $artifacts; ready = $ready; at = (ConvertTo-TimeText -Time (Read-Member -Object $Stored -Names 'at')); by = "$(Read-Member -Object $Stored -Names 'by')" }
-}
-
-function Read-StoredVersion {
-    # The versions of a machine whose winboot noted none: those of the script that it stored for its start. Nothing without one.
-    if (-not [IO.Directory]::Exists((Get-StatePath))) { return }
-    # A link is not followed, and what it leads to may not be there.
-    if (Test-Link -Path (Get-StatePath).TrimEnd('\')) { return }
-    foreach ($path in [IO.Directory]::GetFiles((Get-StatePath), 'boot*.ps1')) {
-        $found = [regex]::Matches("$(Read-FileText -Path $path)", "@\{ name = '([\w-]+)'; version = '([\w.+-]+)';?\s+url = '[^']*';?\s+sha256 =\s+'([0-9a-f]{64})'")
-        $artifacts = @(foreach ($one in $found) { @{ name = $one.Groups[1].Value; version = $one.Groups[2].Value; archive = $one.Groups[3].Value } })
-        if ($artifacts.Count -gt 0) { return @{ artifacts = $artifacts; ready = $false; at = ''; by = '' } }
-    }
 }
 
 function Test-SameVersion {

@@ -23,7 +23,7 @@ Manager = Literal["sc", "nssm"]
 class Paths:
     """Where things are on the node. One place, so that no template contains a path.
 
-    Those of programs are where an older winboot placed them; `winboot.config.node_spec.places` puts a version into them.
+    `winboot.config.node_spec.places` puts a version into the paths of programs.
     """
 
     bin: str = r"C:\k"

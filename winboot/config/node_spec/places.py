@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from winboot.config.compat import Compat, Version
-from winboot.config.node_spec.node import NodeSpec, Paths
+from winboot.config.node_spec.node import Paths
 from winboot.config.profile import Profile
 
 NSSM: Final = "2.24"
@@ -41,17 +41,6 @@ def places(profile: Profile, facts: Compat, containerd: Version) -> Places:
         if program in _members(facts, one.name)
     }
     return Places(replace(own, **moved), programs, wanted)
-
-
-def older_places(spec: NodeSpec) -> Iterator[str]:
-    """Where an older winboot placed the programs of a node: in one folder, containerd and CNI plug-ins in theirs."""
-    own = Paths()
-    folders = {spec.paths.containerd_bin: own.containerd_bin, spec.paths.cni_bin: own.cni_bin}
-    for artifact in spec.artifacts:
-        for member in artifact.members:
-            folder, _, name = member.destination.rpartition("\\")
-            by_name = (path for path in spec.network.solution.paths.values() if path.endswith(f"\\{name}"))
-            yield next(by_name, rf"{folders.get(folder, own.bin)}\{name}")
 
 
 def _versions(profile: Profile, containerd: Version) -> dict[str, str]:
