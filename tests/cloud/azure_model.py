@@ -44,14 +44,13 @@ SILENT_S = 50.0
 
 @dataclass
 class Event:
-    """What Azure will do; `answered` once any machine's service has told it to a worker."""
+    """What Azure will do."""
 
     id: str
     kind: str
     instance: str
     at: float
     status: str = "Scheduled"
-    answered: bool = False
 
 
 @dataclass
@@ -250,9 +249,7 @@ class AzureWorld(World):
     def scale_set(self, group: str, name: str) -> ScaleSet:
         """One that fits."""
         self.api()
-        return ScaleSet(
-            group, name, True, self.desired, Repairs(enabled=False), "PT15M", one_placement_group=True
-        )
+        return ScaleSet(group, name, True, self.desired, Repairs(enabled=False), "PT15M")
 
     @contextmanager
     def connect(self, spec: Any) -> Iterator[Any]:
@@ -279,9 +276,6 @@ class AzureWorld(World):
 
     def shown(self, event: Event) -> dict[str, Any]:
         """One event of the document."""
-        if not event.answered and event.kind != "Freeze" and event.status == "Scheduled":
-            event.answered = True
-            self.expect_cordon(event)
         return {
             "EventId": event.id,
             "EventType": event.kind,
@@ -366,7 +360,7 @@ class AzureWork(ModelWork):
 
     def _target(self, one: Any) -> Any:
         name = f"pool{int(one.id.rpartition('/')[2]):06}"
-        node = SimpleNamespace(name=name, startup_taint=STARTING, scheduled_events=self.world.tells)
+        node = SimpleNamespace(name=name, startup_taint=STARTING)
         return SimpleNamespace(
             member=SimpleNamespace(host=host_of(one), identity=SimpleNamespace(provider_id=one.provider_id)),
             spec=SimpleNamespace(node=node, instance=one.id),
@@ -407,6 +401,9 @@ class AzureWork(ModelWork):
                 return Outcome(False, "the Node is not Ready", "NotReady")
             node.owned = node.ready = True
             node.pods = node.pods or self._pods(node.name)
+            for event in [event for event in self.world.events.values() if event.instance == one.id]:
+                # The join has started the machine's task.
+                self.world.tell_node(event)
             return Outcome(True)
         finally:
             one.joining -= 1

@@ -121,12 +121,22 @@ class CannedMachine(FakeMachine):
         )
         self.bench, self.spec, self.provider_id = bench, spec, provider_id
         self.dead = False
+        # What it answers to the script that asks its metadata service; and what that service answers (method and content give
+        # status and body), where it is not what the cloud lists.
+        self.answers: str | None = None
+        self.lies: Callable[[str, str], tuple[int, str]] | None = None
+
+    def metadata(self, method: str, content: str) -> tuple[int, str]:
+        """What its metadata service answers."""
+        return (self.lies or self.bench.metadata)(method, content)
 
     def run(self, script: str, arguments: Mapping[str, Any], secrets: Mapping[str, Any]) -> Iterator[str]:
         if self.dead:
             raise Unreachable(f"{self.spec.machine.address}: connection refused")
         if "Url" in arguments:
-            status, body = self.bench.metadata(arguments["Method"], arguments["Content"])
+            if self.answers is not None:
+                return iter([self.answers])
+            status, body = self.metadata(arguments["Method"], arguments["Content"])
             return iter([json.dumps({"status": status, "problem": "", "body": body})])
         return super().run(script, arguments, secrets)
 

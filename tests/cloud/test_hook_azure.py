@@ -6,8 +6,9 @@ same. `tests/cloud/test_hook_azure_lab.py` plays the same story with machines of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from io import StringIO
@@ -19,18 +20,30 @@ from winboot_lab.cluster.identity import user
 
 from tests.cloud.azure_arm import SUBSCRIPTION, Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
-from tests.cloud.hook_bench import Bench, Killed, Tap, a_bench
+from tests.cloud.hook_bench import Bench, CannedMachine, Killed, Tap, a_bench
+from tests.cloud.test_metadata import MALFORMED
 from winboot.operations.hook import Worker
 from winboot.operations.hook.azure_queue import AzureQueue, seconds_of, unfit
 from winboot.operations.hook.metrics import Log
 from winboot.remote.cloud.azure import Repairs, ScaleSet
+from winboot.remote.cloud.azure_names import ResourceId
 from winboot.remote.cloud.azure_policy import actions
-from winboot.remote.cloud.base import Query
+from winboot.remote.cloud.base import Letter, Query
 from winboot.remote.cluster.labels import CORDON, EVENTS
 
 NOTICE = {
     "scheduledEventsProfile": {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}
 }
+
+
+class WithTasks(AzureQueue):
+    """Before each look the machines' tasks have written what their metadata services list (lib/events.ps1)."""
+
+    world: World
+
+    def receive(self, most: int, visibility: int) -> list[Letter]:
+        self.world.tasks()
+        return super().receive(most, visibility)
 
 
 @dataclass
@@ -41,12 +54,14 @@ class World:
     bench: Bench
     pool: str
     log: StringIO
+    # Nodes whose machines' tasks write nothing.
+    silent: set[str] = field(default_factory=set)
 
     def worker(self, name: str = "one", tap: Tap | None = None, **settings: Any) -> Worker:
         """A new process: its work, and the queue that sees by it."""
         tap = tap or Tap()
         work = self.bench.work(tap, **settings)
-        queue = AzureQueue(
+        queue = WithTasks(
             self.bench.provider,
             work,
             work.context.connect,
@@ -54,7 +69,35 @@ class World:
             Log(self.log),
             every=0.0,
         )
+        queue.world = self
         return self.bench.worker(queue, name, tap=tap, work=work)
+
+    def tasks(self) -> None:
+        """Each machine that is a node writes what concerns it into its Node, unless its kubelet has written something else."""
+        annotations = {
+            one["metadata"]["name"]: one["metadata"].get("annotations", {}) for one in self.bench.nodes()
+        }
+        for machine in self.bench.machines.values():
+            name = machine.spec.node.name
+            if name not in annotations or machine.modes == [] or name in self.silent:
+                continue
+            status, body = machine.metadata("GET", "")
+            events = json.loads(body)["Events"] if status == 200 and machine.lies is None else []
+            own = ResourceId.parse(machine.provider_id).machine_name
+            text = ";".join(written(one) for one in events if own in one["Resources"])
+            if annotations[name].get(EVENTS, "") != text:
+                tells(self, name, text)
+
+    def machine(self, name: str) -> CannedMachine:
+        """The machine of a Node."""
+        return next(one for one in self.bench.machines.values() if one.spec.node.name == name)
+
+    def gone_are_silent(self) -> None:
+        """The node controller's word on Nodes whose machines are gone."""
+        there = {one["properties"]["osProfile"]["computerName"] for one in self.arm.children(self.pool)}
+        for node in self.bench.nodes():
+            if node["metadata"]["name"] not in there:
+                self.not_ready(node["metadata"]["name"])
 
     def protections(self) -> list[bool]:
         """What was asked of instances' protection, in order."""
@@ -92,7 +135,7 @@ def test_a_scale_set_goes_from_0_to_3_to_1_without_a_command(world: World) -> No
     assert world.bench.drive(worker) == []
 
     world.arm.scale_in(world.pool, 1)
-    assert world.bench.drive(worker) == ["continue"] * 2
+    assert world.bench.drive(worker) == ["done"] * 2
     assert world.bench.open_nodes() == ["pool000000"]
     assert len(world.arm.approved) == 2 and world.arm.events == []
     assert [one["name"] for one in world.arm.children(world.pool)] == ["0"]
@@ -117,9 +160,10 @@ def test_a_worker_that_is_killed_is_followed_by_one_that_ends_the_work(world: Wo
     world.bench.drive(world.worker("third"))
     world.arm.scale_in(world.pool, 1)
     with pytest.raises(Killed):
-        world.bench.drive(world.worker("fourth", tap=Tap(die_at=at)))
-    # Killed after the approval, it has left nothing to do.
-    assert world.bench.drive(world.worker("fifth"))[-1:] in (["continue"], [])
+        world.bench.drive(world.worker("fourth", tap=Tap(die_at=at // 3)))
+    world.gone_are_silent()
+    # Killed after the approval, it has left nothing to do but the Node of a machine that is gone.
+    assert world.bench.drive(world.worker("fifth"))[-1:] in (["done"], [])
     assert world.bench.open_nodes() == ["pool000000"] and len(world.arm.approved) == 1
 
 
@@ -274,14 +318,6 @@ def test_a_spot_machine_is_cordoned_drained_let_go_and_its_node_goes_with_it(wor
     assert len(world.arm.approved) == 1 and world.bench.open_nodes() == ["pool000000"]
 
 
-def spot(world: World) -> None:
-    """The set's machines are spot machines."""
-    world.arm.resources[world.pool.lower()]["properties"]["virtualMachineProfile"] = {
-        **NOTICE,
-        "priority": "Spot",
-    }
-
-
 def tells(world: World, name: str, text: str) -> None:
     """What the task of a machine writes into its Node, as its kubelet may."""
     patch = {"metadata": {"annotations": {EVENTS: text}}}
@@ -291,20 +327,24 @@ def tells(world: World, name: str, text: str) -> None:
 
 
 def planned(world: World, name: str) -> str:
-    """The same event that a machine's metadata service tells, in the words of its task."""
+    """The event that a machine's metadata service lists for it, in the words of its task."""
     (event,) = [one for one in world.arm.events if name in one["Resources"]]
+    return written(event)
+
+
+def written(event: dict[str, Any]) -> str:
     return "|".join(event[key] for key in ("EventType", "EventStatus", "EventId", "NotBefore"))
 
 
 def test_what_a_machine_tells_of_itself_is_done_before_the_next_look(world: World) -> None:
     """Its notice is over before anybody would ask (--every 30)."""
-    spot(world)
     world.arm.scale(world.pool, 2)
     worker, waits = world.worker(), []
     world.bench.drive(worker)
     queue: AzureQueue = worker.queue._inner  # type: ignore[attr-defined]
     queue.every = 3600.0
     queue.receive(10, 0)
+    world.silent.add("pool000001")
     world.arm.plan(
         "pool_1", "Preempt", format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     )
@@ -324,14 +364,14 @@ def test_what_a_machine_tells_of_itself_is_done_before_the_next_look(world: Worl
 
 
 def two_that_tell(world: World) -> tuple[Worker, AzureQueue]:
-    """A worker with two spot machines that it has looked at; it only listens to them from now on."""
-    spot(world)
+    """A worker with two machines that it has looked at; it only listens to them from now on. The second one lies."""
     world.arm.scale(world.pool, 2)
     worker = world.worker()
     world.bench.drive(worker)
     queue: AzureQueue = worker.queue._inner  # type: ignore[attr-defined]
     queue.every = 3600.0
     queue.receive(10, 0)
+    world.silent.add("pool000001")
     return worker, queue
 
 
@@ -349,6 +389,7 @@ def test_a_machine_that_lies_about_events_is_drained_itself_and_not_at_once_agai
 
 def test_a_machine_that_tells_anothers_event_does_not_begin_it(world: World) -> None:
     worker, _ = two_that_tell(world)
+    world.silent.add("pool000000")
     world.arm.plan("pool_0", "Reboot", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True))
     tells(world, "pool000001", planned(world, "pool_0"))
 
@@ -361,31 +402,77 @@ def test_a_machine_that_tells_anothers_event_does_not_begin_it(world: World) -> 
     assert {one["event"] for one in world.bench.said(worker) if "event" in one} == {event}, "the log names it"
 
 
-def test_a_machine_in_no_set_is_heard_where_it_tells(world: World) -> None:
-    alone = world.arm.add_machine("alone", address="10.1.0.9", computer_name="alone")
-    world.arm.resources[alone.lower()]["properties"]["priority"] = "Spot"
-    worker = world.worker()
-    world.bench.drive(worker)
-    world.arm.plan("alone", "Reboot")
-    assert world.bench.drive(worker) == []
-    tells(world, "alone", planned(world, "alone"))
-
-    (letter,) = worker.queue.receive(10, 0)
-    assert worker.handle(letter) == "done"
-
-    assert cordoned(world) == [True] and len(world.arm.approved) == 1
-
-
-def test_what_stands_on_a_node_that_was_not_to_tell_is_not_heard(world: World) -> None:
-    """Its profile does not say `node.scheduled_events`: whoever wrote that was not winboot's task."""
+def test_a_machine_in_no_set_reports_like_others(world: World) -> None:
     world.arm.add_machine("alone", address="10.1.0.9", computer_name="alone")
     worker = world.worker()
     world.bench.drive(worker)
     world.arm.plan("alone", "Reboot")
-    tells(world, "alone", planned(world, "alone"))
 
-    assert world.bench.drive(worker) == []
-    assert cordoned(world) == [False] and world.arm.approved == []
+    assert world.bench.drive(worker, rounds=1) == ["done"]
+
+    assert cordoned(world) == [True] and len(world.arm.approved) == 1
+
+
+@pytest.mark.parametrize("one_group", [True, False], ids=["one placement group", "several"])
+@pytest.mark.parametrize("liar", [0, 1, 2])
+def test_a_machine_that_reports_the_end_of_others_ends_none_of_them(
+    world: World, liar: int, one_group: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its metadata service and its kubelet lie; ARM lists the others as running, and they report nothing."""
+    monkeypatch.setattr("winboot.operations.hook.worker._LAST_S", 0.1)
+    world.arm.resources[world.pool.lower()]["properties"]["singlePlacementGroup"] = one_group
+    world.arm.scale(world.pool, 3)
+    worker = world.worker()
+    world.bench.drive(worker)
+    others = [f"pool_{one}" for one in range(3) if one != liar]
+    events = [
+        {
+            "EventId": one.replace("pool_", "E-"),
+            "EventType": "Terminate",
+            "EventStatus": "Scheduled",
+            "Resources": [one],
+            "NotBefore": "",
+        }
+        for one in others
+    ]
+    name = f"pool{liar:06}"
+    world.machine(name).lies = lambda method, content: (200, json.dumps({"Events": events}))
+    world.silent.add(name)
+    tells(world, name, ";".join(map(written, events)))
+
+    world.bench.drive(worker, rounds=3)
+
+    assert world.bench.open_nodes() == ["pool000000", "pool000001", "pool000002"]
+    assert cordoned(world) == [one == liar for one in range(3)] and world.arm.approved == []
+
+
+@pytest.mark.parametrize("line", MALFORMED, ids=range(len(MALFORMED)))
+def test_a_malformed_answer_costs_its_own_machine_only(world: World, line: str) -> None:
+    """A proxy answers at the metadata address, say: the worker goes on, and joins the next machine."""
+    world.arm.scale(world.pool, 1)
+    worker = world.worker()
+    world.bench.drive(worker)
+    world.arm.plan("pool_0", "Reboot")
+    world.machine("pool000000").answers = line
+    world.arm.scale(world.pool, 2)
+
+    assert sorted(world.bench.drive(worker, rounds=1)) == ["continue", "done"]
+
+    assert cordoned(world) == [True, False] and world.arm.approved == []
+    assert "was not approved" in world.log.getvalue()
+
+
+def test_a_provider_id_of_another_form_stops_no_look(world: World) -> None:
+    """A kubelet chooses it, and its Node may be silent."""
+    world.arm.scale(world.pool, 1)
+    worker = world.worker()
+    (target,) = worker.work.targets()
+    other = replace(target.spec, node=replace(target.spec.node, name="odd"))
+    world.bench.register(other, "azure://../../odd", "uuid", ready=False)
+
+    assert world.bench.drive(worker) == ["continue"]
+
+    assert "pool000000" in world.bench.open_nodes() and len(world.bench.nodes()) == 2
 
 
 @pytest.mark.parametrize("kind", ["Reboot", "Redeploy"])
@@ -428,31 +515,18 @@ def test_a_freeze_is_noted_once_and_nothing_else(world: World) -> None:
     assert world.log.getvalue().count("noted only") == 1
 
 
-def test_a_join_ends_when_its_machine_is_to_end(world: World) -> None:
-    """The set shrinks in the middle of a join: it stops at its next step, the end is approved."""
+def test_a_machine_whose_end_begins_during_its_join_is_drained_after_it(world: World) -> None:
+    """It reports nothing before it is a node."""
     world.arm.scale(world.pool, 1)
     world.bench.drive(world.worker())
     world.arm.scale(world.pool, 2)
     tap = Tap()
     worker = world.worker(tap=tap)
-    (letter,) = worker.queue.receive(10, 0)
-    case: Any = worker._opened(letter)
-    case.joins = True
-    assert worker.cases.add(case)
+    tap.before["machine.run"] = lambda: world.arm.scale_in(world.pool, 1)
 
-    def shrink() -> None:
-        world.arm.scale_in(world.pool, 1)
-        # The end comes while the join holds the claim.
-        (end,) = worker.queue.receive(10, 0)
-        assert worker.handle(end) == "held"
+    assert world.bench.drive(worker) == ["continue", "done"]
 
-    tap.before["machine.run"] = shrink
-
-    assert worker._act(case) == "waits" and worker._act(case) == "stale"
-    worker.cases.end(case)
-    assert world.bench.drive(worker) == ["continue"]
     assert world.bench.open_nodes() == ["pool000000"] and len(world.arm.approved) == 1
-    assert "Change" not in [mode for one in list(world.bench.machines.values())[1:] for mode in one.modes]
 
 
 def test_a_machine_that_never_boots_holds_no_worker(world: World) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from winboot_lab.cli.staging import stage
@@ -14,7 +12,7 @@ from winboot_lab.windows.sockets import Request, Response
 
 from winboot.base.errors import CloudError, CloudUnreachable
 from winboot.config.inventory import load_inventory
-from winboot.remote.cloud.metadata import ADDRESS, Run, approve, probe, scheduled_events
+from winboot.remote.cloud.metadata import ADDRESS, Run, approve, probe
 from winboot.remote.transport.connect import connect
 
 DOCUMENT = {
@@ -91,32 +89,57 @@ def test_a_lost_route_is_an_answer_that_never_came(asking: Callable[[Imds | None
     assert not answer.reached
     assert answer.problem in ("ConnectFailure", "Timeout")
     with pytest.raises(CloudUnreachable, match=ADDRESS):
-        scheduled_events(asking(None))
+        approve(asking(None), "A-1", "pool_0")
 
 
-def test_terminate_events_are_read_and_approved_for_the_machine_they_name(
-    asking: Callable[[Imds | None], Run],
-) -> None:
+def test_an_event_is_approved_for_the_machine_that_it_names(asking: Callable[[Imds | None], Run]) -> None:
     imds = Imds()
-    run = asking(imds)
-    first, second = scheduled_events(run)
-    assert first.not_before == datetime(2016, 9, 19, 18, 29, 47, tzinfo=UTC)
-    assert (second.status, second.not_before) == ("Started", None)
-    assert [first.names(name) for name in ("pool_0", "pool_1", "pool_2")] == [True, True, False]
-    assert second.names("pool_0") and second.kind == "Reboot"
-    approve(run, first)
+
+    assert approve(asking(imds), "A-1", "pool_1")
+
     assert imds.approved == ["A-1"]
 
 
-def test_an_event_that_azure_does_not_know_is_not_taken_for_approved(
-    asking: Callable[[Imds | None], Run],
+@pytest.mark.parametrize(
+    ("event", "machine"),
+    [("C-3", "pool_0"), ("A-1", "pool_2"), ("B-2", "pool_0")],
+    ids=["unknown", "of another machine", "begun"],
+)
+def test_an_event_that_does_not_wait_for_this_machine_is_not_approved(
+    asking: Callable[[Imds | None], Run], event: str, machine: str
 ) -> None:
-    run = asking(Imds())
-    event = scheduled_events(run)[0]
-    with pytest.raises(CloudError, match="HTTP 400"):
-        approve(run, type(event)("C-3", "Terminate", "Scheduled", ("pool_0",), None))
+    imds = Imds()
+
+    assert not approve(asking(imds), event, machine)
+
+    assert imds.approved == []
 
 
-def test_a_machine_that_says_something_else_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CloudError, match="no JSON"):
-        probe(lambda script, arguments: ["warning: something"])
+# What a machine may answer about its metadata service; each is one line of the script.
+GOOD: dict[str, object] = {"status": 200, "problem": "", "body": json.dumps(DOCUMENT)}
+MALFORMED = [
+    "warning: something",
+    "[" * 100_000,
+    "5",
+    json.dumps({"status": 200}),
+    json.dumps({**GOOD, "status": "many"}),
+    *(
+        json.dumps({**GOOD, "body": body})
+        for body in (
+            "not json",
+            "[5]",
+            '{"Events":[{}]}',
+            '{"Events":[{"EventId":"A-1","EventType":"Terminate","EventStatus":"Scheduled","Resources":5}]}',
+            '{"Events":[{"EventId":5,"EventType":"Terminate","EventStatus":"Scheduled","Resources":["pool_0"]}]}',
+            "[" * 100_000,
+            '{"Events":' + "[" * 100_000,
+            "<html>Please log in</html>",
+        )
+    ),
+]
+
+
+def test_an_answer_of_another_form_is_an_error_of_the_machine() -> None:
+    for line in MALFORMED:
+        with pytest.raises(CloudError):
+            approve(lambda script, arguments, line=line: [line], "A-1", "pool_0")  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,7 @@ from winboot_lab.engines import run_script
 from winboot_lab.language.check import check_script
 
 from tests.steps.test_artifacts import Site
-from winboot.base.errors import UsageError
+from winboot.base.errors import InternalError, UsageError, WinbootError
 from winboot.config.compat import Compat, Version, check_flag, check_gate, check_kubernetes, load
 from winboot.config.compat.flags import Component
 from winboot.config.compat.learned import Refused, Said, as_text, overlay, said
@@ -210,3 +211,69 @@ def test_a_node_without_the_programs_is_told_so() -> None:
 def test_an_answer_of_another_form_is_no_knowledge(version: str, text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         said("kubelet", version, text)
+
+
+HELP = "      --feature-gates mapStringBool   A set:\n                Vendor=true|false (ALPHA - default=false)\n"
+FIRST: dict[str, object] = {"problem": "", "version": "Kubernetes v1.36.5", "help": HELP}
+SECOND: dict[str, object] = {"problem": "", "flags": [], "gates": []}
+# Each takes the place of a good line about the kubelet: of the first question, or of those by name.
+LIES: list[tuple[object, object]] = [
+    *(
+        ({**FIRST, **change}, SECOND)
+        for change in (
+            {"version": 5},
+            {"version": ["v1.36.5"]},
+            {"version": "v1.36.5" * 1000},
+            {"version": "v1." + "9" * 5000 + ".0"},
+            {"help": None},
+            {"help": 5},
+            {"problem": ["x"]},
+            {"program": 5},
+            {"program": "notepad"},
+        )
+    ),
+    (5, SECOND),
+    ([], SECOND),
+    (None, SECOND),
+    ({}, SECOND),
+    *(
+        (FIRST, second)
+        for second in (
+            5,
+            {},
+            {**SECOND, "flags": 5},
+            {**SECOND, "flags": [5]},
+            {**SECOND, "flags": ["--never-asked=1: unknown flag"]},
+            {**SECOND, "gates": {"a": 1}},
+            {**SECOND, "gates": ["NeverAsked=true"]},
+        )
+    ),
+]
+
+
+class Liar:
+    """Its kubelet's lines are these; None is a text of brackets. Its kube-proxy is honest."""
+
+    def __init__(self, first: object, second: object) -> None:
+        self._lines = {False: first, True: second}
+
+    def run(self, script: str, arguments: Mapping[str, Any], secrets: Mapping[str, object]) -> Iterator[str]:
+        asked = bool(arguments["Ask"])
+        line = self._lines[asked]
+        yield json.dumps({**(SECOND if asked else FIRST), "program": "kube-proxy"})
+        yield (
+            "[" * 100_000
+            if line is None
+            else json.dumps({"program": "kubelet", **line} if isinstance(line, dict) else line)
+        )
+
+
+def test_an_answer_of_another_form_is_an_error_of_the_machine(site: Site) -> None:
+    for first, second in LIES:
+        try:
+            learned = learn(site.spec, cast(Transport, Liar(first, second)), load())
+        except WinbootError as error:
+            assert not isinstance(error, InternalError)
+        else:
+            text = yaml.safe_dump(dict(learned.sections))
+            assert "never-asked" not in text and "NeverAsked" not in text

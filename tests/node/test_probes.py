@@ -229,3 +229,14 @@ def test_a_clock_that_was_read_within_a_long_look_is_right(off: int, passed: boo
     found = judge(spec, Look(facts, at=NOW, margin=timedelta(seconds=10)), a_node(spec), services=[DNS])
 
     assert [one.passed for one in found if one.id == "node-clock"] == [passed]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"VtepMAC":' + "[" * 100_000, '{"VtepMAC":5}', "5", "null", "", "nonsense"]
+)
+def test_an_annotation_of_another_form_names_no_router(text: str) -> None:
+    """A kubelet may write it; it must not end the probes."""
+    node = a_node(a_spec_of("flannel-vxlan"))
+    node = replace(node, annotations={"flannel.alpha.coreos.com/backend-data": text})
+
+    assert judged(a_look(), node)["node-network"].passed is True

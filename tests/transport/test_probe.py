@@ -134,7 +134,7 @@ def test_a_probe_leaves_the_session_for_the_run(farm):
 
 def test_a_machine_in_constrained_language_tells_little_but_tells(farm):
     """Its mode is the fact that matters."""
-    actor = answering(language="ConstrainedLanguage", administrator=False, domain=None, build="", now="")
+    actor = answering(language="ConstrainedLanguage", administrator=False, domain=None, build="", now=None)
     with transport(farm, node(farm, actor)) as wire:
         probe = wire.probe()
 
@@ -151,7 +151,19 @@ def test_a_restricted_endpoint_is_named(farm):
 
 
 @pytest.mark.parametrize(
-    "lines", [[], ["no json"], ["[]"], ['{"language": "FullLanguage"}'], [json.dumps({**ANSWER, "now": 5})]]
+    "lines",
+    [
+        [],
+        ["no json"],
+        ["[]"],
+        ["[" * 100_000],
+        ['{"language": "FullLanguage"}'],
+        [json.dumps({**ANSWER, "now": 5})],
+        [json.dumps({**ANSWER, "now": "yesterday"})],
+        [json.dumps({**ANSWER, "now": "2026-01-01T00:00:00"})],
+        [json.dumps({**ANSWER, "now": None, "administrator": "yes"})],
+        [json.dumps({**ANSWER, "now": None, "domain": ["corp"]})],
+    ],
 )
 def test_an_answer_that_makes_no_sense_is_named(farm, lines):
     """Whatever the script was replaced by."""

@@ -307,3 +307,9 @@ class Interrupted(WinbootError):
 
 class InternalError(WinbootError):
     """A bug in winboot itself: nothing that a class above expects."""
+
+    @classmethod
+    def about(cls, error: Exception) -> InternalError:
+        """For an error of no class above, kept to the node that it happened to."""
+        problem = f"a bug in winboot itself: {type(error).__name__}: {error}"
+        return cls(problem, hint="Report it, with what this command printed.")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from winboot.base import exits
-from winboot.base.clean import clean
 from winboot.base.errors import InternalError, Interrupted
 from winboot.cli.colour import say
 from winboot.cli.options import (
@@ -171,8 +170,8 @@ def _ping(spec: NodeSpec, clock: Clock, logins: Logins, again: Callable[[], Cloc
         finding = Finding("error", type(error).__name__, error.problem, error.hint)
         return Pinged(spec.node.name, machine.address, (finding, *_outside(spec)), error.exit_code)
     except Exception as error:  # noqa: BLE001 - a bug at one machine must not cost the others their answers
-        text = clean(f"a bug in winboot itself: {type(error).__name__}: {error}")
-        finding = Finding("error", InternalError.__name__, text, "Report it, with what this command printed.")
+        bug = InternalError.about(error)
+        finding = Finding("error", InternalError.__name__, bug.problem, bug.hint)
         return Pinged(spec.node.name, machine.address, (finding,), InternalError.exit_code)
     return Pinged(spec.node.name, machine.address, tuple(found), int(any(f.level == "error" for f in found)))
 

@@ -7,13 +7,15 @@ a `Probe` with what was expected and seen, the probable cause and the next step.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
+
+from winboot.base.foreign import Malformed, decoded
 from winboot.config.node_spec import NodeSpec
 from winboot.node.facts import Facts, facts_of, said
 from winboot.remote.cluster.base import NodeFacts
@@ -325,13 +327,23 @@ def _some_network(facts: Sequence[Facts]) -> Probe:
     )
 
 
+class _BackendData(msgspec.Struct):
+    """What flanneld writes into its node's annotation (flannel:pkg/backend/vxlan/vxlan_windows.go, vxlanLeaseAttrs)."""
+
+    VtepMAC: str = ""
+
+
+_BACKEND_DATA: Final = msgspec.json.Decoder(_BackendData | None)
+
+
 def _other_router(network: Facts, node: NodeFacts | None) -> Iterator[str]:
     """VXLAN packets go to the MAC address that the Node's annotation names: it must be the network's own."""
-    told = node.annotations.get(_VTEP, "") if node is not None else ""
+    written = node.annotations.get(_VTEP, "") if node is not None else ""
     try:
-        mac = str((json.loads(told) or {}).get("VtepMAC", "")) if told else ""
-    except (ValueError, AttributeError):
-        mac = ""
+        data = decoded(_BACKEND_DATA, written or "null")
+    except Malformed:
+        data = None
+    mac = data.VtepMAC if data is not None else ""
     own = str(network["router"]).replace("-", ":").lower()
     if mac and own and mac.lower() != own:
         yield f"other nodes send to {mac}, the network listens as {own}"

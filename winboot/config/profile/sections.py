@@ -277,8 +277,7 @@ class Node(Model):
     )
     scheduled_events: bool = Field(
         default=False,
-        description="Azure: a task on the machine tells its Node what Azure is going to do to it; Azure inventories set it for "
-        "spot machines",
+        description="Azure: a task on the machine reports scheduled events in its Node; Azure inventories set it",
     )
 
 

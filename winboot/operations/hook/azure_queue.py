@@ -1,32 +1,39 @@
-"""Azure as a queue of lifecycle messages. It sends none, so what there is says what is to be done:
+"""Azure as a queue of lifecycle messages. It sends none, so the queue derives them from what it sees:
 
-    a machine runs and has no Node, or one with its startup taint still on    launch
-    a scheduled event Terminate names it                                      terminate
-    a scheduled event Preempt, Redeploy or Reboot names it                    drain
-    a Node that is not Ready, of a machine that is gone                       deleted: nobody was told in time
+    a machine runs and has no Node, or one with its startup taint still on      launch
+    its Node's annotation reports a scheduled event that takes it away          drain
+    a Node that is not Ready, of a machine that Azure no longer lists           the Node is deleted
 
-Scheduled events are read at the metadata service of the machines themselves, over their sessions: nothing else reaches it
-(azure-compute-docs: virtual-machine-scale-sets-terminate-notification.md). A machine with the step azure-events tells of its
-own in its Node, at once. Nothing is remembered that matters: a worker that is killed is followed by one that sees the same.
+Each machine reports its own events in its Node (the step azure-events); what it reports counts for itself only. The queue
+remembers nothing that matters: a worker that is killed is followed by one that sees the same.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from winboot.base.errors import CloudError, ClusterError, NoSuchHost, TransportError
+from winboot.base.errors import ClusterError, NoSuchHost, UsageError, WinbootError
 from winboot.config.node_spec import STARTUP_TAINT, NodeSpec
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.pace import Pace
 from winboot.operations.hook.work import NodeWork, Target
 from winboot.remote.cloud.azure_names import PREFIX, ResourceId
-from winboot.remote.cloud.base import CloudHost, HookAction, HookNeeds, Letter, Lifecycle, Query, Wait
-from winboot.remote.cloud.metadata import Run, ScheduledEvent, approve, scheduled_events, told_events
+from winboot.remote.cloud.base import (
+    CloudHost,
+    HookAction,
+    HookNeeds,
+    Letter,
+    Lifecycle,
+    Query,
+    Wait,
+    same_provider_id,
+)
+from winboot.remote.cloud.metadata import Run, ScheduledEvent, approve, reported_events
 from winboot.remote.cluster.base import Cluster, NodeFacts
 from winboot.remote.cluster.labels import CORDON, EVENTS, FOR_AN_EVENT, OWNED
 from winboot.remote.transport.base import Transport
@@ -45,8 +52,6 @@ _ROUNDS: Final = 2.0
 _LASTS_S: Final = 30.0
 # How often Nodes are read for what their machines tell: a cordon has five seconds.
 _LISTEN_S: Final = 2.0
-# For how long an event that was seen a moment ago is not asked for again.
-_FRESH_S: Final = 3.0
 
 
 class AzureProvider(Protocol):
@@ -83,15 +88,12 @@ class AzureQueue:
     _hidden: dict[str, float] = field(default_factory=dict)
     _received: dict[str, int] = field(default_factory=dict)
     _heard: dict[str, float] = field(default_factory=dict)
-    # When an event was last seen to wait for its approval, by its handle.
-    _waited: dict[str, float] = field(default_factory=dict)
     _resting: dict[str, float] = field(default_factory=dict)
     _sets: dict[str, ScaleSet] = field(default_factory=dict)
-    # Events of others that the answer about one machine told of.
-    _overheard: deque[tuple[Target, ScheduledEvent]] = field(default_factory=deque)
     # Machines that an event ends, by the last look.
     _going: set[str] = field(default_factory=set)
-    _noted: set[str] = field(default_factory=set)
+    # The event of a machine that was logged last as one that takes nothing away.
+    _noted: dict[str, str] = field(default_factory=dict)
 
     def receive(self, most: int, visibility: int) -> list[Letter]:
         """Look, at most once in `every` seconds; what a machine tells of itself is heard in between."""
@@ -120,7 +122,6 @@ class AzureQueue:
             if self._hidden.get(handle, 0.0) > now:
                 continue
             self._hidden[handle] = now + visibility
-            self._waited[handle] = now
             self._received[handle] = self._received.get(handle, 0) + 1
             letters.append(Letter(handle, "", self._received[handle], action))
             if len(letters) == most:
@@ -128,25 +129,18 @@ class AzureQueue:
         return letters
 
     def _told(self) -> Iterator[HookAction]:
-        """What machines of the last look have told since, of themselves or of others of their set."""
-        while self._overheard:
-            yield from self._heard_of(*self._overheard.popleft())
-        telling = [one for one in self.work.seen() or () if one.spec.node.scheduled_events]
-        clusters = {id(one.cluster): one.cluster for one in telling}
-        nodes = {key: _by_provider_id(cluster.windows_nodes()) for key, cluster in clusters.items()}
-        for one in telling:
-            for event in _own_events(one, nodes[id(one.cluster)].get(_provider_id(one))):
-                yield from self._heard_of(one, event)
-
-    def _heard_of(self, one: Target, event: ScheduledEvent) -> Iterator[HookAction]:
-        """What an event asks for its machine. What was answered a moment ago may still be written there."""
-        if event.kind not in _EVENTS or event.status != "Scheduled":
-            return
-        if event.kind in _FINAL:
-            self._going.add(one.member.host.id)
-        action = self._asked_for(event, one.member.host.id, one.member.host.group)
-        if self._heard.get(_handle(action), 0.0) <= self.pace.now():
-            yield action
+        """What machines of the last look have reported of themselves since."""
+        reporting = self.work.seen() or ()
+        clusters = {id(one.cluster): one.cluster for one in reporting}
+        nodes = {key: _by_name(cluster.windows_nodes()) for key, cluster in clusters.items()}
+        for one in reporting:
+            event = _own_event(one, nodes[id(one.cluster)])
+            if event is None or not self._matters(event, one) or event.status != "Scheduled":
+                continue
+            action = _asked_for(event, one)
+            # What was answered a moment ago may still be written there.
+            if self._heard.get(_handle(action), 0.0) <= self.pace.now():
+                yield action
 
     def extend(self, letter: Letter, seconds: int) -> None:
         """Keep it from being delivered again."""
@@ -157,22 +151,14 @@ class AzureQueue:
         self._hidden.pop(letter.handle, None)
         self._heard[letter.handle] = self.pace.now() + self.every
         self._received.pop(letter.handle, None)
-        self._waited.pop(letter.handle, None)
 
     def state(self, action: HookAction) -> str:
-        """Where the machine is, in the words of AWS that the worker knows; empty where nothing is left to do."""
+        """Where a machine that starts is, in the words of AWS that the worker knows; empty where nothing is left to do."""
         target = self.work.target(action.instance)
-        if action.kind == LAUNCH:
-            if action.instance in self._going:
-                return "Terminating:Wait"
-            # Nobody's machine is the worker's to name.
-            return "Pending:Wait" if target is None or self._is_new(target, self._node(target)) else ""
-        if target is None:
-            return ""
-        # A session to a machine takes seconds, and a cordon has five.
-        if self.pace.now() - self._waited.get(_handle(action), -_FRESH_S) < _FRESH_S:
+        if action.instance in self._going:
             return "Terminating:Wait"
-        return "Terminating:Wait" if self._event(action, target) else ""
+        # Nobody's machine is the worker's to name.
+        return "Pending:Wait" if target is None or self._is_new(target, self._node(target)) else ""
 
     def begin(self, action: HookAction) -> None:
         """Keep scale-in and automatic repairs from a machine that is being joined: it does not look healthy meanwhile."""
@@ -203,17 +189,16 @@ class AzureQueue:
         if action.kind == LAUNCH:
             return self._let_in(action, result)
         target = self.work.target(action.instance)
-        event = self._event(action, target) if target is not None else None
-        if event is None or target is None:
+        if target is None:
             return False
-        for one in self._askers(self._of_set(target)):
-            with suppress(TransportError), self.connect(one.spec) as transport:
-                approve(_run_of(transport), event)
-                return True
-        raise CloudError(
-            f"no machine of {action.group} answers, so that the end of {target.spec.node.name} cannot be approved",
-            hint="Azure ends it by itself when its notice is over.",
-        )
+        machine = ResourceId.parse(target.member.host.id).machine_name
+        try:
+            with self.connect(target.spec) as transport:
+                return approve(_run_of(transport), action.token, machine)
+        except WinbootError as error:
+            # Azure goes ahead by itself when the notice is over.
+            self.log("an event was not approved", node=target.spec.node.name, problem=error.problem)
+            return False
 
     def _let_in(self, action: HookAction, result: str) -> bool:
         if result != "CONTINUE":
@@ -237,18 +222,17 @@ class AzureQueue:
         clusters = {id(one.cluster): one.cluster for one in targets}
         nodes = {key: cluster.nodes() for key, cluster in clusters.items()}
         known = _by_provider_id(one for several in nodes.values() for one in several)
-        noticed = self._noticed(targets, known)
-        self._going = {instance for instance, event in noticed.items() if event.kind in _FINAL}
+        named = {key: _by_name(several) for key, several in nodes.items()}
+        self._going = set()
         for target in targets:
             instance, group = target.member.host.id, target.member.host.group
-            node, event = known.get(_provider_id(target)), noticed.get(instance)
-            if event is None:
+            node, event = known.get(_provider_id(target)), _own_event(target, named[id(target.cluster)])
+            if event is None or not self._matters(event, target):
                 self._give_back(target, node)
-            if event is not None:
-                if event.status == "Scheduled":
-                    yield self._asked_for(event, instance, group)
-            elif self._is_new(target, node) and self._resting.get(instance, 0.0) <= self.pace.now():
-                yield HookAction("launch", instance, group, "")
+                if self._is_new(target, node) and self._resting.get(instance, 0.0) <= self.pace.now():
+                    yield HookAction(LAUNCH, instance, group, "")
+            elif event.status == "Scheduled":
+                yield _asked_for(event, target)
         listed = {one.member.host.id.lower() for one in targets}
         # A cluster whose last machine is gone still has that machine's Node. That one of these is away stops nobody.
         for cluster in self.work.clusters():
@@ -269,32 +253,22 @@ class AzureQueue:
 
     def _forget_gone(self, cluster: Cluster, nodes: Iterable[NodeFacts], listed: set[str]) -> None:
         """Delete the Nodes that winboot made of machines that are gone, where no cloud controller manager does."""
-        silent = [
-            one for one in nodes if one.provider_id.startswith(PREFIX) and _is_ours(one) and not one.ready
-        ]
-        ids = {node.name: node.provider_id.removeprefix(PREFIX) for node in silent}
+        ids: dict[str, str] = {}
+        for node in nodes:
+            # The kubelet wrote the provider id: what is no id of a machine names no machine that is gone.
+            with suppress(UsageError):
+                if node.provider_id.startswith(PREFIX) and _is_ours(node) and not node.ready:
+                    ids[node.name] = ResourceId.parse(node.provider_id).path
         unlisted = tuple(one for one in ids.values() if one.lower() not in listed)
         if not unlisted:
             return
         # Not in the inventory's list, but there? One list answers for all of them.
         groups = tuple(sorted({ResourceId.parse(one).group for one in unlisted}))
         there = listed | {one.id.lower() for one in self.provider.hosts(Query(unlisted, scopes=groups))}
-        for node in silent:
-            if ids[node.name].lower() not in there:
-                cluster.delete_node(node.name)
-                self.log("its machine was gone without notice: the Node is deleted", node=node.name)
-
-    def _asked_for(self, event: ScheduledEvent, instance: str, group: str) -> HookAction:
-        """What an event that waits to be approved asks for."""
-        if event.kind == "Terminate":
-            return HookAction("terminate", instance, group, "scheduled event", event.id)
-        final = event.kind in _FINAL
-        return HookAction(
-            *("drain", instance, group, event.kind, event.id),
-            until=event.not_before,
-            final=final,
-            returns=not final,
-        )
+        for name, instance in ids.items():
+            if instance.lower() not in there:
+                cluster.delete_node(name)
+                self.log("its machine was gone without notice: the Node is deleted", node=name)
 
     def _give_back(self, target: Target, node: NodeFacts | None) -> None:
         """Lift the cordon from a machine that an event is over for, once its Node is Ready again. The worker that cordoned it
@@ -304,75 +278,15 @@ class AzureQueue:
         if target.cluster.uncordon(node.name):
             self.log("its event is over: the Node takes pods again", node=node.name)
 
-    def _noticed(
-        self, targets: Sequence[Target], known: Mapping[str, NodeFacts]
-    ) -> dict[str, ScheduledEvent]:
-        """By machine: the worst that Azure has planned for it."""
-        sets: dict[str, list[Target]] = {}
-        for one in targets:
-            sets.setdefault(_set_key(one.member.host), []).append(one)
-        found: dict[str, ScheduledEvent] = {}
-        for members in sets.values():
-            joined = [one for one in members if _provider_id(one) in known]
-            told = [event for one in joined for event in _own_events(one, known.get(_provider_id(one)))]
-            # A session to each machine that is in no set would be dear: they tell, or nobody hears.
-            asked = self._events(joined) if members[0].member.host.group else []
-            for event in sorted([*told, *asked], key=_gravity, reverse=True):
-                if event.kind not in _EVENTS:
-                    self._note(event)
-                    continue
-                for one in members:
-                    if _is_about(event, one):
-                        found[one.member.host.id] = event
-        return found
-
-    def _note(self, event: ScheduledEvent) -> None:
-        """Say once what takes no machine away."""
-        if event.id not in self._noted:
-            self._noted.add(event.id)
-            self.log("noted only", event=event.kind, machines=", ".join(event.machines))
-
-    def _events(self, members: list[Target]) -> list[ScheduledEvent]:
-        """What Azure has planned for the machines of one set, each event once."""
-        if not members:
-            return []
-        found: dict[str, ScheduledEvent] = {}
-        host = members[0].member.host
-        one_answers = bool(host.group) and self._scale_set(host).one_placement_group
-        for one in self._askers(members):
-            try:
-                with self.connect(one.spec) as transport:
-                    found |= {event.id: event for event in scheduled_events(_run_of(transport))}
-            except (TransportError, CloudError) as error:
-                self.log(
-                    "a machine does not say what is planned", node=one.spec.node.name, problem=error.problem
-                )
-                continue
-            # "Delivered to all VMs in a scale set placement group" (azure-compute-docs: windows/scheduled-events.md).
-            if one_answers:
-                break
-        return list(found.values())
-
-    def _event(self, action: HookAction, target: Target) -> ScheduledEvent | None:
-        """The event of an action, while it waits to be approved. The id may be the machine's own word: the event that Azure
-        has under it must name this machine, or it would begin another one's end."""
-        members = self._of_set(target)
-        events = self._events(members)
-        # The answer tells of the others of the set, too, and their cordon has five seconds of it.
-        self._overheard += [(one, event) for event in events for one in members if _is_about(event, one)]
-        waiting = (event for event in events if event.id == action.token and event.status == "Scheduled")
-        return next((event for event in waiting if _is_about(event, target)), None)
-
-    def _of_set(self, target: Target) -> list[Target]:
-        key = _set_key(target.member.host)
-        known = self.work.seen()
-        there = self.work.targets() if known is None else known
-        return [one for one in there if _set_key(one.member.host) == key]
-
-    @staticmethod
-    def _askers(members: list[Target]) -> list[Target]:
-        """Those that run first: one that is being ended may not answer any more."""
-        return sorted(members, key=lambda one: one.member.host.state != "running")
+    def _matters(self, event: ScheduledEvent, target: Target) -> bool:
+        """Whether an event takes the machine away; one that does not is logged once."""
+        instance = target.member.host.id
+        if event.kind in _FINAL:
+            self._going.add(instance)
+        if event.kind not in _EVENTS and self._noted.get(instance) != event.id:
+            self._noted[instance] = event.id
+            self.log("noted only", event=event.kind, node=target.spec.node.name)
+        return event.kind in _EVENTS
 
     def _scale_set(self, host: CloudHost) -> ScaleSet:
         """The machine's scale set; what is wrong with it for this work is said once."""
@@ -438,14 +352,29 @@ def _provider_id(target: Target) -> str:
     return target.member.identity.provider_id.lower()
 
 
-def _own_events(target: Target, node: NodeFacts | None) -> tuple[ScheduledEvent, ...]:
-    """What a machine tells of itself in its Node; it can name nobody else."""
-    text = node.annotations.get(EVENTS, "") if node is not None and target.spec.node.scheduled_events else ""
-    return told_events(text, ResourceId.parse(target.member.host.id).machine_name)
+def _by_name(nodes: Iterable[NodeFacts]) -> dict[str, NodeFacts]:
+    return {one.name: one for one in nodes}
 
 
-def _is_about(event: ScheduledEvent, target: Target) -> bool:
-    return event.names(ResourceId.parse(target.member.host.id).machine_name)
+def _own_event(target: Target, nodes: Mapping[str, NodeFacts]) -> ScheduledEvent | None:
+    """The worst that a machine reports of itself. Its Node is the one of its name: a kubelet may write to no other, but it
+    chooses its provider id."""
+    node = nodes.get(target.spec.node.name)
+    if node is None or not same_provider_id(node.provider_id, target.member.identity.provider_id):
+        return None
+    return min(reported_events(node.annotations.get(EVENTS, "")), key=_gravity, default=None)
+
+
+def _asked_for(event: ScheduledEvent, target: Target) -> HookAction:
+    """What an event that waits to be approved asks for."""
+    host, final = target.member.host, event.kind in _FINAL
+    return HookAction(
+        *("drain", host.id, host.group, event.kind, event.id),
+        # A Terminate waits at least five minutes: --drain-timeout bounds it.
+        until=event.not_before if event.kind != "Terminate" else None,
+        final=final,
+        returns=not final,
+    )
 
 
 def _set_key(host: CloudHost) -> str:

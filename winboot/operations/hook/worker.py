@@ -167,6 +167,12 @@ class Worker:
             self.log("nothing received", problem=error.problem, hint=error.hint)
             self.stop.wait(self.settings.pause)
             return []
+        except Exception as error:  # noqa: BLE001 - a bug about one machine must not end the work on the others
+            self._deaf = True
+            self.metrics.left("queue")
+            self.log("a bug in winboot itself", problem=f"{type(error).__name__}: {error}")
+            self.stop.wait(self.settings.pause)
+            return []
         self._deaf = False
         return letters
 

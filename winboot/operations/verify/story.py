@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from winboot.base import exits
-from winboot.base.errors import ClusterError, UsageError, WinbootError
+from winboot.base.errors import ClusterError, InternalError, UsageError, WinbootError
 from winboot.config.node_spec import NodeSpec
 from winboot.node.facts import said
 from winboot.node.fleet import RunContext
@@ -406,8 +406,8 @@ class _Run:
                     node.reached = _connections(
                         transport.run(reach_script(), {"Targets": ",".join(wanted)}, {})
                     )
-        except WinbootError as error:
-            failure = Failure.of(error)
+        except Exception as error:  # noqa: BLE001 - a bug at one node must not cost the others their answers
+            failure = Failure.of(error if isinstance(error, WinbootError) else InternalError.about(error))
             return [
                 self._made(id, node.name, node.name, "", "untried", seen=failure.message, next=failure.hint)
                 for id in PROBES

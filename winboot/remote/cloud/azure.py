@@ -79,8 +79,7 @@ class Repairs:
 
 @dataclass(frozen=True, slots=True)
 class ScaleSet:
-    """A scale set, as far as winboot acts on it. `notice` is how long a terminate event waits (PT10M; empty: no event);
-    with `one_placement_group` each of its machines sees the events of all."""
+    """A scale set, as far as winboot acts on it. `notice` is how long a terminate event waits (PT10M; empty: no event)."""
 
     group: str
     name: str
@@ -88,7 +87,6 @@ class ScaleSet:
     capacity: int
     repairs: Repairs
     notice: str = ""
-    one_placement_group: bool = False
 
 
 _STATES: Final[dict[str, State]] = {
@@ -292,7 +290,6 @@ class Azure:
                 action=str(_at(policy, "repairAction") or ""),
             ),
             notice=str(_at(notice, "notBeforeTimeout") or "") if _at(notice, "enable") else "",
-            one_placement_group=_at(properties, "singlePlacementGroup") is True,
         )
 
     # What can be done to it. Each call comes back when Azure says that it is done.

@@ -8,12 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from winboot.base.errors import CloudError, CloudUnreachable
+from winboot.base.foreign import Malformed, decoded
 
 Run = Callable[[str, Mapping[str, object]], Iterable[str]]
 
@@ -23,7 +27,7 @@ EVENTS_URL: Final = f"http://{ADDRESS}/metadata/scheduledevents?api-version=2019
 # "You can expect a delayed response in your first call of up to two minutes" (the same page).
 FIRST_ANSWER_S: Final = 130
 PROBE_S: Final = 5
-MOST_TOLD: Final = 4096
+LONGEST_REPORT: Final = 4096
 _EVENT_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 REQUEST_SCRIPT: Final = r"""
@@ -70,7 +74,8 @@ ConvertTo-Json -InputObject $answer -Compress
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the service answered; `status` 0 where nothing did, and `problem` the .NET name of the reason."""
+    """What the service answered, one line of REQUEST_SCRIPT; `status` 0 where nothing did, and `problem` the .NET name of the
+    reason."""
 
     status: int
     body: str = ""
@@ -84,19 +89,28 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """Something that Azure will do to machines. `not_before` is None once it has started; `machines` are names
-    as in `ResourceId.machine_name`.
-    """
+    """Something that Azure will do to the machine that reported it. `not_before` is None once it has started."""
 
     id: str
     kind: str
     status: str
-    machines: tuple[str, ...]
     not_before: datetime | None
 
-    def names(self, machine: str) -> bool:
-        """Whether it is about this machine. Names in events have no case that one may rely on."""
-        return machine.lower() in {one.lower() for one in self.machines}
+
+class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
+    """An event as the service lists it (azure-compute-docs: windows/scheduled-events.md). Resources are machines' names."""
+
+    event_id: str
+    event_status: str
+    resources: tuple[str, ...]
+
+
+class _Document(msgspec.Struct, frozen=True, rename="pascal"):
+    events: tuple[_Listed, ...]
+
+
+_ANSWER: Final = msgspec.json.Decoder(Answer)
+_DOCUMENT: Final = msgspec.json.Decoder(_Document)
 
 
 def probe(run: Run) -> Answer:
@@ -104,20 +118,11 @@ def probe(run: Run) -> Answer:
     return _ask(run, f"http://{ADDRESS}/", seconds=PROBE_S)
 
 
-def scheduled_events(run: Run) -> tuple[ScheduledEvent, ...]:
-    """What Azure has planned for this machine and those of its set. The first question enrols the machine."""
-    document = _document(_ask(run, EVENTS_URL, header={"Metadata": "true"}, seconds=FIRST_ANSWER_S))
-    events = document.get("Events")
-    if not isinstance(events, list):
-        raise CloudError("Azure's metadata service sent no list of events", hint="See the journal.")
-    return tuple(_event(one) for one in events)
-
-
-def told_events(text: str, machine: str) -> tuple[ScheduledEvent, ...]:
-    """What a machine itself wrote into its Node, as lib/events.ps1 writes it; what is no such line is left out: it is the
-    machine's word, and about itself alone."""
+def reported_events(text: str) -> tuple[ScheduledEvent, ...]:
+    """The events in a Node's annotation, as lib/events.ps1 writes it. They concern this Node's machine only; what is no such
+    line is left out."""
     found = []
-    for line in text[:MOST_TOLD].split(";"):
+    for line in text[:LONGEST_REPORT].split(";"):
         kind, *rest = line.split("|")
         if len(rest) != 3 or not _EVENT_ID.fullmatch(rest[1]):
             continue
@@ -126,49 +131,56 @@ def told_events(text: str, machine: str) -> tuple[ScheduledEvent, ...]:
             not_before = parsedate_to_datetime(when).astimezone(UTC) if when else None
         except (ValueError, OverflowError):
             continue
-        found.append(ScheduledEvent(identifier, kind, status, (machine,), not_before))
+        found.append(ScheduledEvent(identifier, kind, status, not_before))
     return tuple(found)
 
 
-def approve(run: Run, event: ScheduledEvent) -> None:
-    """Let Azure go ahead with this event now. CloudError where it refuses."""
-    content = json.dumps({"StartRequests": [{"EventId": event.id}]})
-    answer = _ask(
-        run, EVENTS_URL, method="POST", header={"Metadata": "true"}, content=content, seconds=FIRST_ANSWER_S
-    )
+def approve(run: Run, event: str, machine: str) -> bool:
+    """Let Azure go ahead with this event of this machine now; False where its own metadata service lists no such event that
+    still waits. CloudError where it answers anything else.
+
+    The id comes from an annotation: it may be the id of another machine's event, which this must not start.
+    """
+    header = {"Metadata": "true"}
+    listed = _document(_ask(run, EVENTS_URL, header=header, seconds=FIRST_ANSWER_S))
+    if not any(_waits(one, event, machine) for one in listed.events):
+        return False
+    content = json.dumps({"StartRequests": [{"EventId": event}]})
+    answer = _ask(run, EVENTS_URL, method="POST", header=header, content=content, seconds=FIRST_ANSWER_S)
     if not answer.reached:
         raise _unreached(answer)
     if answer.status >= 400:
         raise CloudError(
-            f"Azure's metadata service refused to start the event {event.id} (HTTP {answer.status})",
-            hint="It may have started already; the machine is deleted when its time is over.",
+            f"Azure's metadata service refused to start the event {event} (HTTP {answer.status})",
+            hint="It may have started already; Azure goes ahead when the event's notice is over.",
         )
+    return True
 
 
-def _document(answer: Answer) -> dict[str, Any]:
+def _waits(one: _Listed, event: str, machine: str) -> bool:
+    # Names in events have no case that one may rely on.
+    named = machine.lower() in {name.lower() for name in one.resources}
+    return named and one.event_id == event and one.event_status == "Scheduled"
+
+
+def _document(answer: Answer) -> _Document:
     if not answer.reached:
         raise _unreached(answer)
     if answer.status != 200:
         raise CloudError(f"Azure's metadata service answered HTTP {answer.status}", hint="Try again later.")
-    document = json.loads(answer.body)
-    return document if isinstance(document, dict) else {}
+    try:
+        return decoded(_DOCUMENT, answer.body)
+    except Malformed as error:
+        raise CloudError(
+            f"Azure's metadata service sent no list of events: {error}",
+            hint=f"Something else may answer at {ADDRESS} on this machine: a proxy, an agent, or a pod.",
+        ) from error
 
 
 def _unreached(answer: Answer) -> CloudUnreachable:
     return CloudUnreachable(
         f"the machine does not reach its metadata service at {ADDRESS} ({answer.problem})",
         hint="`winboot cloud check NODE` shows whether its route is lost.",
-    )
-
-
-def _event(one: Mapping[str, Any]) -> ScheduledEvent:
-    when = one.get("NotBefore")
-    return ScheduledEvent(
-        id=str(one["EventId"]),
-        kind=str(one["EventType"]),
-        status=str(one["EventStatus"]),
-        machines=tuple(str(name) for name in one.get("Resources", ())),
-        not_before=parsedate_to_datetime(when).astimezone(UTC) if when else None,
     )
 
 
@@ -189,9 +201,9 @@ def _ask(
         "Seconds": seconds,
     }
     for line in run(REQUEST_SCRIPT, arguments):
-        if line.startswith("{"):
-            found = json.loads(line)
-            return Answer(int(found["status"]), str(found["body"]), str(found["problem"]))
+        with suppress(Malformed):
+            return decoded(_ANSWER, line)
     raise CloudError(
-        "the machine's answer about its metadata service is no JSON object", hint="See the journal."
+        "the machine's answer about its metadata service is no JSON object of the script's form",
+        hint="See the journal, and what else runs in the sessions of the account that winboot logs in with.",
     )

@@ -217,8 +217,8 @@ def host_keys(member: Member) -> dict[str, Any]:
     names = (host.private_dns, host.public_dns, host.public_ip)
     own = (member.name, keys["node_ip"], "")
     keys["certificate_names"] = [name for name in dict.fromkeys(names) if name not in own]
-    # A machine that can be taken in 30 seconds tells of it itself. "Low" is the older word for spot.
-    if host.provider == "azure" and member.variables.get("priority") in ("spot", "low"):
+    # Azure reports scheduled events to the machine alone, and `winboot hook` reads them in the machine's Node.
+    if host.provider == "azure":
         keys["node"] = {"scheduled_events": "true"}
     keys["connection"] = {key: _first(member.variables, words) for key, words in _CONNECTION_KEYS.items()}
     return _without_empty(keys)

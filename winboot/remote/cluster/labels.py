@@ -10,6 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
+from winboot.base.foreign import Malformed, decoded
 from winboot.config.node_spec import Taint
 from winboot.remote.cluster.base import NodeFacts, NodeWish
 from winboot.report.events import Difference
@@ -32,12 +35,15 @@ class Owned:
     taints: frozenset[str] = frozenset()
 
 
+_OWNED: Final = msgspec.json.Decoder(Owned)
+
+
 def owned(facts: NodeFacts) -> Owned:
-    """What the node says is ours; a damaged note counts as empty, so that nothing foreign is removed."""
+    """The labels and taints that the Node's annotation lists as ours; a damaged annotation counts as empty, so that winboot
+    removes nothing foreign."""
     try:
-        data = json.loads(facts.annotations.get(OWNED, "{}"))
-        return Owned(frozenset(map(str, data.get("labels", []))), frozenset(map(str, data.get("taints", []))))
-    except (ValueError, AttributeError, TypeError):
+        return decoded(_OWNED, facts.annotations.get(OWNED, "{}"))
+    except Malformed:
         return Owned()
 
 

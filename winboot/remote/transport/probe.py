@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import ssl
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Final
 
+import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from winboot.base.clean import clean
 from winboot.base.errors import ProtocolError
+from winboot.base.foreign import Malformed, decoded
 from winboot.remote.transport.base import Certificate, Endpoint, Outside, Probe
 from winboot.remote.transport.failures import LIBRARY_ERRORS, translate
 
@@ -30,7 +32,7 @@ $answer = @{
     filtered = $false
     domain = $null
     build = ''
-    now = ''
+    now = $null
 }
 if ($answer.language -eq 'FullLanguage') {
     $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
@@ -128,36 +130,49 @@ def read_probe(run: Callable[[], Iterator[str]], outside: Outside, name: str) ->
     answer = _answer(lines)
     if answer is None:
         raise ProtocolError(
-            f"{name}: the machine's answer to the probe is no JSON object", hint="See the journal.", node=name
+            f"{name}: none of the {len(lines)} lines that the machine sent is an answer to the probe",
+            hint="See the journal, and what runs in the sessions of this account (a profile script, an agent).",
+            node=name,
         )
-    try:
-        middle = before + (after - before) / 2
-        now = datetime.fromisoformat(answer["now"]) if answer["now"] else middle
-        return Probe(
-            offered_auth=outside.offered_auth,
-            certificate=outside.certificate,
-            host_key=outside.host_key,
-            language_mode=clean(str(answer["language"])),
-            execution_policy=clean(str(answer["policy"])),
-            administrator=bool(answer["administrator"]),
-            filtered_token=bool(answer["filtered"]),
-            computer_name=clean(str(answer["computer"])),
-            domain=clean(str(answer["domain"])) if answer["domain"] is not None else None,
-            os_build=clean(str(answer["build"])),
-            ps_version=clean(str(answer["ps"])),
-            clock_offset=now - middle,
-            round_trip=after - before,
-        )
-    except (KeyError, ValueError, TypeError) as error:
-        raise ProtocolError(f"{name}: the machine's answer to the probe is incomplete", node=name) from error
+    middle = before + (after - before) / 2
+    return Probe(
+        offered_auth=outside.offered_auth,
+        certificate=outside.certificate,
+        host_key=outside.host_key,
+        language_mode=clean(answer.language),
+        execution_policy=clean(answer.policy),
+        administrator=answer.administrator,
+        filtered_token=answer.filtered,
+        computer_name=clean(answer.computer),
+        domain=clean(answer.domain) if answer.domain is not None else None,
+        os_build=clean(answer.build),
+        ps_version=clean(answer.ps),
+        clock_offset=(answer.now or middle) - middle,
+        round_trip=after - before,
+    )
 
 
-def _answer(lines: list[str]) -> dict[str, Any] | None:
+class _Answer(msgspec.Struct, frozen=True):
+    """One line of PROBE_SCRIPT."""
+
+    language: str
+    policy: str
+    ps: str
+    computer: str
+    administrator: bool
+    filtered: bool
+    domain: str | None
+    build: str
+    # None where Constrained Language hides it.
+    now: Annotated[datetime, msgspec.Meta(tz=True)] | None
+
+
+_ANSWER: Final = msgspec.json.Decoder(_Answer)
+
+
+def _answer(lines: list[str]) -> _Answer | None:
+    """The first line that is an answer; the others are warnings of the machine."""
     for line in lines:
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(answer, dict):
-            return answer
+        with suppress(Malformed):
+            return decoded(_ANSWER, line)
     return None

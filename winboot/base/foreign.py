@@ -1,0 +1,25 @@
+"""JSON text of another party (a machine, a metadata service, an annotation) as a value of a declared form.
+
+Build decoders when a module is loaded: msgspec completes a type at its first use, and two threads must not meet there.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+Form = TypeVar("Form")
+
+
+class Malformed(ValueError):
+    """The text is no JSON, or JSON of another form."""
+
+
+def decoded(decoder: msgspec.json.Decoder[Form], text: str) -> Form:
+    """The value that this text holds. Raises Malformed, and nothing else, for every other text."""
+    try:
+        return decoder.decode(text)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        # A lone surrogate is a ValueError, brackets nested by the thousand are a RecursionError.
+        raise Malformed(str(error)) from None
