@@ -77,6 +77,10 @@ class UsageError(WinbootError):
     exit_code = 64
 
 
+class ForeignFolder(UsageError):
+    """Another user of this computer decides what is in a folder that winboot would believe."""
+
+
 class InvalidInput(WinbootError):
     """A file that a person wrote is wrong. `problems` holds one complaint each, with its place."""
 

@@ -8,6 +8,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from winboot.base.errors import ForeignFolder
+
 
 def open_to_others(path: Path) -> str:
     """How a file's mode lets everybody on this computer read or change it ("0644"); empty where it does not, or where
@@ -26,37 +28,65 @@ def make_private_folder(folder: Path) -> None:
             one.chmod(0o700)
 
 
+def own_folder(folder: Path) -> Path:
+    """Make a folder if it is missing, and give it back. Raises ForeignFolder, also if it is another user's; OSError."""
+    make_private_folder(refuse_strangers(folder))
+    # In /tmp another user may have been quicker.
+    return refuse_strangers(folder)
+
+
+def refuse_strangers(folder: Path) -> Path:
+    """Give the folder back, which may be missing. Raises ForeignFolder if another user decides what is in it; OSError."""
+    if stranger := stranger_above(folder):
+        raise ForeignFolder(
+            f"winboot does not use the folder {folder}: {stranger}",
+            hint="Name a folder of your own in the environment variable WINBOOT_STATE; sudo may keep HOME.",
+        )
+    return folder
+
+
 def stranger_above(folder: Path) -> str:
-    """Who else could put another file into a folder's place, as a sentence; empty where nobody can, or where files have no
-    owners. Each folder above it counts, links followed: whoever owns one may rename what is in it. Raises OSError."""
-    # A pod has no other users, and its volumes are written for everybody: 0777 is the mode of an emptyDir
-    # (kubernetes pkg/volume/emptydir/empty_dir.go, perm).
-    if os.name == "nt" or "KUBERNETES_SERVICE_HOST" in os.environ:
-        return ""
-    for one in (folder, *folder.parents):
-        found = one.stat() if one.exists() else None
-        if found is None:
-            continue
+    """Which other user could put another file into a folder's place, as a sentence; empty if none can, or if files have no
+    owners. Each folder and link on the way counts: its owner may rename what is in it. Raises OSError."""
+    for one in _way(folder) if _has_owners() else ():
+        found = one.lstat()
         if found.st_uid not in (0, os.geteuid()):
             return f"{one} belongs to the user {found.st_uid}"
         # In a folder with the sticky bit, such as /tmp, nobody renames what is another's (inode(7)).
-        if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
             return f"everybody may write into {one}"
     return ""
 
 
 def others_say(file: Path) -> str:
-    """Why a file may say what somebody else wants it to, as a sentence; empty where it is the user's own (or root's), where
-    files have no owners, or where there is no file. Raises OSError."""
-    if os.name == "nt" or "KUBERNETES_SERVICE_HOST" in os.environ or not file.exists():
+    """Why another user may decide what is in a file, as a sentence; empty if it is the user's own (or root's), if files have
+    no owners, or if there is no file. Raises OSError."""
+    if not _has_owners() or not file.exists():
         return ""
-    found = file.stat()
-    if found.st_uid not in (0, os.geteuid()):
-        return f"{file} belongs to the user {found.st_uid}"
-    if found.st_mode & stat.S_IWOTH:
+    if file.stat().st_mode & stat.S_IWOTH:
         return f"everybody may write {file}"
-    # By its name, and where a link of that name leads.
-    return stranger_above(file.absolute().parent) or stranger_above(file.resolve().parent)
+    return stranger_above(file)
+
+
+def _has_owners() -> bool:
+    # A pod has no other users, and its volumes are written for everybody: 0777 is the mode of an emptyDir
+    # (kubernetes pkg/volume/emptydir/empty_dir.go, perm).
+    return os.name != "nt" and "KUBERNETES_SERVICE_HOST" not in os.environ
+
+
+def _way(path: Path) -> list[Path]:
+    """The path with each folder above it and each link on the way, as far as they exist; links followed."""
+    found: dict[Path, None] = {}
+    waiting = [path.absolute()]
+    while waiting:
+        place = waiting.pop()
+        for one in (place, *place.parents):
+            if one in found or not os.path.lexists(one):
+                continue
+            found[one] = None
+            if one.is_symlink():
+                waiting.append(one.parent / one.readlink())
+    return list(found)
 
 
 def open_to_append(path: Path) -> int:

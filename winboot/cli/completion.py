@@ -69,7 +69,11 @@ def runs(incomplete: str) -> list[str]:
     """Earlier runs, the newest first."""
     from winboot.report.archive import Archive
 
-    return _after(incomplete, ["last", *(run.run for run in Archive().runs()[:20])])
+    try:
+        known = Archive().runs()[:20]
+    except WinbootError:
+        known = []
+    return _after(incomplete, ["last", *(run.run for run in known)])
 
 
 def _after(incomplete: str, names: list[str]) -> list[str]:

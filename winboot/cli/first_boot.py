@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 import typer
 
 from winboot.base.errors import UsageError
+from winboot.base.state import state_folder
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
 from winboot.operations.firstboot.carrier import Carrier
 
@@ -51,16 +52,13 @@ Certificates = Annotated[
 def store() -> Store:
     """What first boot remembers on this computer."""
     from winboot.operations.firstboot.store import Store
-    from winboot.report.journal import default_folder
 
-    return Store(default_folder() / "first-boot.json")
+    return Store(state_folder() / "first-boot.json")
 
 
 def key_file(given: Path | None) -> Path:
     """Where the endpoint's key is."""
-    from winboot.report.journal import default_folder
-
-    return given or default_folder() / "first-boot.key"
+    return given or state_folder() / "first-boot.key"
 
 
 def voucher(

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from winboot.base import exits
-from winboot.base.errors import ReportNotWritten, UsageError
+from winboot.base.errors import ForeignFolder, ReportNotWritten, UsageError
 from winboot.base.private import open_to_append
 from winboot.cli.board import Board
 from winboot.cli.colour import say
@@ -104,14 +104,15 @@ def show(report: Report, form: Output, *, differences: bool = False) -> None:
 
 def archive(report: Report, *, ended: bool) -> None:
     """Keep the report for `winboot runs`. Where that cannot be done, a line says so, and the work goes on."""
-    archived = Archive()
     try:
+        archived = Archive()
         archived.keep(report, ended=ended)
         if ended:
             archived.prune()
-    except OSError as error:
+    except (OSError, ForeignFolder) as error:
         if ended:
-            typer.echo(f"warning: the report of this run is not kept: {error.strerror or error}", err=True)
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            typer.echo(f"warning: the report of this run is not kept: {why}", err=True)
 
 
 def columns(rows: Sequence[Mapping[str, str]]) -> None:

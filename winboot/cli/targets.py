@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from winboot.base.errors import UsageError
+from winboot.base.state import state_folder
 from winboot.cli.options import renew_command
 
 if TYPE_CHECKING:
@@ -235,7 +236,6 @@ def run_context(
     from winboot.node.run import Stop
     from winboot.operations.join import RunContext
     from winboot.remote.transport.logins import Logins
-    from winboot.report.journal import default_folder
 
     stop = Stop()
     clusters = Clusters(stop.wait, in_cluster=in_cluster)
@@ -244,7 +244,7 @@ def run_context(
         connect=lambda spec: open_transport(spec, logins),
         cluster=clusters,
         listener=listener,
-        journals=default_folder() / "runs",
+        journals=state_folder("runs"),
         run=part.run if part is not None else uuid.uuid4().hex[:12],
         holder=_holder(),
         stop=stop,

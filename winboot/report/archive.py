@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from winboot.base.errors import UsageError
-from winboot.base.private import make_private_folder, replace_privately, stranger_above
+from winboot.base.private import own_folder, replace_privately
+from winboot.base.state import state_folder
 from winboot.report.data import json_lines, report_of
-from winboot.report.journal import default_folder
 from winboot.report.results import Report
 from winboot.report.shape import json_line
 
@@ -95,18 +95,14 @@ def past(report: Report, *, ended: bool) -> PastRun:
 
 
 class Archive:
-    """The folder with all runs of this user."""
+    """The folder with all runs of this user. Raises ForeignFolder if it may be another user's."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder if folder is not None else default_folder() / "runs"
+        self.folder = folder if folder is not None else state_folder("runs")
 
     def keep(self, report: Report, *, ended: bool) -> None:
-        """Put the report beside the journals of its run. Raises OSError, also where the folder is not ours alone."""
-        folder = self.folder / report.run
-        stranger = stranger_above(folder)
-        if stranger:
-            raise PermissionError(0, stranger)
-        make_private_folder(folder)
+        """Put the report beside the journals of its run. Raises OSError and ForeignFolder."""
+        folder = own_folder(self.folder / report.run)
         replace_privately(folder / _REPORT, json_lines(report))
         replace_privately(folder / _RUN, past(report, ended=ended).line())
 

@@ -15,18 +15,9 @@ from pathlib import Path
 from typing import TextIO
 
 from winboot.base.errors import UsageError
-from winboot.base.private import make_private_folder, open_to_append, stranger_above
+from winboot.base.private import open_to_append, own_folder
 from winboot.base.secret import Secret
 from winboot.report.shape import json_line
-
-
-def default_folder() -> Path:
-    """`$WINBOOT_STATE`, else `$XDG_STATE_HOME/winboot`, else `~/.local/state/winboot`."""
-    explicit = os.environ.get("WINBOOT_STATE")
-    if explicit:
-        return Path(explicit)
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "winboot"
 
 
 class Journal:
@@ -41,13 +32,7 @@ class Journal:
         self._hidden: set[str] = set()
         self.problem = ""
         try:
-            stranger = stranger_above(path.parent)
-            if stranger:
-                raise UsageError(
-                    f"the journal {path} is not written: {stranger}",
-                    hint="Name a folder of your own in the environment variable WINBOOT_STATE; sudo may keep HOME.",
-                )
-            make_private_folder(path.parent)
+            own_folder(path.parent)
             descriptor = open_to_append(path)
         except OSError as error:
             raise UsageError(

@@ -37,7 +37,7 @@ from cryptography.x509.oid import NameOID
 
 from winboot.base.clean import clean
 from winboot.base.errors import InvalidInput, WinbootError
-from winboot.base.private import make_private_folder, open_to_others, replace_privately
+from winboot.base.private import open_to_others, others_say, own_folder, replace_privately
 from winboot.operations.firstboot.door import Door
 from winboot.operations.firstboot.hello import Done, Hello, Refusal
 from winboot.operations.firstboot.machines import Machine, Machines
@@ -69,8 +69,12 @@ def endpoint_key(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         if not path.exists():
             made = ec.generate_private_key(ec.SECP256R1())
-            make_private_folder(path.parent)
+            own_folder(path.parent)
             replace_privately(path, _pem(made).decode("ascii"))
+        if stranger := others_say(path):
+            raise InvalidInput(
+                f"{path} is not used as the endpoint's key: {stranger}", hint="Name a key of your own."
+            )
         if mode := open_to_others(path):
             raise InvalidInput(f"{path} may be read by others ({mode})", hint=f"chmod 600 {path}")
         key = serialization.load_pem_private_key(path.read_bytes(), None)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from winboot.base.errors import InvalidInput, UsageError
-from winboot.base.private import make_private_folder, open_to_append, replace_privately
+from winboot.base.private import open_to_append, own_folder, replace_privately
 from winboot.base.secret import Secret
 from winboot.operations.firstboot.hello import Refusal
 
@@ -127,7 +127,7 @@ class Store:
     def change(self) -> Iterator[Remembered]:
         """Read, change, and write; nobody else changes it meanwhile."""
         try:
-            make_private_folder(self.path.parent)
+            own_folder(self.path.parent)
             with _locked(self.path.with_suffix(".lock")):
                 found = self.read()
                 yield found

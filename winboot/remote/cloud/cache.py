@@ -17,9 +17,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from winboot.base.private import make_private_folder
+from winboot.base.private import own_folder
+from winboot.base.state import state_folder
 from winboot.remote.cloud.base import CloudHost, NodeIdentity
-from winboot.report.journal import default_folder
 
 _FORM: Final = 1
 Found = tuple[CloudHost, NodeIdentity]
@@ -43,7 +43,7 @@ class HostCache:
     def of(cls, settings: str, account: str) -> HostCache:
         """`settings` is the text that the query follows from: another query never finds this one's answer."""
         key = hashlib.sha256(f"{account}\0{settings}".encode()).hexdigest()[:20]
-        return cls(default_folder() / "cache" / f"inventory-{key}.json")
+        return cls(state_folder("cache") / f"inventory-{key}.json")
 
     def read(self) -> Cached | None:
         """What was kept, or None."""
@@ -64,7 +64,7 @@ class HostCache:
             "hosts": [{"host": _plain(host), "identity": asdict(identity)} for host, identity in hosts],
         }
         with contextlib.suppress(OSError):
-            make_private_folder(self.path.parent)
+            own_folder(self.path.parent)
             # mkstemp makes it 0600; a reader sees the old file or the new one.
             number, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
             with os.fdopen(number, "w", encoding="utf-8") as file:

@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from winboot.base.errors import ClusterConflict, ClusterError, ClusterRefused
-from winboot.base.private import make_private_folder, stranger_above
+from winboot.base.errors import ClusterConflict, ClusterError
+from winboot.base.private import own_folder
 from winboot.remote.cluster.claims import SESSIONS, Claim
 
 _FILE: Final = re.compile(r"(?P<name>.+)\.(?P<number>[1-9]\d*)\.json")
@@ -100,13 +100,7 @@ class ClaimFolder:
         path = self._path(name, number)
         part = self._folder / f".{uuid.uuid4().hex}.part"
         try:
-            stranger = stranger_above(self._folder)
-            if stranger:
-                raise ClusterRefused(
-                    f"claims are not kept in {self._folder}: {stranger}",
-                    hint="Name a folder of your own in the environment variable WINBOOT_STATE.",
-                )
-            make_private_folder(self._folder)
+            own_folder(self._folder)
             part.write_text(text, encoding="utf-8")
             part.chmod(0o600)
             os.link(part, path)
