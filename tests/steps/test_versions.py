@@ -114,17 +114,3 @@ def test_a_torn_or_strange_note_is_none(bench: Bench, text: str) -> None:
     bench.machine.files.write(r"C:\ProgramData\winboot\versions.json", text.encode())
     changes(bench, "1.33.6")
     assert noted(bench) == {"now": "1.33.6"}
-
-
-def test_a_machine_of_an_older_winboot_has_the_versions_of_its_stored_script(bench: Bench) -> None:
-    """As the script of 1e2b18f names them: address and hash on lines of their own."""
-    text = (
-        "    artifacts = @(@{ name = 'containerd'; version = '2.3.6'\n            url = 'http://mirror.lab/c.tar.gz'\n"
-        f"            sha256 = '{HASH}'\n            members = @(@{{ path = 'x' }}) }},\n"
-        f"        @{{ name = 'kubernetes'; version = '1.33.6'; url = 'http://mirror.lab/k'; sha256 = '{HASH}' }})"
-    )
-    bench.machine.files.write(r"C:\ProgramData\winboot\boot-0123456789abcdef.ps1", text.encode())
-    said = call(
-        bench, '(Read-VersionNote).now.artifacts | ForEach-Object { "$($_.name) $($_.version)" }'
-    ).objects
-    assert said == ["containerd 2.3.6", "kubernetes 1.33.6"]
