@@ -34,11 +34,12 @@ else
 	$(SUITE) -n auto --maxprocesses 8 -m "not nightly and not matrix and not check"
 endif
 
-lint: $(STAMP) ## ruff, mypy --strict, import-linter
+lint: $(STAMP) ## ruff, mypy --strict, import-linter, commit subjects
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.commit_subjects
 
 golden: $(STAMP) ## renew what is made from the code: golden scripts, schemas and the generated pages
 	$(BIN)/python -m winboot.config.schema

@@ -1,0 +1,1 @@
+"""Programs for developers; the wheel has none of them."""
