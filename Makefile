@@ -13,7 +13,7 @@ test suite: export MALLOC_ARENA_MAX := 1
 # One more than processors: a seventh of the time a test waits, for a program or for a moment.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 1, 8))')
 
-.PHONY: help demo test check suite lint golden conformance real genuine compat fuzz matrix mutate bench bench-peer lock clean docs
+.PHONY: help demo test check suite lint golden conformance real genuine compat wheel fuzz matrix mutate bench bench-peer lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -41,11 +41,8 @@ lint: $(STAMP) ## ruff, mypy --strict, import-linter, commit subjects
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.commit_subjects
 
-golden: $(STAMP) ## renew what is made from the code: golden scripts, schemas and the generated pages
-	$(BIN)/python -m winboot.config.schema
-	$(BIN)/python -m winboot.script.steps > docs/.steps.md && mv docs/.steps.md docs/steps.md
-	$(BIN)/python -m winboot.script.problems > docs/.problems.md && mv docs/.problems.md docs/problems.md
-	$(BIN)/python -m winboot.cli.manual > docs/man/.winboot.1 && mv docs/man/.winboot.1 docs/man/winboot.1
+golden: $(STAMP) ## renew what is made from the code: golden scripts, the schema of profiles and the generated pages
+	$(BIN)/python -m tools.pages
 	WINBOOT_GOLDEN=write $(BIN)/python -m pytest tests/golden
 
 check: lint suite ## all that CI runs: lint, the suite, samples of the matrices, what needs a real program
@@ -71,7 +68,7 @@ genuine: $(STAMP) ## preflight, CSRs, the API's contract and whole joins on a re
 
 UPSTREAM ?=
 compat: $(STAMP) ## what upstream's own texts say otherwise than the data (UPSTREAM=folder, OVERLAY=file to write; docs/compat.md)
-	$(BIN)/python -m winboot.config.compat.upstream $(UPSTREAM) $(if $(OVERLAY),--overlay $(OVERLAY))
+	$(BIN)/python -m tools.compat_upstream $(UPSTREAM) $(if $(OVERLAY),--overlay $(OVERLAY))
 
 fuzz: $(STAMP) ## the long property tests
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
@@ -90,6 +87,10 @@ bench-peer: $(STAMP) ## make bench with Ansible as a peer, in a virtual environm
 	test -x .bench-venv/bin/python || $(PYTHON) -m venv .bench-venv
 	.bench-venv/bin/pip install --quiet --disable-pip-version-check 'ansible-core>=2.17' 'pypsrp>=0.9.1'
 	$(BIN)/python -m benchmarks peer
+
+wheel: $(STAMP) ## the wheel with its manual page, in dist/
+	mkdir -p build && $(BIN)/python -m tools.manual > build/winboot.1
+	$(BIN)/python -m hatchling build -t wheel
 
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes -o requirements.lock

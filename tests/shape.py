@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SCHEMA = Path(__file__).parent.parent / "docs" / "schemas" / "lines.json"
+from winboot.report.shape import lines_schema
 
 
 @cache
 def _validator() -> Any:
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is missing")
-    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    return jsonschema.Draft202012Validator(lines_schema())
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:

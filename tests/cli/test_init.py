@@ -455,10 +455,17 @@ def test_a_dns_service_at_another_place_than_the_tenth_is_written() -> None:
 
 
 @pytest.mark.parametrize("which", ["profile", "inventory", "lines", "plan"])
-def test_a_schema_is_the_published_one(which: str, capsys: pytest.CaptureFixture[str]) -> None:
-    published = Path(__file__).parents[2] / "docs" / "schemas" / f"{which}.json"
+def test_each_schema_is_a_json_schema(which: str, capsys: pytest.CaptureFixture[str]) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is missing")
 
     assert run(["schema", which]) == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(capsys.readouterr().out))
+
+
+def test_the_schema_of_profiles_is_the_published_one(capsys: pytest.CaptureFixture[str]) -> None:
+    published = Path(__file__).parents[2] / "docs" / "schemas" / "profile.json"
+
+    assert run(["schema", "profile"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(published.read_text(encoding="utf-8"))
 
 

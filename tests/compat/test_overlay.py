@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.compat_bake import DATA, bake
 from winboot.base.errors import InvalidInput
 from winboot.config.compat import Version, check_flag, check_kubernetes, load
-from winboot.config.compat.bake import DATA, bake
 from winboot.config.compat.facts import FILES
 
 OVERLAY = """

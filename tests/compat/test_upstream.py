@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tools.compat_upstream import Upstream, differences, main, read, report
 from winboot.config.compat import load
-from winboot.config.compat.upstream import Upstream, differences, main, read, report
 
 MINOR = "1.37"
 

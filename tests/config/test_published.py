@@ -10,11 +10,12 @@ import pytest
 import yaml
 
 from tests.config.scene import CA
+from tools.pages import published
 from winboot.config.inventory import check_inventory, load_inventory
 from winboot.config.networks import NETWORKS
 from winboot.config.node_spec import resolve
 from winboot.config.profile import Profile, check_profile, load_profile
-from winboot.config.schema import inventory_schema, profile_schema, published
+from winboot.config.schema import inventory_schema, profile_schema
 
 ROOT = Path(__file__).parents[2]
 PROFILES = sorted((ROOT / "profiles").glob("*.yaml"))
@@ -23,10 +24,8 @@ INVENTORIES = sorted((ROOT / "inventories").glob("*.yaml"))
 
 @pytest.mark.parametrize("path", published())
 def test_published_files_are_current(path: str) -> None:
-    """`python -m winboot.config.schema` writes them."""
-    assert (ROOT / "docs" / path).read_text(encoding="utf-8") == published()[path], (
-        "run python -m winboot.config.schema"
-    )
+    """`make golden` writes them."""
+    assert (ROOT / "docs" / path).read_text(encoding="utf-8") == published()[path], "run make golden"
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.config.scene import a_spec
+from tools.steps_page import steps_page
 from winboot.script.library import templates_root
 from winboot.script.problems import problems
 from winboot.script.steps import STEPS
-from winboot.script.steps.page import steps_page
 
 ROOT = Path(__file__).parents[2]
 NODE_SIDE = [step for step in STEPS if step.side == "node"]

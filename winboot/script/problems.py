@@ -1,4 +1,4 @@
-"""Everything that can go wrong by a name, for docs/problems.md (`python -m winboot.script.problems`) and `winboot explain`.
+"""Everything that can go wrong by a name, for docs/problems.md (`tools/problems_page.py`) and `winboot explain`.
 
 The problems of a script and their messages come from the calls of `Stop-Step` and `New-Fault` in the library, so the page
 lists none that no script reports. The next step comes from `winboot.report.hints`. The problems of the controller are the
@@ -63,28 +63,8 @@ from winboot.config.source import nearest
 from winboot.report.hints import hint_for
 from winboot.script.library import functions
 
-_HEAD: Final = """\
-# Problems
-
-What a step can fail with, by the name it has in reports and in JSON. Written from the library by
-`python -m winboot.script.problems`; do not edit it here. `…` is what was found on the machine.
-
-| problem | says | next step |
-| --- | --- | --- |
-"""
-
-_FAILURES: Final = """
-## A whole node, or the command
-
-What a report shows as the reason for which nothing more was done on a node. The exit code is the command's when all
-nodes failed alike ([exit-codes.md](exit-codes.md)).
-
-| name | means | exit code | next step |
-| --- | --- | --- | --- |
-"""
-
 # The report has a next step for the very case; this is what holds for all of a kind.
-_NEXT: Final[Mapping[type[WinbootError], str]] = {
+NEXT_STEPS: Final[Mapping[type[WinbootError], str]] = {
     UsageError: "Correct the command line: `--help`, and `winboot steps` for the names of steps.",
     InvalidInput: "Correct each place that is named (file:line:column); nothing was contacted.",
     ScriptError: "Correct the profile's own step; of a script of winboot's, report it as a bug.",
@@ -171,7 +151,7 @@ def problems() -> tuple[Problem, ...]:
 
 def failures() -> tuple[type[WinbootError], ...]:
     """All that the controller can name."""
-    return tuple(_NEXT)
+    return tuple(NEXT_STEPS)
 
 
 def explain_problem(name: str) -> str:
@@ -185,7 +165,7 @@ def explain_problem(name: str) -> str:
         failure = named[name.lower()]
         return (
             f"{failure.__name__}: why a node, or the whole command, ends with exit code {failure.exit_code}\n"
-            f"  says  {_means(failure)}\n  next  {_NEXT[failure]}"
+            f"  says  {meaning(failure)}\n  next  {NEXT_STEPS[failure]}"
         )
     names = [one.id for one in problems()] + [one.__name__ for one in failures()]
     meant = nearest(name, names)
@@ -195,17 +175,7 @@ def explain_problem(name: str) -> str:
     )
 
 
-def problems_page() -> str:
-    """docs/problems.md."""
-    steps = "".join(f"| `{one.id}` | {_cell(one.message)} | {_cell(one.hint)} |\n" for one in problems())
-    nodes = "".join(
-        f"| `{one.__name__}` | {_cell(_means(one))} | {one.exit_code} | {_cell(_NEXT[one])} |\n"
-        for one in _NEXT
-    )
-    return _HEAD + steps + _FAILURES + nodes
-
-
-def _means(failure: type[WinbootError]) -> str:
+def meaning(failure: type[WinbootError]) -> str:
     """The first sentence of what the class says of itself."""
     return (failure.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".") + "."
 
@@ -227,11 +197,3 @@ def _text(expression: str) -> str:
     if not (double := re.match(_DOUBLE_QUOTED, expression)):
         return ""
     return _VALUE.sub("…", double[1]).replace('`"', '"').replace('""', '"')
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").strip() or "—"
-
-
-if __name__ == "__main__":
-    print(problems_page(), end="")

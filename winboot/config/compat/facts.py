@@ -1,7 +1,7 @@
 """The compatibility facts: JSON files beside this module, each read when first asked for.
 
 An overlay is a YAML file with the same sections (`minors`, `kubelet_flags`, `gates`, …), laid over the data
-map by map; it is how a Kubernetes minor newer than winboot becomes known. `python -m winboot.config.compat.bake`
+map by map; it is how a Kubernetes minor newer than winboot becomes known. `python -m tools.compat_bake`
 writes one into the data for good.
 """
 

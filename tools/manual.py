@@ -1,4 +1,4 @@
-"""The manual page, from the help of the commands: `python -m winboot.cli.manual > docs/man/winboot.1`.
+"""The manual page, from the help of the commands: `make wheel` puts it into the wheel.
 
 Its language is that of man(7): a line that begins with a dot is a request, a backslash begins an escape.
 """

@@ -1,4 +1,4 @@
-"""`python -m winboot.config.compat.bake OVERLAY.yaml`: write an overlay into the data that winboot ships.
+"""`python -m tools.compat_bake OVERLAY.yaml`: write an overlay into the data that winboot ships.
 
 The files keep one entry a line, so that a change of the facts reads well in a diff. Without an overlay the
 files are only brought into that form.
@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from winboot.config import compat
 from winboot.config.compat.facts import FILES, load
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(compat.__file__).parent / "data"
 
 
 def bake(overlay: Path | None, folder: Path = DATA) -> None:

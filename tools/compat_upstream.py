@@ -1,4 +1,4 @@
-"""`python -m winboot.config.compat.upstream FOLDER`: what upstream's own texts say otherwise than the data.
+"""`python -m tools.compat_upstream FOLDER`: what upstream's own texts say otherwise than the data.
 
 FOLDER has a folder for each minor (`1.36`, `1.37`), and in it files as they lie in upstream's repositories, in any folders that
 end as below; what is not there is not compared, and said so. Nothing is fetched here.
