@@ -9,9 +9,9 @@ import pytest
 from tests.config.scene import CA, FILE, GOOD
 from winboot.base.errors import InvalidInput
 from winboot.cli import run
-from winboot.config.ansible import has_ansibles_keys, is_ini
-from winboot.config.inventory import Inventory, load_inventory
-from winboot.config.source import read
+from winboot.config.ansible import is_ansibles, open_inventory
+from winboot.config.inventory import Inventory, check_inventory, load_inventory
+from winboot.config.profile import Profile
 
 INI = """\
 # A site of ours.
@@ -125,10 +125,10 @@ def test_commands_take_it_and_limit_by_its_groups(tmp_path: Path, capsys: pytest
         ("win-[3:1]", ":2:1: ", "the range [3:1]"),
         ("win-[1:99999]", ":2:1: ", "at most 10000 hosts"),
         ("win-1 x='", ":2:1: ", "quotes"),
-        ("[windows:hosts]", ":2:1: ", "group:children"),
+        ("[windows:machines]", ":2:1: ", "group:children"),
         ("[windows:children]\nwindows", ":3:1: ", "windows: these groups are children of each other"),
         ("[edge:children]\nrack\n[rack:children]\nedge", ":3:1: ", "edge, rack: these groups"),
-        ("[pool", ":2:1: ", "the bracket is not closed"),
+        ("[pool", ":2:1: ", "is no section"),
         ("WIN_1", ":2:1: ", "WIN_1"),
         ("win-1 winboot_profile=nowhere.yaml", ":2:23: ", "there is no file"),
     ],
@@ -176,7 +176,7 @@ def test_which_files_are_ansibles(name: str, text: str, is_one: bool, tmp_path: 
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
 
-    assert (is_ini(path) or has_ansibles_keys(read(path))) is is_one
+    assert is_ansibles(open_inventory(path)) is is_one
 
 
 def _beside(folder: Path, files: dict[str, str]) -> Path:
@@ -247,3 +247,168 @@ def test_a_wrong_file_of_variables_has_its_place(tmp_path: Path) -> None:
         load_inventory(path)
 
     assert "rack_a.yml:3:1" in str(caught.value.problems[0])
+
+
+def complaints_of(folder: Path, line: str) -> list[str]:
+    """What is said of one host, each line with its level, as `winboot check` has it."""
+    path = a_file(
+        folder, f"win-1 ansible_host=10.0.1.1 winboot_os=2022 ansible_user=a winboot_password_env=P {line}\n"
+    )
+    return [str(one) for one in check_inventory(path)]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("ansible_connection=psrp ansible_psrp_proxy=http://p:3128", "ansible_psrp_proxy: without it"),
+        ("ansible_connection=psrp ansible_psrp_configuration_name=Ops", "configuration_name: without it"),
+        ("ansible_connection=winrm ansible_winrm_path=/other", "ansible_winrm_path: without it"),
+        ("ansible_connection=winrm ansible_winrm_cert_pem=a.pem", "client certificate"),
+        (
+            """ansible_connection=ssh ansible_ssh_common_args='-o ProxyCommand="ssh -W %h:%p b"'""",
+            "proxy_jump",
+        ),
+        ("ansible_connection=ssh ansible_ssh_common_args='-C -Jbastion'", "proxy_jump"),
+        ("ansible_connection=ssh ansible_ssh_extra_args='-4p 2222'", "proxy_jump"),
+        ("ansible_connection=ssh ansible_ssh_args='-o User=b'", "proxy_jump"),
+        ("ansible_connection=ssh ansible_ssh_args='-F site.conf'", "proxy_jump"),
+        ("ansible_connection=ssh ansible_ssh_executable=/opt/ssh", "proxy_jump"),
+        ("ansible_connection=ssh ansible_ssh_private_key=abc", "the secret itself"),
+        ("ansible_connection=psrp ansible_psrp_auth=kerberos,ntlm,credssp", "winboot has no such way"),
+    ],
+)
+def test_what_would_reach_another_machine_or_user_is_refused(line: str, said: str, tmp_path: Path) -> None:
+    (wrong,) = [one for one in complaints_of(tmp_path, line) if "warning: " not in one]
+
+    assert "hosts.ini:1:" in wrong
+    assert said in wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("ansible_connection=psrp ansible_psrp_message_encryption=never", "encrypts messages"),
+        ("ansible_connection=psrp ansible_psrp_negotiate_send_cbt=false", "binds the login"),
+        ("ansible_connection=winrm ansible_winrm_kerberos_delegation=yes", "passes a ticket on"),
+        ("ansible_connection=ssh ansible_host_key_checking=false", "winboot_host_key"),
+        (
+            "ansible_connection=ssh ansible_ssh_common_args='-o StrictHostKeyChecking=no -oControlPath=x'",
+            "start ssh",
+        ),
+        ("ansible_connection=ssh ansible_ssh_args='-F /dev/null -C'", "start ssh"),
+        ("ansible_connection=psrp ansible_become=true", "becomes no other"),
+        ("ansible_connection=winrm ansible_winrm_hots=10.0.0.9", "did you mean 'ansible_winrm_host'"),
+        ("", "no ansible_connection"),
+    ],
+)
+def test_what_winboot_does_in_its_own_way_is_warned_of(line: str, said: str, tmp_path: Path) -> None:
+    (warning,) = [one for one in complaints_of(tmp_path, line) if "hosts.ini" in one]
+
+    assert "hosts.ini:1:" in warning
+    assert "warning: " in warning
+    assert said in warning
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ansible_connection=psrp ansible_psrp_path=wsman ansible_psrp_configuration_name=Microsoft.PowerShell",
+        "ansible_connection=psrp ansible_psrp_cert_validation=validate ansible_psrp_negotiate_send_cbt=True",
+        "ansible_connection=winrm ansible_winrm_path=/wsman ansible_winrm_kerberos_delegation=false ansible_become=no",
+        "ansible_connection=psrp ansible_winrm_path=/other ansible_ssh_common_args='-J bastion'",
+        "ansible_connection=psrp ansible_psrp_read_timeout=90 ansible_psrp_operation_timeout=60 http_port=80",
+    ],
+)
+def test_defaults_and_other_plugins_variables_are_fine(line: str, tmp_path: Path) -> None:
+    assert [one for one in complaints_of(tmp_path, line) if "hosts.ini" in one] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("ansible_psrp_negotiate_hostname_override=w.corp.example", "spn", "host/w.corp.example"),
+        (
+            "ansible_psrp_negotiate_service=HTTP ansible_psrp_negotiate_hostname_override=w.corp.example",
+            "spn",
+            "HTTP/w.corp.example",
+        ),
+        ("ansible_psrp_negotiate_service=HTTP", "spn", "HTTP/10.0.1.1"),
+        ("ansible_psrp_negotiate_service=HTTP ansible_psrp_auth=ntlm", "spn", None),
+        ("ansible_psrp_connection_timeout=90", "connect_timeout_s", 90),
+    ],
+)
+def test_a_value_has_winboots_key(line: str, key: str, value: object, tmp_path: Path) -> None:
+    text = f"win-1 ansible_connection=psrp ansible_host=10.0.1.1 winboot_os=2022 ansible_user=a winboot_password_env=P {line}\n"
+
+    assert getattr(loaded(tmp_path, text)["win-1"].connection, key) == value
+
+
+def test_a_list_of_ways_to_log_in_is_tried_in_turn(tmp_path: Path) -> None:
+    text = "win-1 ansible_connection=winrm winboot_os=2022 ansible_user=a winboot_password_env=P ansible_winrm_transport={}\n"
+
+    def auth(words: str) -> str:
+        return loaded(tmp_path, text.format(words))["win-1"].connection.auth
+
+    assert auth("kerberos,ntlm") == "negotiate"
+    assert auth("\"['ntlm']\"") == "ntlm"
+    assert auth("ssl") == "negotiate"
+
+
+@pytest.mark.parametrize("section", sorted({*Profile.model_fields, "groups", "defaults"}))
+def test_check_reads_a_group_with_the_name_of_a_section(
+    section: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = "{ansible_host: 10.0.0.1, ansible_connection: psrp, winboot_os: 2022, ansible_user: a, winboot_password_env: P}"
+    path = a_file(tmp_path, f"{section}:\n  hosts:\n    win-1: {host}\n", "hosts.yml")
+
+    assert run(["check", str(path)]) == 0
+    assert run(["inventory", "-i", str(path)]) == 0
+    assert f"|--@{section}:" in capsys.readouterr().out
+
+
+def test_a_vault_in_the_inventory_itself_stays_closed(tmp_path: Path) -> None:
+    text = f"""\
+windows:
+  hosts: {{win-1: {{ansible_host: 10.0.0.1}}}}
+  vars:
+    ansible_connection: psrp
+    ansible_user: a
+    winboot_os: 2022
+    ansible_password: !vault |
+      {VAULTED.splitlines()[0]}
+      {VAULTED.splitlines()[1]}
+"""
+    with pytest.raises(InvalidInput) as caught:
+        loaded(tmp_path, text, "hosts.yml")
+
+    (said,) = map(str, caught.value.problems)
+    assert "hosts.yml:7:5: ansible_password: encrypted by Ansible Vault" in said
+    assert "6638" not in said
+    inventory = loaded(tmp_path, text + "    winboot_password_env: PW\n", "hosts.yml")
+    assert str(inventory["win-1"].connection.password) == "env PW"
+
+
+def test_a_folder_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        load_inventory(tmp_path)
+
+    assert "is a folder" in caught.value.problem
+    assert "one of its files" in caught.value.hint
+
+
+def test_winboots_own_files_take_no_tags_and_no_key_twice(tmp_path: Path) -> None:
+    text = "groups:\n  p:\n    profile: profile.yaml\n    os: 2022\n    os: 2019\n    hosts: {a: {}}\n"
+
+    with pytest.raises(InvalidInput) as caught:
+        loaded(tmp_path, text, "inventory.yaml")
+
+    assert "duplicate key" in str(caught.value.problems[0])
+
+
+def test_the_computer_name_is_the_first_label_of_a_full_name(tmp_path: Path) -> None:
+    text = "winsrv01.corp.example winboot_os=2022 ansible_user=a winboot_password_env=P\n"
+
+    assert loaded(tmp_path, text)["winsrv01.corp.example"].computer_name == "WINSRV01"
+    with pytest.raises(InvalidInput) as caught:
+        loaded(tmp_path, text.replace("winsrv01.corp.example", "10.0.0.1"))
+    assert "winboot_computer_name" in "".join(map(str, caught.value.problems))

@@ -107,10 +107,18 @@ def _cloud_complaints(file: Path) -> list[Complaint]:
 
 
 def is_inventory(file: Path) -> bool:
-    """An inventory has groups and a profile has none; a file that is neither is judged by what it is called."""
+    """Whether each command reads a file as an inventory; one that is neither is judged by what it is called."""
+    from winboot.base.errors import InvalidInput
+    from winboot.config.ansible import is_ansibles, open_inventory
     from winboot.config.profile import Profile
 
-    keys = _keys(file)
+    try:
+        content = open_inventory(file)
+    except InvalidInput:
+        return "profile" not in file.name
+    if isinstance(content, str) or is_ansibles(content):
+        return True
+    keys = set(content.entries)
     return "groups" in keys or (not keys & set(Profile.model_fields) and "profile" not in file.name)
 
 
@@ -228,11 +236,12 @@ def _hash_complaints(
 
 
 def _kubeconfig_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:
-    """A kubeconfig that is missing, or has no such context. It is not needed to render, so a missing one is a warning."""
+    """A kubeconfig that is missing, has no such context, or means what winboot does not do. It is not needed to render, so a
+    missing one is a warning."""
     from winboot.base.errors import InvalidInput
-    from winboot.cli.init import read_kubeconfig
     from winboot.config.model import is_file
     from winboot.config.source import Complaint, locate, read
+    from winboot.remote.cluster.kubeconfig import Kubeconfig
 
     reference = spec.cluster.kubeconfig
     if reference is None or reference.file is None:
@@ -245,9 +254,14 @@ def _kubeconfig_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]
         yield Complaint(place, "cluster.kubeconfig", f"{reference.file} is not a file", "a kubeconfig")
     else:
         try:
-            read_kubeconfig(reference.file, spec.cluster.context)
+            found = Kubeconfig.from_file(reference.file)
+            found.judge(spec.cluster.context)
         except InvalidInput as error:
-            yield Complaint(place, "cluster.kubeconfig", error.problem)
+            yield Complaint(place, "cluster.kubeconfig", error.problem, instead=error.hint)
+            return
+        if found.is_insecure(spec.cluster.context):
+            wrong = "insecure-skip-tls-verify: any server on the way may answer as this cluster"
+            yield Complaint(place, "cluster.kubeconfig", wrong, "certificate-authority-data", level="warning")
 
 
 def _show(file: Path, complaints: list[Complaint], output: Lines) -> None:

@@ -8,14 +8,17 @@ host without `winboot_os` is no machine of winboot's.
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from winboot.base.errors import InvalidInput
+from winboot.config.ansible_host import OPEN, PROFILE, VAULT, HostReader
 from winboot.config.source import (
     Complaint,
     Entry,
@@ -26,54 +29,19 @@ from winboot.config.source import (
     Table,
     compose,
     nearest,
-    read,
     read_text,
 )
 
-# Where a variable belongs in an inventory of winboot's. Of several names for one thing the first that is set counts.
-VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "ansible_host": ("address",),
-    "ansible_port": ("connection", "port"),
-    "ansible_user": ("connection", "user"),
-    "ansible_connection": ("connection", "transport"),
-    "ansible_winrm_transport": ("connection", "auth"),
-    "ansible_psrp_auth": ("connection", "auth"),
-    "ansible_winrm_scheme": ("connection", "scheme"),
-    "ansible_psrp_protocol": ("connection", "scheme"),
-    "ansible_winrm_ca_trust_path": ("connection", "tls", "ca", "file"),
-    "ansible_psrp_ca_cert": ("connection", "tls", "ca", "file"),
-    "ansible_ssh_private_key_file": ("connection", "key", "file"),
-    "winboot_os": ("os",),
-    "winboot_node_ip": ("node_ip",),
-    "winboot_computer_name": ("computer_name",),
-    "winboot_provider_id": ("provider_id",),
-    "winboot_password_env": ("connection", "password", "env"),
-    "winboot_password_file": ("connection", "password", "file"),
-    "winboot_fingerprint": ("connection", "tls", "fingerprint"),
-    "winboot_host_key": ("connection", "host_key"),
-}
-PROFILE: Final = "winboot_profile"
-_PASSWORDS: Final = (
-    "ansible_password",
-    "ansible_winrm_password",
-    "ansible_psrp_password",
-    "ansible_ssh_pass",
-)
-_IGNORING: Final = ("ansible_winrm_server_cert_validation", "ansible_psrp_cert_validation")
-_TRANSPORTS: Final = {"winrm": "winrm", "psrp": "winrm", "ssh": "ssh", "paramiko": "ssh", "local": "local"}
-_AUTH: Final = {"ntlm": "ntlm", "kerberos": "kerberos", "basic": "basic", "negotiate": "negotiate"}
-_LOOKUP: Final = re.compile(
-    r"""\{\{\s*lookup\(\s*['"](?:ansible\.builtin\.)?(env|file)['"]\s*,\s*['"]([^'"]+)['"]\s*\)\s*\}\}"""
-)
-_SECTION: Final = re.compile(r"\[([^\[\]:]+)(?::([a-z]+))?\]\s*(?:[#;].*)?")
+# lib/ansible/plugins/inventory/ini.py, `_compile_patterns`: a section, and a group's name.
+_SECTION: Final = re.compile(r"\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?")
 _RANGE: Final = re.compile(r"\[([0-9]*|[A-Za-z]):([0-9]+|[A-Za-z])(?::([0-9]+))?\]")
-_PORT: Final = re.compile(r"(.+):([0-9]+)")
-# docs.ansible.com/ansible/latest/vault_guide/vault_encrypting_content.html, "Format of files encrypted with Ansible Vault".
-_VAULT: Final = "$ANSIBLE_VAULT;"
-_OPEN: Final = "the value as it is, or winboot_password_env=NAME for a password; `ansible-vault view FILE` shows what is in it"
-_TAG: Final = re.compile(r"(?<=\s)!(?:vault|unsafe)(?=\s)")
+# lib/ansible/parsing/utils/addresses.py, `parse_address`: an IPv6 address has brackets where a port follows.
+_PORT: Final = re.compile(r"((?:[^:\[\]]|\[[^\]]*\])+):([0-9]+)")
 _SUFFIXES: Final = ("", ".yml", ".yaml", ".json")
 _GROUP_KEYS: Final = ("hosts", "vars", "children")
+# Keys of a group of winboot's, of which one that is of use has at least one.
+_OWN_GROUP_KEYS: Final = frozenset(("profile", "hosts", "members"))
+PRIORITY: Final = "ansible_group_priority"
 # A range of a typing error must not fill memory.
 _MOST_HOSTS: Final = 10_000
 
@@ -91,56 +59,101 @@ class _Group:
     children: dict[str, Place] = field(default_factory=dict)
 
 
-def is_ini(path: Path) -> bool:
-    """Whether the file is of Ansible's older form."""
-    if path.suffix in (".ini", ".cfg"):
-        return True
+def open_inventory(path: Path) -> Table | str:
+    """What a file holds: the text of an INI file of Ansible's, or the map of a YAML file.
+
+    Ansible tries YAML for a file without an ending or with .yml, .yaml, .json, and INI for the rest
+    (lib/ansible/plugins/inventory/yaml.py, `verify_file`). Raises InvalidInput where it is neither.
+    """
+    if path.is_dir():
+        raise InvalidInput(f"{path}: is a folder", hint="Name one of its files.")
+    text = read_text(path)
+    may_be_ini = path.suffix not in _SUFFIXES[1:]
+    if path.suffix in (".ini", ".cfg") or (may_be_ini and _begins_as_ini(text)):
+        return text
     try:
-        return path.suffix == "" and path.is_file() and _looks_like_ini(read_text(path))
+        return compose(text, str(path))
     except InvalidInput:
-        return False
+        if may_be_ini and _is_no_yaml(text):
+            return text
+        top = _foreign(text, path)
+        if top is None:
+            raise
+        return top
+
+
+def _foreign(text: str, path: Path) -> Table | None:
+    """The map of a YAML file that has what winboot's own files must not have, where it is Ansible's."""
+    try:
+        top = compose(text, str(path), foreign=True)
+    except InvalidInput:
+        return None
+    return top if has_ansibles_keys(top) else None
+
+
+def is_ansibles(content: Table | str) -> bool:
+    """Whether what a file holds is an inventory of Ansible's."""
+    return isinstance(content, str) or has_ansibles_keys(content)
 
 
 def has_ansibles_keys(top: Table) -> bool:
-    """Whether each key at the top is a group of Ansible's."""
+    """Whether each key at the top is a group of Ansible's; empty groups are none of a file by themselves."""
     tables = [entry.value for entry in top.entries.values()]
-    if not tables or {"groups", "defaults"} & set(top.entries):
-        return False
-    return all(
-        isinstance(table, Table) and table.entries and set(table.entries) <= set(_GROUP_KEYS)
-        for table in tables
+    groups = [one for one in tables if isinstance(one, Table) and one.entries]
+    empty = [one for one in tables if one not in groups]
+    return (
+        bool(groups)
+        and all(set(one.entries) <= set(_GROUP_KEYS) for one in groups)
+        and all(isinstance(one, Table) or (isinstance(one, Scalar) and one.is_null) for one in empty)
+        and not _has_own_groups(top.get("groups"))
     )
+
+
+def _has_own_groups(groups: Node | None) -> bool:
+    """Whether a group `hosts` of winboot's is in `groups`, and not the hosts of a group of Ansible's."""
+    tables = [one.value for one in groups.entries.values()] if isinstance(groups, Table) else []
+    return any(isinstance(one, Table) and _OWN_GROUP_KEYS & set(one.entries) for one in tables)
 
 
 def variables_beside(path: Path) -> list[Path]:
     """The folders with variables of groups and hosts beside an inventory of Ansible's; none for one of winboot's."""
-    if not is_ini(path) and not has_ansibles_keys(read(path)):
+    if not is_ansibles(open_inventory(path)):
         return []
     return [folder for name in ("group_vars", "host_vars") if (folder := path.parent / name).is_dir()]
 
 
-def _looks_like_ini(text: str) -> bool:
-    lines = (line.strip() for line in text.splitlines())
-    first = next((line for line in lines if line and line[0] not in "#;"), "")
+def _lines(text: str) -> list[str]:
+    return [line for one in text.splitlines() if (line := one.strip()) and line[0] not in "#;"]
+
+
+def _begins_as_ini(text: str) -> bool:
+    first = next(iter(_lines(text)), "")
     return bool(_SECTION.fullmatch(first)) or ("=" in first and ": " not in first)
 
 
-def read_ansible(path: Path, top: Table | None = None) -> tuple[Table, tuple[Complaint, ...]]:
-    """The same inventory as winboot has it, and what is worth knowing; `top` is what a YAML file holds. Raises InvalidInput
+def _is_no_yaml(text: str) -> bool:
+    """Whether a text that is no map has a section of INI, or no key of YAML."""
+    lines = _lines(text)
+    has_key = any(": " in line or line.endswith(":") for line in lines)
+    return any(_SECTION.fullmatch(line) for line in lines) or (bool(lines) and not has_key)
+
+
+def read_ansible(path: Path, content: Table | str) -> tuple[Table, tuple[Complaint, ...]]:
+    """The same inventory as winboot has it, and what is worth knowing; `content` is of `open_inventory`. Raises InvalidInput
     with every complaint."""
     file = _File(path)
-    if top is None:
-        file.read_ini(read_text(path))
+    if isinstance(content, str):
+        file.read_ini(content)
     else:
-        file.read_yaml(top)
+        file.read_yaml(content)
     made = file.made()
-    errors = [one for one in file.complaints if one.level == "error"]
+    # A variable of a group is each host's, and wrong once.
+    complaints = tuple(dict.fromkeys(file.complaints))
+    errors = [one for one in complaints if one.level == "error"]
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
-        raise InvalidInput(
-            f"{path}: {count}", problems=tuple(file.complaints), hint="Correct the places named."
-        )
-    return made, tuple(file.complaints)
+        raise InvalidInput(f"{path}: {count}", problems=complaints, hint="Correct the places named.")
+    return made, complaints
 
 
 class _File:
@@ -160,6 +173,7 @@ class _File:
     def read_ini(self, text: str) -> None:
         """https://docs.ansible.com/ansible/latest/collections/ansible/builtin/ini_inventory.html"""
         group, kind = self._group("ungrouped", self.start), ""
+        defined = {"all", "ungrouped"}
         for number, line in enumerate(text.splitlines(), 1):
             stripped = line.strip()
             if not stripped or stripped[0] in "#;":
@@ -167,28 +181,36 @@ class _File:
             place = Place(str(self.path), number, len(line) - len(line.lstrip()) + 1)
             section = _SECTION.fullmatch(stripped)
             if section:
-                group, kind = self._group(section[1].strip(), place), section[2] or ""
-                if kind not in ("", "children", "vars"):
+                group, kind = self._group(section[1], place), section[2] or ""
+                if kind not in ("", "hosts", "children", "vars"):
                     self._complain(place, f"[{section[1]}:{kind}]", "a group, group:children or group:vars")
-            elif stripped[0] == "[" and "]" not in stripped:
-                self._complain(place, f"{stripped!r}: the bracket is not closed", "[group]")
+                defined |= {group.name} if kind != "vars" else set()
+            elif stripped[0] == "[" and ("]" not in stripped or stripped[-1] == "]"):
+                self._complain(place, f"{stripped!r} is no section", "[group], without blanks")
             elif kind == "children":
                 self._child(group, stripped.partition("#")[0].strip(), place)
             elif kind == "vars":
                 self._ini_variable(group, stripped, place)
             else:
                 self._ini_hosts(group, line, place)
+        self._refuse_undefined(defined)
+
+    def _refuse_undefined(self, defined: set[str]) -> None:
+        """Ansible reads nothing of a file with such a group (ini.py, `_parse`: pending_declarations)."""
+        for group in self.groups.values():
+            if group.name not in defined:
+                wrong = (
+                    f"the group {group.name} has children or variables, or is a child, and is defined nowhere"
+                )
+                self._complain(group.place, wrong, f"[{group.name}]", nearest(group.name, defined))
 
     def _ini_variable(self, group: _Group, line: str, place: Place) -> None:
         name, equals, value = line.partition("=")
         if not equals:
             self._complain(place, f"{line!r}", "name=value")
             return
-        value = value.strip()
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        at = Place(place.file, place.line, place.column + line.index("=") + 1)
-        group.variables[name.strip()] = Entry(place, Scalar(at, value, plain=False))
+        at = Place(place.file, place.line, place.column + len(name) + 1)
+        group.variables[name.strip()] = Entry(place, _literal(value.strip(), at))
 
     def _ini_hosts(self, group: _Group, line: str, place: Place) -> None:
         try:
@@ -204,7 +226,7 @@ class _File:
                 self._complain(at, f"{word!r} behind the host", "name=value")
                 continue
             behind = Place(place.file, place.line, at.column + len(name) + 1)
-            variables[name] = Entry(at, Scalar(behind, value, plain=False))
+            variables[name] = Entry(at, _literal(value, behind))
         self._hosts(group, words[0], variables, place)
 
     # YAML
@@ -255,12 +277,12 @@ class _File:
         self._group(name, place)
 
     def _hosts(self, group: _Group, pattern: str, variables: Variables, place: Place) -> None:
-        port = _PORT.fullmatch(pattern)
-        if port:
-            pattern = port[1]
-            variables = {"ansible_port": Entry(place, Scalar(place, port[2], plain=False))} | variables
+        found = _PORT.fullmatch(pattern)
+        pattern = found[1] if found else pattern
+        port = {"ansible_port": Entry(place, Scalar(place, found[2], plain=False))} if found else {}
         for name in self._expanded(pattern, place):
-            self.hosts.setdefault(name, {}).update(variables)
+            # The port counts where the host is named first (lib/ansible/inventory/data.py, `add_host`).
+            self.hosts.setdefault(name, dict(port)).update(variables)
             self.places.setdefault(name, place)
             group.hosts.setdefault(name, place)
 
@@ -272,10 +294,11 @@ class _File:
         before, after = pattern[: found.start()], pattern[found.end() :]
         first, last, step = found[1] or "0", found[2], int(found[3] or 1)
         rest = self._expanded(after, place)
-        if first.isdigit() and last.isdigit():
-            numbers, one = range(int(first), int(last) + 1, step or 1), len(first)
+        padded = first[0] == "0" and len(first) > 1
+        if first.isdigit() and last.isdigit() and not (padded and len(first) != len(last)):
+            numbers, one = range(int(first), int(last) + 1, step or 1), len(first) if padded else 0
             middle = [str(number).zfill(one) for number in numbers] if len(numbers) <= _MOST_HOSTS else []
-        elif len(first) == len(last) == 1 and first.isalpha() and last.isalpha():
+        elif first.isalpha() and last.isalpha() and first.islower() == last.islower():
             middle = [chr(code) for code in range(ord(first), ord(last) + 1, step or 1)]
         else:
             middle = []
@@ -294,6 +317,8 @@ class _File:
 
     def made(self) -> Table:
         """The file as an inventory of winboot's."""
+        for name in self.hosts:
+            self._give_home(name)
         depths = self._depths()
         if depths is None:
             return Table(self.start)
@@ -307,10 +332,9 @@ class _File:
                 "winboot_os=2022 (or 2019, 2025) behind the Windows machines, or under [GROUP:vars]",
             )
         elif others:
-            named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-            self._warn(
-                self.start, f"{named}: left out, without winboot_os", "winboot_os=2022 for a Windows machine"
-            )
+            wrong = f"{_named(others)}: left out, without winboot_os"
+            self._warn(self.start, wrong, "winboot_os=2022 for a Windows machine")
+        self._warn_of_way([name for name, one in ours.items() if "ansible_connection" not in one])
         homes = {name: self._home(name, depths) for name in ours}
         groups = {
             group.name: Entry(group.place, self._made_group(group, ours, homes))
@@ -365,12 +389,23 @@ class _File:
         """Its variables: of groups the deeper ones win, then the later name; its own win over all."""
         found: Variables = {}
         around = [name for name in self.groups if name == "all" or host in self._members(name)]
-        around.sort(key=lambda one: (depths[one], one))
+        # lib/ansible/inventory/helpers.py, `sort_groups`.
+        around.sort(key=lambda one: (depths[one], self._priority(one), one))
         for name in around:
             found |= self.groups[name].variables
         for name in around:
             found |= self._beside("group_vars", name)
         return found | self.hosts[host] | self._beside("host_vars", host)
+
+    def _priority(self, group: str) -> int:
+        """`ansible_group_priority`, which counts in the inventory alone and not in group_vars."""
+        entry = self.groups[group].variables.get(PRIORITY)
+        text = entry.value.text if entry is not None and isinstance(entry.value, Scalar) else "1"
+        try:
+            return int(text)
+        except ValueError:
+            self._complain(self.groups[group].place, f"{PRIORITY} {text!r}", "a whole number")
+            return 1
 
     def _beside(self, folder: str, name: str) -> Variables:
         """What group_vars/NAME or host_vars/NAME beside the inventory says: a file, or a folder of them
@@ -385,23 +420,33 @@ class _File:
     def _variables_of(self, file: Path) -> Variables:
         try:
             text = read_text(file)
-            if text.startswith(_VAULT):
-                self._warn(Place(str(file), 1, 1), "encrypted by Ansible Vault: nothing of it is read", _OPEN)
+            if text.startswith(VAULT):
+                self._warn(Place(str(file), 1, 1), "encrypted by Ansible Vault: nothing of it is read", OPEN)
                 return {}
-            # At the same places: what a tag of Ansible's stands before is a text like others.
-            return dict(compose(_TAG.sub(lambda tag: " " * len(tag[0]), text), str(file), lines=True).entries)
+            return dict(compose(text, str(file), foreign=True).entries)
         except InvalidInput as error:
             self.complaints.extend(one for one in error.problems if isinstance(one, Complaint))
             return {}
 
+    def _give_home(self, host: str) -> None:
+        """A host of no group is `ungrouped` (lib/ansible/inventory/data.py, `reconcile_inventory`)."""
+        if not any(host in group.hosts for group in self.groups.values() if group.name != "all"):
+            self._group("ungrouped", self.places[host]).hosts.setdefault(host, self.places[host])
+
     def _home(self, host: str, depths: Mapping[str, int]) -> str:
         """The group that defines it: the deepest one that lists it."""
-        listing = [group.name for group in self.groups.values() if host in group.hosts]
-        named = [name for name in listing if name != "all"]
-        if not named:
-            self._group("ungrouped", self.places[host]).hosts.setdefault(host, self.places[host])
-            return "ungrouped"
-        return max(named, key=lambda name: (depths.get(name, 1), name))
+        listing = (
+            group.name for group in self.groups.values() if host in group.hosts and group.name != "all"
+        )
+        return max(listing, key=lambda name: (depths.get(name, 1), name))
+
+    def _warn_of_way(self, hosts: Sequence[str]) -> None:
+        if hosts:
+            wrong = f"{_named(hosts)}: no ansible_connection; Ansible would use ssh, winboot uses WinRM"
+            self._warn(self.start, wrong, "ansible_connection=psrp, winrm, ssh or local")
+
+    def _host(self, name: str, variables: Variables) -> Table:
+        return HostReader(name, self.places[name], variables, self.complaints).table()
 
     def _made_group(self, group: _Group, ours: Mapping[str, Variables], homes: Mapping[str, str]) -> Table:
         own = [name for name in group.hosts if homes.get(name) == group.name]
@@ -410,7 +455,7 @@ class _File:
         profile = self._profile(group, [(name, ours[name]) for name in own])
         if profile is not None:
             entries["profile"] = Entry(profile.place, profile)
-        hosts = {name: Entry(self.places[name], self._made_host(name, ours[name])) for name in own}
+        hosts = {name: Entry(self.places[name], self._host(name, ours[name])) for name in own}
         entries["hosts"] = Entry(group.place, Table(group.place, hosts))
         listed = tuple(Scalar(group.place, name, plain=False) for name in members)
         entries["members"] = Entry(group.place, Listing(group.place, listed))
@@ -437,129 +482,52 @@ class _File:
             )
         return next(iter(named.values()), None)
 
-    def _made_host(self, host: str, variables: Variables) -> Table:
-        place = self.places[host]
-        tree = _Tree(place)
-        for name, path in VARIABLES.items():
-            entry = variables.get(name)
-            if entry is None:
-                continue
-            value = self._value(name, entry)
-            if value is not None:
-                tree.put(path, Entry(entry.key_place, value))
-        self._password(variables, tree)
-        for name in _IGNORING:
-            entry = variables.get(name)
-            if entry is not None and isinstance(entry.value, Scalar) and entry.value.text == "ignore":
-                self._warn(
-                    entry.key_place,
-                    f"{name}=ignore: winboot always judges the certificate",
-                    "winboot_fingerprint=sha256:…, a CA in ansible_winrm_ca_trust_path, or port 5985",
-                )
-        for name, entry in variables.items():
-            known = (*VARIABLES, PROFILE)
-            if name.startswith("winboot_") and name not in known:
-                self._complain(
-                    entry.key_place, f"unknown variable {name!r}", ", ".join(known[11:]), nearest(name, known)
-                )
-        return tree.table()
 
-    def _value(self, name: str, entry: Entry) -> Scalar | None:
-        """What a variable says, in winboot's word for it; None where that is the default there."""
-        value = entry.value
-        if not isinstance(value, Scalar):
-            self._complain(value.place, f"{name}: found a list or a mapping", "one value")
-            return None
-        if value.text.startswith(_VAULT):
-            self._complain(value.place, f"{name}: encrypted by Ansible Vault", _OPEN)
-            return None
-        if "\n" in value.text:
-            self._complain(value.place, f"{name}: the value has a line break", "a single line")
-            return None
-        if "{{" in value.text:
-            self._complain(value.place, f"{name}: a template, which only Ansible can fill in", "the value")
-            return None
-        words = {
-            "ansible_connection": _TRANSPORTS,
-            "ansible_winrm_transport": _AUTH | {"plaintext": "", "ssl": ""},
-            "ansible_psrp_auth": _AUTH,
-        }.get(name)
-        if words is None:
-            return value
-        if value.text not in words:
-            expected = " | ".join(word for word, meant in words.items() if meant)
-            self._complain(
-                value.place,
-                f"{name}={value.text}: winboot has no such way",
-                expected,
-                nearest(value.text, words),
-            )
-            return None
-        meant = words[value.text]
-        return Scalar(value.place, meant, plain=False) if meant else None
+def _named(hosts: Sequence[str]) -> str:
+    return ", ".join(hosts[:5]) + (f" and {len(hosts) - 5} more" if len(hosts) > 5 else "")
 
-    def _password(self, variables: Variables, tree: _Tree) -> None:
-        """A password that a lookup of Ansible's names; one that stands there itself is refused."""
-        if any(name in variables for name in ("winboot_password_env", "winboot_password_file")):
-            return
-        for name in _PASSWORDS:
-            entry = variables.get(name)
-            if entry is None or not isinstance(entry.value, Scalar):
-                continue
-            lookup = _LOOKUP.fullmatch(entry.value.text.strip())
-            if lookup is None:
-                vaulted = entry.value.text.startswith(_VAULT)
-                self._complain(
-                    entry.key_place,
-                    f"{name}: encrypted by Ansible Vault, which winboot does not open"
-                    if vaulted
-                    else f"{name}: the password itself, or what only Ansible can fill in",
-                    "winboot_password_env=NAME or winboot_password_file=PATH, or {{ lookup('env', 'NAME') }}",
-                )
-                return
-            where = Scalar(entry.value.place, lookup[2], plain=False)
-            tree.put(("connection", "password", lookup[1]), Entry(entry.key_place, where))
-            return
+
+def _literal(text: str, place: Place) -> Node:
+    """A value of an INI file: a literal of Python's where it is one, else the text (ini.py, `_parse_value`)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        value = text
+    return _node(value, place)
+
+
+def _node(value: Any, place: Place) -> Node:
+    match value:
+        case None:
+            return Scalar(place, "", plain=True)
+        case dict():
+            entries = {str(key): Entry(place, _node(one, place)) for key, one in value.items()}
+            return Table(place, entries)
+        case list() | tuple() | set():
+            return Listing(place, tuple(_node(one, place) for one in value))
+        case bytes():
+            return Scalar(place, value.decode("utf-8", "replace"), plain=False)
+    return Scalar(place, "..." if value is ... else str(value), plain=False)
 
 
 def _files_of(path: Path) -> Iterator[Path]:
-    """The files with the variables of a group or host: NAME, NAME.yml …, or all of a folder NAME, by their names."""
-    for suffix in _SUFFIXES:
-        one = path.with_name(path.name + suffix)
-        if one.is_dir():
-            inside = (file for file in sorted(one.rglob("*")) if file.suffix in _SUFFIXES and file.is_file())
-            yield from (
-                file for file in inside if not file.name.startswith(".") and not file.name.endswith("~")
-            )
-        elif one.is_file():
+    """The files with the variables of a group or host: the first of NAME (a file, or all of a folder), NAME.yml, NAME.yaml and
+    NAME.json (lib/ansible/parsing/dataloader.py, `find_vars_files`)."""
+    there = (path.with_name(path.name + suffix) for suffix in _SUFFIXES)
+    first = next((one for one in there if one.exists()), None)
+    if first is not None and first.is_dir():
+        yield from _files_in(first)
+    elif first is not None:
+        yield first
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    for one in sorted(folder.iterdir(), key=lambda one: one.name):
+        if one.name.startswith(".") or one.name.endswith("~"):
+            continue
+        if one.is_dir() and not one.suffix:
+            yield from _files_in(one)
+        elif one.is_file() and one.suffix in _SUFFIXES:
             yield one
-
-
-class _Tree:
-    """Nested maps that are put together value by value; the first value of a place stays."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._values: dict[tuple[str, ...], Entry] = {}
-
-    def put(self, path: tuple[str, ...], entry: Entry) -> None:
-        """One value."""
-        self._values.setdefault(path, entry)
-
-    def table(self) -> Table:
-        """All of it."""
-        return self._below(())
-
-    def _below(self, path: tuple[str, ...]) -> Table:
-        entries: dict[str, Entry] = {}
-        for key in self._keys(path):
-            whole = (*path, key)
-            leaf = self._values.get(whole)
-            entries[key] = leaf if leaf is not None else Entry(self._place, self._below(whole))
-        return Table(self._place, entries)
-
-    def _keys(self, path: tuple[str, ...]) -> Iterator[str]:
-        depth = len(path)
-        yield from dict.fromkeys(
-            one[depth] for one in self._values if len(one) > depth and one[:depth] == path
-        )

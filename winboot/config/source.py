@@ -35,6 +35,8 @@ _KNOWN_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{kind}"
     for kind in ("null", "bool", "int", "float", "timestamp", "str", "seq", "map", "merge", "value")
 )
+# lib/ansible/_internal/_yaml/_constructor.py: a text that is encrypted, and one that is no template.
+_ANSIBLES_TAGS: Final = frozenset(("!vault", "!vault-encrypted", "!unsafe"))
 # The same loader in C, ten times faster, where PyYAML was built with it.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE: Final = "tag:yaml.org,2002:merge"
@@ -232,8 +234,9 @@ def _undecodable(path: Path, data: bytes, error: UnicodeDecodeError) -> InvalidI
     return InvalidInput(f"{path}: is not UTF-8 text", problems=(complaint,), hint="Save the file as UTF-8.")
 
 
-def compose(text: str, file: str, *, lines: bool = False) -> Table:
-    """Text as nodes; with `lines`, values may have several (another program's may mean them).
+def compose(text: str, file: str, *, foreign: bool = False) -> Table:
+    """Text as nodes. With `foreign`, for files of Ansible: values may have several lines and Ansible's tags, and of two equal
+    keys the last one counts, as there.
 
     Refuses, with every place at once: bad YAML, duplicate keys, foreign tags, several documents, control characters, and
     structures that are too large or too deep.
@@ -253,7 +256,7 @@ def compose(text: str, file: str, *, lines: bool = False) -> Table:
         raise InvalidInput(
             f"{file}: is not valid YAML", problems=(Complaint(Place(file, 1, 1), "", str(error)),)
         ) from error
-    reader = _Reader(file, lines=lines)
+    reader = _Reader(file, foreign=foreign)
     top = reader.document([node for node in documents if node is not None])
     if reader.complaints:
         raise InvalidInput(f"{file}: is not a valid file", problems=tuple(reader.complaints))
@@ -399,11 +402,11 @@ def _syntax_complaint(error: yaml.MarkedYAMLError, text: str, file: str) -> Comp
 class _Reader:
     """Turns PyYAML's nodes into ours and gathers what is wrong with them."""
 
-    def __init__(self, file: str, *, lines: bool) -> None:
+    def __init__(self, file: str, *, foreign: bool) -> None:
         self.file = file
         self.complaints: list[Complaint] = []
         self._open: set[int] = set()
-        self._lines = self._lines_allowed = lines
+        self._foreign = self._lines_allowed = foreign
         self._left = MOST_NODES
 
     def document(self, documents: Sequence[yaml.Node]) -> Table:
@@ -420,7 +423,7 @@ class _Reader:
 
     def _node(self, node: yaml.Node) -> Node:
         place = self._place(node)
-        if node.tag not in _KNOWN_TAGS:
+        if node.tag not in _KNOWN_TAGS and not (self._foreign and node.tag in _ANSIBLES_TAGS):
             self._complain(node, f"unknown tag {node.tag}", "a value without a tag")
         self._left -= 1
         if self._left == 0:
@@ -470,10 +473,10 @@ class _Reader:
             key = self._key(key_node)
             if key is None:
                 continue
-            former, self._lines_allowed = self._lines_allowed, self._lines or key in _MAY_HAVE_LINES
+            former, self._lines_allowed = self._lines_allowed, self._foreign or key in _MAY_HAVE_LINES
             entry = Entry(self._place(key_node), self._node(value_node))
             self._lines_allowed = former
-            if key in own:
+            if key in own and not self._foreign:
                 self._complain(
                     key_node,
                     f"duplicate key {key!r}",

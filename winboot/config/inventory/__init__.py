@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from winboot.base.errors import InvalidInput
-from winboot.config.ansible import has_ansibles_keys, is_ini, read_ansible
+from winboot.config.ansible import is_ansibles, open_inventory, read_ansible
 from winboot.config.inventory.connection import Connection, Jump, Tls
 from winboot.config.inventory.machine import SECTIONS, HostKeys, Machine, MachineSpec, Os
 from winboot.config.inventory.reader import Reader
-from winboot.config.source import Complaint, Table, in_order, read
+from winboot.config.source import Complaint, Table, in_order
 
 __all__ = [
     "SECTIONS",
@@ -60,10 +60,10 @@ def load_inventory(path: Path) -> Inventory:
 
 def read_inventory(path: Path) -> tuple[Table, tuple[Complaint, ...]]:
     """The nodes of an inventory, of Ansible's as winboot has them, and what is worth knowing. Raises InvalidInput."""
-    if is_ini(path):
-        return read_ansible(path)
-    top = read(path)
-    return read_ansible(path, top) if has_ansibles_keys(top) else (top, ())
+    content = open_inventory(path)
+    if isinstance(content, str) or is_ansibles(content):
+        return read_ansible(path, content)
+    return content, ()
 
 
 def inventory_of(path: Path, top: Table, known: tuple[Complaint, ...] = ()) -> Inventory:

@@ -116,7 +116,7 @@ def _check_names(into: Complaints, machine: Machine, merged: Table) -> None:
     if machine.profile.windows.rename and not _COMPUTER_NAME.fullmatch(machine.computer_name):
         place = locate(merged, ("computer_name",))
         wrong = f"the computer name {machine.computer_name!r}"
-        expected = "computer_name: at most 15 letters, digits and -, not digits alone"
+        expected = "computer_name (for Ansible: winboot_computer_name), at most 15 letters, digits and -, not digits alone"
         into.complain(place, f"hosts.{machine.name}.computer_name", wrong, expected)
 
 

@@ -38,7 +38,8 @@ class HostKeys(Model):
         default=None, description="2019 | 2022 | 2025; preflight stops where the machine differs"
     )
     computer_name: str | None = Field(
-        default=None, description="at most 15 characters; default: the node name in upper case"
+        default=None,
+        description="at most 15 characters; default: the first label of the node name in upper case",
     )
     node_ip: Ip | None = Field(default=None, description="default: the address that reaches the API server")
     certificate_names: tuple[NameOrAddress, ...] = Field(

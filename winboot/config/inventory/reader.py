@@ -15,6 +15,7 @@ from typing import Final
 
 from winboot.base.errors import InvalidInput
 from winboot.config.inventory.complaints import Complaints
+from winboot.config.inventory.connection import address_of
 from winboot.config.inventory.connection_checks import check_connection
 from winboot.config.inventory.fit import check_fit
 from winboot.config.inventory.machine import HOST_KEYS, MACHINE_KEYS, SECTIONS, HostKeys, Machine
@@ -228,7 +229,7 @@ class Reader:
             name=host.name,
             address=address,
             os=keys.os,
-            computer_name=keys.computer_name or host.name.upper(),
+            computer_name=keys.computer_name or _computer_name(host.name),
             node_ip=None if keys.node_ip is None else str(keys.node_ip),
             connection=connection.model_copy(update={"host": connection.host or address}),
             group=host.home.name,
@@ -303,6 +304,11 @@ class Reader:
                 expected = "" if meant else "one of " + ", ".join(known)
                 wrong = f"unknown key {key!r}"
                 self.complaints.complain(entry.key_place, ".".join((*path, key)), wrong, expected, meant)
+
+
+def _computer_name(node: str) -> str:
+    """Windows takes the first label of a full name; an address has none."""
+    return node.upper() if address_of(node) else node.partition(".")[0].upper()
 
 
 def _only(table: Table, keys: tuple[str, ...]) -> Table:
