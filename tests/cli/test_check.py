@@ -106,8 +106,17 @@ def test_the_hash_of_the_version_before_may_stay_beside_the_wanted_one(
         (None, 0, "there is no file"),
         ("", 64, "cluster.kubeconfig"),
         (KUBECONFIG.replace("current-context: a", "current-context: b"), 64, "cluster.kubeconfig"),
+        (KUBECONFIG.replace("TUlJQg==", "'%%%'"), 64, "the CA of its context cannot be read"),
+        (KUBECONFIG.replace("token: t", "auth-provider: {name: gcp}"), 64, "gke-gcloud-auth-plugin"),
+        (KUBECONFIG.replace("token: t", "token: t, as-uid: '7'"), 64, "as-uid"),
+        (KUBECONFIG.replace("6443',", "6443', proxy-url: 'socks5://p:1',"), 64, "proxy-url"),
+        (
+            KUBECONFIG.replace("certificate-authority-data: TUlJQg==", "insecure-skip-tls-verify: true"),
+            0,
+            "insecure-skip-tls-verify",
+        ),
     ],
-    ids=["missing", "empty", "no such context"],
+    ids=["missing", "empty", "no such context", "no CA", "auth-provider", "as-uid", "socks", "insecure"],
 )
 def test_a_kubeconfig_that_cannot_be_used_is_shown_at_its_place(
     content: str | None, code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

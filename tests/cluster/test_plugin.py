@@ -142,7 +142,7 @@ ANSWERS: dict[str, tuple[str, str, str]] = {
     "no JSON": ("Please log in at https://login.example.com", "gave no ExecCredential", "kubectl"),
     "a list": ("[]", "gave no ExecCredential", "kubectl"),
     "no status": ('{"kind": "ExecCredential"}', "gave no ExecCredential", "kubectl"),
-    "a certificate": ('{"status": {"clientCertificateData": "x"}}', "gave no token", "login mode"),
+    "a certificate": ('{"status": {"clientCertificateData": "x"}}', "gave no token", "kubectl"),
     "an end that is no time": (
         '{"status": {"token": "hunter2", "expirationTimestamp": "soon"}}',
         "ExecCredential",
@@ -290,7 +290,7 @@ def test_the_proxy_of_a_kubeconfig_is_used_for_every_request(cloud: Cloud) -> No
         proxy.shutdown()
 
     assert set(proxy.targets) == {f"127.0.0.1:{cloud.server.port}"}
-    assert len(proxy.targets) == 2  # the version and the resources have a connection each
+    assert len(proxy.targets) == 1
 
 
 @pytest.mark.parametrize("url", ["socks5://me:hunter2@proxy:1080", "proxy:3128", 7])

@@ -116,6 +116,7 @@ class FakeCluster:
 
     node_facts: NodeFacts | None = None
     server: str = "1.36.5"
+    is_insecure: bool = False
     # What the Node is after so many seconds of waiting: it is Ready at once by default.
     becomes: NodeFacts | None = field(default_factory=a_node)
     pods_left: tuple[tuple[str, str], ...] = ()

@@ -61,6 +61,14 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "kubernetes.version",
     ),
     "kubelet too old": ({"server": "1.40.0"}, "", "version-skew", "error", "older", "kubernetes.version"),
+    "a kubeconfig that judges no certificate": (
+        {"is_insecure": True},
+        "",
+        "api-certificate",
+        "warning",
+        "insecure-skip-tls-verify",
+        "certificate-authority-data",
+    ),
     "no right to approve": (
         {"own_lacks": ("approve signers.certificates.k8s.io kubernetes.io/kubelet-serving",)},
         "",

@@ -62,6 +62,15 @@ def _skew(view: ClusterView) -> Found:
             yield Finding("version-skew", "error", f"{one.about}: {one.reason}", fix, _names(specs))
 
 
+def _api_certificate(view: ClusterView) -> Found:
+    if view.is_insecure:
+        reason = (
+            "the kubeconfig has insecure-skip-tls-verify: any server on the way may answer as this cluster"
+        )
+        fix = "Give its cluster certificate-authority-data, and remove insecure-skip-tls-verify."
+        yield Finding("api-certificate", "warning", reason, fix)
+
+
 def _permissions(view: ClusterView) -> Found:
     """What the user of the kubeconfig must be allowed to do, found out before a machine restarts for it."""
     fix = "Apply what `winboot manifests operator` prints, and bind it to this user."
@@ -251,6 +260,7 @@ def agent_needs(specs: Sequence[NodeSpec]) -> dict[str, list[Need]]:
 
 CHECKS: Final[tuple[Check, ...]] = (
     Check("version-skew", "A kubelet newer than the API server, or too old for it, is not supported.", _skew),
+    Check("api-certificate", "The API server must prove that it is this cluster's.", _api_certificate),
     Check("permissions", "The user of the kubeconfig must be allowed to do what a join does.", _permissions),
     Check(
         "bootstrap-bindings",

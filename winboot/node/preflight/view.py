@@ -31,6 +31,11 @@ class ClusterView:
         """The API server's version."""
         return self._cluster.version()
 
+    @property
+    def is_insecure(self) -> bool:
+        """Whether the API server's certificate is not judged."""
+        return self._cluster.is_insecure
+
     @cached_property
     def nodes(self) -> tuple[NodeFacts, ...]:
         """All Nodes."""

@@ -128,7 +128,13 @@ def own_kubeconfig(kubeconfig: Secret, spec: NodeSpec, where: str) -> Secret:
 
     InvalidInput where its current user has no credential that can travel (a token, or certificate and key inline).
     """
-    user = Kubeconfig.from_text(kubeconfig, where).user(None)
+    read = Kubeconfig.from_text(kubeconfig, where)
+    user = read.user(None)
+    if read.impersonation(None):
+        raise InvalidInput(
+            f"{where}: its user acts as another one (as), and the node would have its own rights",
+            hint="Give a kubeconfig of the user that kube-proxy is to be.",
+        )
     for names in _CREDENTIALS:
         found = {name: user[name] for name in names if isinstance(user.get(name), str) and user[name]}
         if len(found) == len(names):

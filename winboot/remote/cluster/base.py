@@ -211,6 +211,11 @@ class Cluster(Protocol):
     All failures are `winboot.base.errors.ClusterError` or below it.
     """
 
+    @property
+    def is_insecure(self) -> bool:
+        """Whether the kubeconfig has the server's certificate not judged."""
+        ...
+
     def version(self) -> Version:
         """The API server's version."""
         ...

@@ -15,6 +15,7 @@ from winboot.base.errors import ClusterBusy, ClusterError, ClusterUnreachable, W
 from winboot.base.retry import retried
 from winboot.remote.cluster.base import Wait
 from winboot.remote.cluster.failures import translated
+from winboot.remote.cluster.proxies import Proxy
 
 T = TypeVar("T")
 
@@ -43,8 +44,9 @@ PATIENCE: Final = Patience()
 class Calls:
     """The calls to one API server. Used by any number of threads."""
 
-    def __init__(self, server: str, *, patience: Patience, wait: Wait) -> None:
+    def __init__(self, server: str, *, patience: Patience, wait: Wait, proxy: Proxy | None = None) -> None:
         self._server = server
+        self._proxy = proxy
         self._patience = patience
         self._wait = wait
         self._answered = False
@@ -71,7 +73,7 @@ class Calls:
     def once(self, doing: str, ask: Callable[[], T]) -> T:
         """The same, asked once: for whoever asks again anyway."""
         try:
-            with translated(doing, self._server):
+            with translated(doing, self._server, self._proxy):
                 answer = ask()
         except ClusterUnreachable:
             raise

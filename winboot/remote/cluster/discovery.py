@@ -7,16 +7,20 @@ whose key has the hash, and the server must then show a certificate below it.
 from __future__ import annotations
 
 import json
+import os
 import re
 import ssl
 import urllib.error
 import urllib.request
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from winboot.base.errors import ClusterError, ClusterUnreachable, InvalidInput
 from winboot.base.secret import Secret
+from winboot.base.tls import even
 from winboot.config.authority import key_hash
 from winboot.remote.cluster.kubeconfig import Kubeconfig
+from winboot.remote.cluster.proxies import from_environment
 
 PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 TIMEOUT_S: Final = 20
@@ -33,13 +37,13 @@ def fetch_ca(server: str, ca_hash: str) -> str:
     unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
     pem = _pinned(_authority(_get(server, unverified), server), ca_hash, server)
-    _get(server, ssl.create_default_context(cadata=pem))
+    _get(server, even(ssl.create_default_context(cadata=pem)))
     return pem
 
 
 def _get(server: str, context: ssl.SSLContext) -> bytes:
     try:
-        with urllib.request.urlopen(server + PATH, timeout=TIMEOUT_S, context=context) as answer:
+        with _opener(server, context).open(server + PATH, timeout=TIMEOUT_S) as answer:
             read: bytes = answer.read(MOST_BYTES)
             return read
     except urllib.error.HTTPError as error:
@@ -53,6 +57,14 @@ def _get(server: str, context: ssl.SSLContext) -> bytes:
             f"{server} cannot be asked for its CA: {reason}",
             hint="Name the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig that holds it.",
         ) from error
+
+
+def _opener(server: str, context: ssl.SSLContext) -> urllib.request.OpenerDirector:
+    """What asks the server by the proxy that kubectl would take."""
+    url = urlsplit(server)
+    proxy = from_environment(url.scheme, url.hostname or "", url.port, os.environ)
+    proxies = urllib.request.ProxyHandler({} if proxy is None else {url.scheme: proxy.url})
+    return urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=context))
 
 
 def _authority(body: bytes, server: str) -> str:

@@ -15,14 +15,18 @@ import msgspec
 from lightkube.exceptions import ApiError, ConfigError
 
 from winboot.base.errors import ClusterBusy, ClusterConflict, ClusterError, ClusterRefused, ClusterUnreachable
+from winboot.base.tls import reason_of
+from winboot.remote.cluster.proxies import Proxy
 
+# openssl/x509_vfy.h: X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH.
+_OTHER_NAME: Final = frozenset({62, 64})
 # 500 is what etcd's "request timed out" and "leader changed" become; 410 ends a list that changed between two pages.
 _NOT_NOW: Final = frozenset({410, 429, 500, 502, 503, 504})
 
 
 @contextmanager
-def translated(doing: str, server: str) -> Iterator[None]:
-    """Within this block, the library's errors become ClusterErrors; `doing` says what was tried."""
+def translated(doing: str, server: str, proxy: Proxy | None = None) -> Iterator[None]:
+    """Within this block, the library's errors become ClusterErrors; `doing` says what was tried, `proxy` is on the way."""
     try:
         yield
     except httpx2.HTTPStatusError as e:
@@ -31,7 +35,7 @@ def translated(doing: str, server: str) -> Iterator[None]:
         hint = "Write `server` in the kubeconfig as https://name-or-address:6443."
         raise ClusterError(f"{doing}: {server} is no address of an API server: {e}", hint=hint) from e
     except httpx2.TransportError as e:
-        raise _by_transport(doing, server, e) from e
+        raise _by_transport(doing, server, proxy, e) from e
     except httpx2.RequestError as e:
         raise ClusterError(
             f"{doing}: {server} answered something that is not Kubernetes: {e}", hint=_stranger(server)
@@ -116,11 +120,14 @@ def _retry_after(header: str | None) -> float | None:
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
-def _by_transport(doing: str, server: str, error: httpx2.TransportError) -> ClusterError:
-    if _certificate_problem(error):
-        return ClusterError(
-            f"{doing}: the certificate of {server} is not signed by the kubeconfig's CA: {error}",
-            hint="Check `certificate-authority` in the kubeconfig; the address may belong to another cluster.",
+def _by_transport(doing: str, server: str, proxy: Proxy | None, error: httpx2.TransportError) -> ClusterError:
+    reason = reason_of(error)
+    if reason is not None:
+        return _of_certificate(doing, server, reason)
+    if proxy is not None:
+        return ClusterUnreachable(
+            f"{doing}: {server} does not answer by way of the proxy {proxy}: {error}",
+            hint="Check the proxy, or name the API server in NO_PROXY.",
         )
     return ClusterUnreachable(
         f"{doing}: {server} does not answer: {error}",
@@ -128,9 +135,13 @@ def _by_transport(doing: str, server: str, error: httpx2.TransportError) -> Clus
     )
 
 
-def _certificate_problem(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _of_certificate(doing: str, server: str, reason: ssl.SSLCertVerificationError) -> ClusterError:
+    if reason.verify_code in _OTHER_NAME:
+        return ClusterError(
+            f"{doing}: the certificate of {server} is for another name: {reason.verify_message}",
+            hint="Check `server` and `tls-server-name` in the kubeconfig; the address may belong to another cluster.",
+        )
+    return ClusterError(
+        f"{doing}: the certificate of {server} is not signed by the kubeconfig's CA: {reason.verify_message}",
+        hint="Check `certificate-authority` in the kubeconfig; the address may belong to another cluster.",
+    )

@@ -8,20 +8,35 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import errno
 import os
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
 from winboot.base.errors import InvalidInput
 from winboot.base.secret import Secret
 from winboot.config.source import MOST_BYTES
+from winboot.remote.cluster.proxies import Proxy, from_environment, proxy_of
 
+# RFC 9110, "tchar", without %.
+_HEADER_LETTERS = frozenset(string.ascii_letters + string.digits + "!#$&'*+-.^_`|~")
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+# client-go, tools/clientcmd/api/types.go, `Cluster.Extensions` and plugin/pkg/client/auth/exec.
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+_LOGINS = ("token", "tokenFile", "exec", "client-certificate", "client-certificate-data")
+# client-go, plugin/pkg/client/auth/{azure,gcp}: what took the place of each. kubectl still speaks oidc itself.
+_SUCCESSORS = {
+    "gcp": "Install gke-gcloud-auth-plugin, and renew the kubeconfig: gcloud container clusters get-credentials CLUSTER",
+    "azure": "Install kubelogin (https://github.com/Azure/kubelogin), and run kubelogin convert-kubeconfig",
+    "oidc": "Log in by an exec plug-in such as kubelogin (https://github.com/int128/kubelogin).",
+}
 _HINT = "`kubectl config view --minify --flatten --raw` makes one; `--context` or `cluster.context` names a context."
 
 
@@ -104,17 +119,89 @@ class Kubeconfig:
             raise InvalidInput(f"{self.origin}: the cluster of its context has no server", hint=_HINT)
         return server
 
-    def proxy(self, context: str | None) -> str | None:
-        """The proxy before the API server, where the cluster entry names one. Raises InvalidInput for one that winboot
-        does not speak to; it may hold a password and is not quoted.
+    def proxy(self, context: str | None) -> Proxy | None:
+        """The proxy before the API server: the cluster entry's, or else the environment's. Raises InvalidInput for one that
+        winboot does not speak to.
         """
         url = self.cluster(context).get("proxy-url")
-        if url is None or (isinstance(url, str) and url.startswith(("http://", "https://"))):
-            return url
-        hint = "Give the address of an HTTP proxy (http://host:port), or of an HTTP port of this one."
-        raise InvalidInput(
-            f"{self.origin}: the proxy-url of its cluster is no http:// or https:// URL", hint=hint
-        )
+        if url:
+            return proxy_of(str(url), f"{self.origin}: the proxy-url of its cluster")
+        try:
+            server = urlsplit(self.server(context))
+            return from_environment(server.scheme, server.hostname or "", server.port, os.environ)
+        except ValueError as error:
+            raise InvalidInput(f"{self.origin}: the server of its cluster is no URL", hint=_HINT) from error
+
+    def server_name(self, context: str | None) -> str | None:
+        """The name that the server's certificate must have; None for the one in the server's address."""
+        return str(self.cluster(context).get("tls-server-name") or "") or None
+
+    def is_insecure(self, context: str | None) -> bool:
+        """Whether the server's certificate is not judged. With a CA it is."""
+        return self.cluster(context).get("insecure-skip-tls-verify") is True and not self._has_ca(context)
+
+    def _has_ca(self, context: str | None) -> bool:
+        cluster = self.cluster(context)
+        return bool(cluster.get("certificate-authority") or cluster.get("certificate-authority-data"))
+
+    def impersonation(self, context: str | None) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers of `as`, `as-uid`, `as-groups` and `as-user-extra`, as client-go writes them. Raises InvalidInput.
+
+        transport/round_trippers.go, `impersonatingRoundTripper`; tools/clientcmd/validation.go, `validateAuthInfo`.
+        """
+        user = self.user(context)
+        extra = user.get("as-user-extra") or {}
+        groups = user.get("as-groups") or []
+        lists = [groups, *(extra.values() if isinstance(extra, dict) else [extra])]
+        if not all(isinstance(one, list) for one in lists):
+            raise InvalidInput(
+                f"{self.origin}: as-groups or as-user-extra of its user is no list", hint=_HINT
+            )
+        if not user.get("as"):
+            if user.get("as-uid") or groups or extra:
+                raise InvalidInput(
+                    f"{self.origin}: its user has as-uid, as-groups or as-user-extra without as", hint=_HINT
+                )
+            return ()
+        pairs = [("Impersonate-User", user["as"]), ("Impersonate-Uid", user.get("as-uid") or "")]
+        pairs += [("Impersonate-Group", one) for one in groups]
+        pairs += [
+            (f"Impersonate-Extra-{_header_key(key)}", one) for key, values in extra.items() for one in values
+        ]
+        return tuple((name.encode("ascii"), str(value).encode()) for name, value in pairs if value)
+
+    def judge(self, context: str | None) -> None:
+        """Raises InvalidInput for what is wrong, and for what winboot does not do as kubectl does."""
+        self.proxy(context)
+        if self._has_ca(context):
+            self.ca_pem(context)
+        self.impersonation(context)
+        provider = self.user(context).get("auth-provider")
+        if isinstance(provider, dict) and not any(self.user(context).get(one) for one in _LOGINS):
+            name = str(provider.get("name"))
+            raise InvalidInput(
+                f"{self.origin}: its user logs in by auth-provider {name}, which winboot does not do",
+                hint=_SUCCESSORS.get(
+                    name, "Use a kubeconfig with an exec plug-in, a token or a certificate."
+                ),
+            )
+
+    def cluster_info(self, context: str | None) -> dict[str, Any]:
+        """What an exec plug-in with provideClusterInfo gets as spec.cluster.
+
+        https://kubernetes.io/docs/reference/config-api/client-authentication.v1/#client-authentication-k8s-io-v1-Cluster
+        """
+        cluster = self.cluster(context)
+        names = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
+        found = {name: cluster[name] for name in names if cluster.get(name)}
+        if self._has_ca(context):
+            found["certificate-authority-data"] = base64.b64encode(self.ca_pem(context).encode()).decode(
+                "ascii"
+            )
+        for one in cluster.get("extensions") or ():
+            if isinstance(one, dict) and one.get("name") == _EXEC_EXTENSION:
+                found["config"] = one.get("extension")
+        return found
 
     def plugin(self, context: str | None) -> Mapping[str, Any] | None:
         """The exec entry of the user, a program that gives its credential; None where a token goes before it."""
@@ -172,7 +259,15 @@ def _text(path: Path) -> str:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 2**20} MiB")
-    return data.decode("utf-8")
+    # PowerShell's `>` writes UTF-16; kubectl reads it by its mark, as YAML does.
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if marked else "utf-8")
+
+
+def _header_key(key: str) -> str:
+    """A key as the name of a header may have it (client-go, transport/round_trippers.go, `headerKeyEscape`)."""
+    letters = (chr(byte) for byte in str(key).encode())
+    return "".join(one if one in _HEADER_LETTERS else f"%{ord(one):02X}" for one in letters)
 
 
 def _mapping(text: str, origin: str) -> Mapping[str, Any]:

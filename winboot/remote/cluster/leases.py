@@ -15,6 +15,7 @@ from lightkube.resources.coordination_v1 import Lease
 from winboot.base.errors import ClusterConflict, ClusterRefused
 from winboot.remote.cluster.claims import Claim
 from winboot.remote.cluster.failures import status_of, translated
+from winboot.remote.cluster.proxies import Proxy
 
 _LABELS: Final = {"app.kubernetes.io/managed-by": "winboot", "winboot.io/kind": "claim"}
 _RUN: Final = "winboot.io/run"
@@ -30,14 +31,15 @@ class LightkubeLeases:
     a claim is tried for a minute (`Ownership`), a fleet's worker looks every two seconds.
     """
 
-    def __init__(self, client: Client, server: str, namespace: str) -> None:
+    def __init__(self, client: Client, server: str, namespace: str, proxy: Proxy | None = None) -> None:
         self._client = client
         self._server = server
+        self._proxy = proxy
         self._namespace = namespace
 
     def read(self, node: str) -> Claim | None:
         """See `Leases`."""
-        with translated(f"reading the claim on {node}", self._server):
+        with translated(f"reading the claim on {node}", self._server, self._proxy):
             try:
                 return _claim(node, self._client.get(Lease, _name(node), namespace=self._namespace))
             except httpx2.HTTPStatusError as error:
@@ -47,7 +49,7 @@ class LightkubeLeases:
 
     def create(self, claim: Claim) -> Claim:
         """See `Leases`."""
-        with translated(f"claiming {claim.node}", self._server):
+        with translated(f"claiming {claim.node}", self._server, self._proxy):
             try:
                 return _claim(claim.node, self._client.create(self._lease(claim), namespace=self._namespace))
             except httpx2.HTTPStatusError as error:
@@ -60,7 +62,7 @@ class LightkubeLeases:
 
     def renew(self, claim: Claim) -> Claim:
         """See `Leases`."""
-        with translated(f"renewing the claim on {claim.node}", self._server):
+        with translated(f"renewing the claim on {claim.node}", self._server, self._proxy):
             try:
                 return _claim(claim.node, self._client.replace(self._lease(claim)))
             except httpx2.HTTPStatusError as error:
@@ -71,7 +73,7 @@ class LightkubeLeases:
 
     def delete(self, node: str) -> None:
         """See `Leases`."""
-        with translated(f"giving back {node}", self._server):
+        with translated(f"giving back {node}", self._server, self._proxy):
             try:
                 self._client.delete(Lease, _name(node), namespace=self._namespace)
             except httpx2.HTTPStatusError as error:
@@ -80,7 +82,7 @@ class LightkubeLeases:
 
     def all(self) -> list[Claim]:
         """See `Leases`."""
-        with translated("listing the claims", self._server):
+        with translated("listing the claims", self._server, self._proxy):
             found = self._client.list(Lease, namespace=self._namespace, labels=dict(_LABELS))
             return [_claim(_node(one.metadata.name or ""), one) for one in found if one.metadata is not None]
 

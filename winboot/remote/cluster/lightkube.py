@@ -41,6 +41,7 @@ from winboot.base.clean import clean
 from winboot.base.errors import ClusterConflict, ClusterError, ClusterUnreachable
 from winboot.base.retry import retried
 from winboot.base.secret import Secret as HiddenText
+from winboot.base.tls import even
 from winboot.config.compat.version import Version
 from winboot.config.networks import NETWORKS, cluster_settings
 from winboot.config.networks.cluster import ResourceKind
@@ -73,7 +74,9 @@ from winboot.remote.cluster.draining import Draining
 from winboot.remote.cluster.failures import reading, status_of
 from winboot.remote.cluster.kubeconfig import Kubeconfig
 from winboot.remote.cluster.plugin import PluginAuth
+from winboot.remote.cluster.proxies import Proxy
 from winboot.remote.cluster.rights import JOINERS, SYSTEM
+from winboot.remote.cluster.way import Certificate, Way, load
 from winboot.remote.cluster.workbench import Workbench
 from winboot.report.events import Difference
 
@@ -119,28 +122,41 @@ class LightkubeCluster:
         prepare_types()
         read = kubeconfig if isinstance(kubeconfig, Kubeconfig) else Kubeconfig.from_file(kubeconfig)
         read.user(context)
-        proxy, plugin = read.proxy(context), _plugin(read, context)
+        read.judge(context)
+        plugin = _plugin(read, context, self._log_in_with)
         with reading(read.origin):
             config = _single(read, context)
-            self._call: Final = Calls(config.cluster.server, patience=patience, wait=wait)
+            proxy = read.proxy(context)
             self._server: Final = config.cluster.server
+            self._proxy: Final = proxy
+            self._call: Final = Calls(self._server, proxy=proxy, patience=patience, wait=wait)
             self._clock: Final = clock
+            self._way: Final = Way(
+                lambda certificate: transport or _connecting(config, proxy, certificate),
+                server_name=read.server_name(context),
+                headers=read.impersonation(context),
+            )
+            # The way has the proxy; the libraries must not look for another one in the environment.
             self._client: Final = Client(
-                config, field_manager="winboot", lazy=False, transport=transport, proxy=proxy
+                config, field_manager="winboot", lazy=False, transport=self._way, trust_env=False
             )
-            # For what is no resource (the version, the server's clock), the same connection settings.
+            # For what is no resource (the version, the server's clock), the same connections.
             self._plain: Final = client_adapter.Client(
-                config, client_adapter.ConnectionParams(transport=transport, proxy=proxy)
+                config, client_adapter.ConnectionParams(transport=self._way, trust_env=False)
             )
+        self.is_insecure: Final = read.is_insecure(context)
         if plugin is not None:
             # The library has no other way in; what it does itself with a program names neither program nor remedy.
             self._client._client._client.auth = self._plain.auth = plugin
+
+    def _log_in_with(self, certificate: Certificate) -> None:
+        self._way.present(certificate)
 
     def leases(self, namespace: str) -> Leases:
         """Who works on which node, kept in this namespace."""
         from winboot.remote.cluster.leases import LightkubeLeases
 
-        return LightkubeLeases(self._client, self._server, namespace)
+        return LightkubeLeases(self._client, self._server, namespace, self._proxy)
 
     def workbench(self) -> Workbench:
         """Pods, services and what runs in the pods."""
@@ -604,12 +620,32 @@ def _unless_missing(ask: Callable[[], T]) -> T | None:
         raise
 
 
-def _plugin(kubeconfig: Kubeconfig, context: str | None) -> PluginAuth | None:
+def _plugin(
+    kubeconfig: Kubeconfig, context: str | None, present: Callable[[Certificate], None]
+) -> PluginAuth | None:
     entry = kubeconfig.plugin(context)
     if entry is None:
         return None
+    folder = kubeconfig.path.parent if kubeconfig.path is not None else None
     return PluginAuth(
-        entry, kubeconfig.origin, kubeconfig.path.parent if kubeconfig.path is not None else None
+        entry,
+        kubeconfig.origin,
+        folder,
+        cluster=lambda: kubeconfig.cluster_info(context),
+        present=present,
+    )
+
+
+def _connecting(
+    config: SingleConfig, proxy: Proxy | None, certificate: Certificate | None
+) -> httpx2.BaseTransport:
+    """What opens connections. The certificate takes the place of the kubeconfig's."""
+    assert config.user is not None  # the reader has found it
+    context = even(client_adapter.verify_cluster(config.cluster, config.user, config.abs_file))
+    if certificate is not None:
+        load(context, certificate)
+    return httpx2.HTTPTransport(
+        verify=context, trust_env=False, proxy=None if proxy is None else httpx2.Proxy(proxy.url)
     )
 
 

@@ -1,4 +1,4 @@
-"""Credentials from a program that a kubeconfig names: the exec plug-ins of EKS, AKS and GKE.
+"""Credentials from a program that a kubeconfig names: the exec plug-ins of EKS, AKS, GKE, Pinniped and Teleport.
 
 https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,21 +19,24 @@ from typing import Any, Final
 import httpx2
 
 from winboot.base.errors import ClusterRefused, InvalidInput
+from winboot.remote.cluster.way import Certificate
 
 VERSIONS: Final = tuple(f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1"))
 # Programs ask their cloud for a token; one that waits for a person has nobody here.
 PATIENCE_S: Final = 60.0
-# A token that ends within this time is not used for another request.
+# A credential that ends within this time is not used for another request.
 _MARGIN: Final = timedelta(seconds=10)
 _TRY: Final = "`kubectl get nodes` with this kubeconfig starts the same program and shows what it says."
 _LINES: Final = 3  # of what it wrote on standard error
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """What a plug-in gave. `expires` is None where it did not say."""
+class Credential:
+    """What a plug-in gave: a token (or none), a client certificate (or none), or both. `expires` is None where it did not
+    say."""
 
-    value: str
+    token: str
+    certificate: Certificate | None
     expires: datetime | None
 
     @property
@@ -42,13 +46,23 @@ class Token:
 
 
 class PluginAuth(httpx2.Auth):
-    """Runs the program when a token is needed: at first, when the last one is over, and when it was refused.
+    """Runs the program when a credential is needed: at first, when the last one is over, and when it was refused.
 
     Errors are ClusterRefused with the program's name, what it said and what to do. Used by any number of threads.
     """
 
-    def __init__(self, entry: Mapping[str, Any], origin: str, folder: Path | None) -> None:
-        """`entry` is the user's `exec`; a relative path with a separator is meant from `folder`. Raises InvalidInput."""
+    def __init__(
+        self,
+        entry: Mapping[str, Any],
+        origin: str,
+        folder: Path | None,
+        *,
+        cluster: Callable[[], Mapping[str, Any]],
+        present: Callable[[Certificate], None],
+    ) -> None:
+        """`entry` is the user's `exec`; a relative path with a separator is meant from `folder`. `cluster` is what a program
+        with provideClusterInfo is told of the cluster; `present` uses a client certificate from then on. Raises InvalidInput.
+        """
         command = entry.get("command")
         if not isinstance(command, str) or not command:
             raise InvalidInput(f"{origin}: the exec of its user names no command", hint="Name one.")
@@ -75,26 +89,37 @@ class PluginAuth(httpx2.Auth):
             )
         self._arguments = [str(one) for one in arguments]
         self._given = {str(one["name"]): str(one["value"]) for one in pairs}
-        self._asked = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
+        spec = {"interactive": False, **({"cluster": cluster()} if entry.get("provideClusterInfo") else {})}
+        self._asked = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
+        self._present = present
         self._hint = str(entry.get("installHint") or "").strip()
-        self._token: Token | None = None
+        self._last: Credential | None = None
         self._lock = threading.Lock()
 
     def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
-        """With the token that is there; once more with a new one when it is refused."""
-        token = self._current(None)
-        request.headers["Authorization"] = f"Bearer {token.value}"
-        response = yield request
+        """With the credential that is there; once more with a new one when it is refused."""
+        first = self._current(None)
+        response = yield _shown(request, first)
         if response.status_code == 401:
-            request.headers["Authorization"] = f"Bearer {self._current(token).value}"
-            yield request
+            yield _shown(request, self._current(first))
 
-    def _current(self, refused: Token | None) -> Token:
+    def _current(self, refused: Credential | None) -> Credential:
         with self._lock:
             # Another thread may have got a new one meanwhile.
-            if self._token is None or self._token is refused or self._token.over:
-                self._token = self._read(self._run())
-            return self._token
+            if self._last is None or self._last is refused or self._last.over:
+                self._last = self._renewed(self._last)
+            return self._last
+
+    def _renewed(self, former: Credential | None) -> Credential:
+        found = self._read(self._run())
+        if found.certificate is not None and (former is None or found.certificate != former.certificate):
+            try:
+                self._present(found.certificate)
+            except (ssl.SSLError, ValueError) as error:
+                raise ClusterRefused(
+                    f"{self._it} gave no client certificate with its key", hint=_TRY
+                ) from error
+        return found
 
     def _run(self) -> str:
         environment = {**os.environ, **self._given, "KUBERNETES_EXEC_INFO": json.dumps(self._asked)}
@@ -128,19 +153,26 @@ class PluginAuth(httpx2.Auth):
     def _it(self) -> str:
         return f"the kubeconfig's exec plug-in {self.name}"
 
-    def _read(self, answer: str) -> Token:
+    def _read(self, answer: str) -> Credential:
         """Its output is a credential: no word of it is quoted."""
         try:
             status = json.loads(answer)["status"]
-            token, expires = status.get("token"), status.get("expirationTimestamp")
+            token, expires = status.get("token") or "", status.get("expirationTimestamp")
+            pair = (status.get("clientCertificateData") or "", status.get("clientKeyData") or "")
             end = None if expires is None else datetime.fromisoformat(expires)
             if end is not None and end.tzinfo is None:
                 raise ValueError("a time without a zone")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ClusterRefused(f"{self._it} gave no ExecCredential with a status", hint=_TRY) from error
-        if not isinstance(token, str) or not token:
-            hint = "Choose a login mode that gives a token."
+        texts = all(isinstance(one, str) for one in (token, *pair))
+        if not texts or bool(pair[0]) != bool(pair[1]) or not (token or pair[0]):
             raise ClusterRefused(
-                f"{self._it} gave no token; winboot cannot use its client certificate", hint=hint
+                f"{self._it} gave no token and no client certificate with its key", hint=_TRY
             )
-        return Token(token, end)
+        return Credential(token, pair if pair[0] else None, end)
+
+
+def _shown(request: httpx2.Request, credential: Credential) -> httpx2.Request:
+    if credential.token:
+        request.headers["Authorization"] = f"Bearer {credential.token}"
+    return request
