@@ -45,7 +45,7 @@ OBJECTS = {
     "machines": {
         "sensitive": False,
         "type": ["tuple", []],
-        "value": [{"name": "win-7", "private_ip": "10.0.1.17", "os": "2022"}, {"id": "i-1"}],
+        "value": [{"name": "win-7", "private_ip": "10.0.1.17", "os": "2022"}],
     }
 }
 
@@ -113,8 +113,30 @@ def test_many_come_from_standard_input(tmp_path: Path, monkeypatch: pytest.Monke
     path = an_inventory(tmp_path, INVENTORY)
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(GOVC)))
 
-    assert run(["host", "add", "--from", "-", "-i", str(path)]) == 0
+    assert run(["host", "add", "--from", "-", "-i", str(path), "--yes"]) == 0
     assert load_inventory(path)["win-7"].address == "10.0.1.17"
+
+
+def test_a_list_is_shown_and_written_after_a_yes_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = an_inventory(tmp_path, INVENTORY)
+    source = tmp_path / "list.json"
+    source.write_text(json.dumps(GOVC), encoding="utf-8")
+    words = ["host", "add", "--from", str(source), "-i", str(path)]
+
+    assert run(words) == 64
+    told = capsys.readouterr().err
+    assert "win-7  10.0.1.17  2022" in told
+    assert "--yes" in told
+    monkeypatch.setattr("winboot.cli.host.at_terminal", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert run(words) != 0
+    assert "Write 1 machine to" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == INVENTORY
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert run(words) == 0
+    assert "win-7" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -365,7 +365,9 @@ def test_machines_come_from_a_file(kubeconfig: Path, tmp_path: Path) -> None:
         str(tmp_path / "out"),
     ]
 
-    assert run(["init", "--hosts-file", str(listed), *options]) == 0
+    assert run(["init", "--hosts-file", str(listed), *options]) == 64
+    assert not (tmp_path / "out").exists()
+    assert run(["init", "--hosts-file", str(listed), *options, "--yes"]) == 0
     assert len(load_inventory(tmp_path / "out" / "inventory.yaml")) == 40
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from winboot.base.errors import InvalidInput, UsageError
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
+from winboot.cli.approval import at_terminal, confirm
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Yes
 
 if TYPE_CHECKING:
     from winboot.config.host_list import Listed
@@ -39,13 +40,14 @@ def add(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Many: lines NAME ADDRESS OS, `terraform output -json` or `govc vm.info -json`; - reads them from "
+            help="Many: lines NAME ADDRESS OS, or JSON of terraform, az, aws, gcloud, kubectl or govc; - reads it from "
             "standard input.",
         ),
     ] = None,
     inventory: InventoryFile = DEFAULT_INVENTORY,
+    yes: Yes = False,
 ) -> None:
-    """Add a machine, or those of a list, to the inventory. What `winboot check` would refuse is not written."""
+    """Add a machine, or those of a list after a question. winboot writes nothing that `winboot check` would refuse."""
     from winboot.base.private import others_say
     from winboot.config.host_list import Listed
     from winboot.config.inventory import inventory_of
@@ -61,6 +63,8 @@ def add(
     text = before = read_text(inventory)
     text = added(text, machines, str(inventory), os, group)
     inventory_of(inventory, compose(text, str(inventory)))
+    if source is not None:
+        approve(machines, str(inventory), yes=yes)
     if (whose := others_say(inventory)) != "":
         typer.echo(f"warning: {whose}", err=True)
     if text != before:
@@ -78,6 +82,21 @@ def listed(source: Path) -> tuple[Listed, ...]:
     if str(source) == "-":
         return read_hosts(sys.stdin.read(), "standard input")
     return read_hosts(read_text(source), str(source))
+
+
+def approve(machines: Sequence[Listed], target: str, *, yes: bool) -> None:
+    """Show the machines that were found in a list, and ask once. Raises UsageError where no person can be asked, Declined where
+    the answer is no."""
+    width = max(len(one.name) for one in machines)
+    for one in machines:
+        typer.echo(f"  {one.name:{width}}  {one.address or '-'}  {one.os}".rstrip(), err=True)
+    if not yes and not at_terminal():
+        raise UsageError(
+            "the machines above are not approved, and standard input is no terminal",
+            hint="Check them, and give --yes.",
+        )
+    if not yes:
+        confirm(f"Write {len(machines)} machine{'s' if len(machines) > 1 else ''} to {target}?")
 
 
 def added(text: str, machines: Sequence[Listed], file: str, os: str = "", group: str = "") -> str:

@@ -16,6 +16,7 @@ import typer
 
 from winboot.cli import completion, judges
 from winboot.cli.detect import detect, dns_of, doubts, within
+from winboot.cli.options import Yes
 from winboot.cli.schema import Which, remark, write_beside
 from winboot.config import networks
 
@@ -61,7 +62,7 @@ def init(
         typer.Option(
             "--hosts-file",
             metavar="FILE",
-            help="Many machines: lines NAME ADDRESS OS, `terraform output -json` or `govc vm.info -json`; - reads them "
+            help="Many machines: lines NAME ADDRESS OS, or JSON of terraform, az, aws, gcloud, kubectl or govc; - reads it "
             "from standard input.",
         ),
     ] = None,
@@ -91,6 +92,7 @@ def init(
             "--renew", help="Fetch every artifact, and take its hash where another is pinned or known."
         ),
     ] = False,
+    yes: Yes = False,
 ) -> None:
     """Write profile.yaml, inventory.yaml and ca.crt; what is not given as an option is asked for. Where they exist,
     fill in what they miss (the CA, hashes of downloads) and leave the rest as it is.
@@ -141,7 +143,7 @@ def init(
     answers["dns_service_ip"] = told("address of the cluster's DNS", dns, where)
     for doubt in doubts(answers, detected):
         typer.echo(f"warning: {doubt}", err=True)
-    hosts = [*(host or []), *_of_file(hosts_file)] or _ask_machines()
+    hosts = [*(host or []), *_of_file(hosts_file, folder, yes=yes)] or _ask_machines()
     login = user or _ask("user who logs in", r".\Administrator")
     machines = inventory_text(hosts, login, password_env)
     if _is_here_alone(answers["server"]):
@@ -264,18 +266,22 @@ def _ask(what: str, default: str, judge: judges.Judge = judges.anything) -> str:
         typer.echo(f"  {wrong}", err=True)
 
 
-def _of_file(file: Path | None) -> list[str]:
-    """The machines of --hosts-file, as --host has them. Raises InvalidInput; UsageError for one without its release."""
+def _of_file(file: Path | None, folder: Path, *, yes: bool) -> list[str]:
+    """The machines of --hosts-file, as --host has them, after a question. Raises InvalidInput; UsageError for one without its
+    release."""
     from winboot.base.errors import UsageError
-    from winboot.cli.host import listed
+    from winboot.cli.host import approve, listed
 
-    machines = listed(file) if file is not None else ()
+    if file is None:
+        return []
+    machines = listed(file)
     for one in machines:
         if not (one.os and one.address):
             raise UsageError(
                 f"--hosts-file {file}: {one.name} has no {'address' if one.os else 'release of Windows'}",
                 hint="A line NAME ADDRESS OS for each, with OS 2019, 2022 or 2025.",
             )
+    approve(machines, str(folder / "inventory.yaml"), yes=yes)
     return [f"{one.name}={one.address},{one.os}" for one in machines]
 
 

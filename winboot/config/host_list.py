@@ -1,29 +1,56 @@
-"""Machines as other programs list them, for `init --hosts-file` and `host add --from`: lines, Terraform's output, govc's JSON.
+"""Machines as other programs list them, for `init --hosts-file` and `host add --from`.
+
+A list is read only where each machine's name stands beside its address; all others are refused. Sources of the forms:
 
 win-1 10.0.1.11 2022          or win-1=10.0.1.11,2022: a line each, # for remarks
-terraform output -json        {"OUTPUT": {"value": {"win-1": "10.0.1.11"}}}, or a list of objects in the place of the map
-                              (developer.hashicorp.com/terraform/cli/commands/output)
-govc vm.info -json 'win-*'    virtualMachines[].name, .guest.ipAddress, .guest.guestFullName (vSphere API, GuestInfo)
+terraform output -json        developer.hashicorp.com/terraform/cli/commands/output: {OUTPUT: {value, type, sensitive}}
+az vm list -d                 learn.microsoft.com/cli/azure/vm: VirtualMachine with privateIps
+az vm list-ip-addresses       the same page: virtualMachine.name, .network.privateIpAddresses
+aws ec2 describe-instances    docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html
+gcloud compute instances list cloud.google.com/compute/docs/reference/rest/v1/instances
+kubectl get nodes -o json     kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1
+govc vm.info -json            vSphere API, GuestInfo
+NetBox                        netbox.dev, /api/virtualization/virtual-machines/: results with primary_ip4
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, NoReturn, get_args
 
 from winboot.base.errors import InvalidInput
 from winboot.config.inventory import Os
 from winboot.config.source import Complaint, Place
 
 _SPLIT: Final = re.compile(r"[\s=,]+")
-_RELEASE: Final = re.compile(r"\b(20(?:16|19|22|25))\b")
-# What objects of other programs call these; in any spelling.
+_RELEASE: Final = re.compile(r"(?<![0-9])(20(?:16|19|22|25))(?![0-9])")
+# What objects of other programs call these, in any spelling. A public address leads from the outside alone.
 _NAMES: Final = ("name", "hostname", "computername")
-_ADDRESSES: Final = ("address", "privateip", "privateipaddress", "ipaddress", "ip", "defaultipaddress")
+_ADDRESSES: Final = (
+    "address",
+    "privateip",
+    "privateips",
+    "privateipaddress",
+    "ipaddress",
+    "ip",
+    "ipv4",
+    "defaultipaddress",
+)
 _RELEASES: Final = ("os", "release", "windows")
+# A key that is one of these is no machine, whatever stands beside it.
+_ADDRESS_WORD: Final = re.compile(
+    r"(?:ansible|default|external|floating|guest|host|internal|nat|network|node|primary|private|public|remote|vm)*"
+    r"(?:ips?|ipv[46]|address(?:es)?|ip(?:v[46])?address(?:es)?|networks?|subnets?|gateways?|netmask|cidrs?|fqdn|host|dns|version)"
+    r"|.*version"
+)
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "_meta": "`winboot inventory import FILE` reads an Ansible inventory.",
+    "terraform_version": "`terraform output -json NAME` writes an output that maps names to addresses.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +62,56 @@ class Listed:
     os: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a program writes: the path of its objects (keys in lower case, * for each item), a key that such an object has, and
+    where in it name, address and the words about its operating system are; the first that is there counts."""
+
+    objects: str
+    mark: str
+    names: Sequence[str]
+    addresses: Sequence[str]
+    system: Sequence[str] = ()
+
+
+_FORMS: Final = (
+    _Form("virtualmachines.*", "guest", ("name",), ("guest.ipaddress",), ("guest.guestfullname",)),
+    _Form(
+        "*",
+        "storageprofile",
+        ("osprofile.computername", "name"),
+        ("privateips",),
+        ("storageprofile.osdisk.ostype", "storageprofile.imagereference.sku"),
+    ),
+    _Form("*.virtualmachine", "network", ("name",), ("network.privateipaddresses.*",)),
+    _Form("*", "networkinterfaces", ("name",), ("networkinterfaces.0.networkip",), ("disks.*.licenses.*",)),
+    _Form(
+        "reservations.*.instances.*",
+        "instanceid",
+        ("tags.name",),
+        ("privateipaddress",),
+        ("platform", "platformdetails"),
+    ),
+    _Form(
+        "items.*",
+        "status",
+        ("metadata.name",),
+        ("status.addresses.internalip",),
+        ("status.nodeinfo.operatingsystem", "status.nodeinfo.osimage"),
+    ),
+    _Form("results.*", "primary_ip4", ("name",), ("primary_ip4.address",), ("platform.name",)),
+)
+# Lists of pairs that are maps: AWS's tags, and a Node's addresses.
+_PAIRS: Final = (("key", "value"), ("type", "address"))
+
+
 def read_hosts(text: str, file: str) -> tuple[Listed, ...]:
-    """The machines of a list. Raises InvalidInput with each line that is none, or where there is no machine."""
+    """The machines of a list. Raises InvalidInput with each line that is none, and for a document of another form."""
     nothing = text.strip() in ("", "null")  # null is what jq says of a path that is not there
     of_json = text.lstrip()[:1] in ("{", "[")
     found = () if nothing else tuple(_from_json(text, file) if of_json else _from_lines(text, file))
     if not found:
-        _refuse(
-            file, [Complaint(Place(file, 1, 1), "", "no machine is in it", "a line NAME ADDRESS OS for each")]
-        )
+        _refuse(file, "no machine is in it", "a line NAME ADDRESS OS for each")
     return found
 
 
@@ -62,79 +130,145 @@ def _from_lines(text: str, file: str) -> Iterator[Listed]:
             continue
         yield Listed(name, address, release)
     if wrong:
-        _refuse(file, wrong)
+        _refuse_all(file, wrong)
 
 
 def _from_json(text: str, file: str) -> Iterator[Listed]:
     try:
-        data = json.loads(text)
+        yield from dict.fromkeys(_machines(json.loads(text, object_pairs_hook=_lowered), file))
     except json.JSONDecodeError as error:
-        _refuse(file, [Complaint(Place(file, error.lineno, error.colno), "", error.msg, "JSON")])
+        _refuse_all(file, [Complaint(Place(file, error.lineno, error.colno), "", error.msg, "JSON")])
+    except ValueError as error:
+        _refuse(file, str(error), "JSON")
     except RecursionError:
-        _refuse(file, [Complaint(Place(file, 1, 1), "", "nested too deeply", "a flatter list")])
-    yield from dict.fromkeys(_machines(data))
+        _refuse(file, "nested too deeply", "a flatter list")
 
 
-def _machines(data: Any) -> Iterator[Listed]:
-    """What looks like a machine, wherever it stands."""
+def _lowered(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object with its keys in lower case: programs differ in it between their releases. Raises ValueError."""
+    made = {key.lower(): value for key, value in pairs}
+    if len(made) < len(pairs):
+        raise ValueError("an object has a key twice, or in two spellings")
+    return made
+
+
+def _machines(data: Any, file: str) -> Iterator[Listed]:
+    for form in _FORMS:
+        objects = [one for one in _at(data, form.objects) if isinstance(one, dict)]
+        if objects and all(form.mark in one for one in objects):
+            yield from _of_form(form, objects, file)
+            return
+    outputs = _outputs(data)
+    if outputs is not None:
+        data = _one_output(outputs, file)
+    if isinstance(data, dict) and _named(data) is not None:
+        data = [data]
     if isinstance(data, list):
-        for item in data:
-            yield from _machines(item)
+        yield from (_of_object(one, f"[{at}]", file) for at, one in enumerate(data))
     elif isinstance(data, dict):
-        named = {re.sub("[^a-z]", "", str(key).lower()): value for key, value in data.items()}
-        if "virtualmachines" in named:
-            yield from _of_govc(named["virtualmachines"])
-        elif (one := _of_object(named)) is not None:
-            yield one
-        elif "value" in named and "type" in named:
-            # An output of Terraform's.
-            yield from _machines(named["value"])
-        else:
-            yield from _of_map(data)
+        yield from _of_map(data, file)
 
 
-def _of_object(named: Mapping[str, Any]) -> Listed | None:
-    name = next((named[key] for key in _NAMES if isinstance(named.get(key), str)), None)
-    address = next((named[key] for key in _ADDRESSES if isinstance(named.get(key), str)), None)
-    if name is None or address is None:
+def _of_form(form: _Form, objects: Sequence[Mapping[str, Any]], file: str) -> Iterator[Listed]:
+    """The Windows machines; of one that is off govc has no address, and it is left out."""
+    for at, one in enumerate(objects):
+        system = " ".join(str(found) for path in form.system for found in _at(one, path)).lower()
+        name = next((found for path in form.names for found in _at(one, path) if found), None)
+        addresses = [found for path in form.addresses for found in _at(one, path) if found]
+        if (system and "windows" not in system) or (form.mark == "guest" and not addresses):
+            continue
+        if not isinstance(name, str):
+            _refuse(file, f"machine {at + 1} has no name", " or ".join(form.names))
+        address = _address(addresses[0]) if len(addresses) == 1 else ""
+        if not address:
+            _refuse(file, f"{name} has {len(addresses)} addresses", f"one IP address in {form.addresses[0]}")
+        yield Listed(name.lower(), address, _release(system))
+
+
+def _at(data: Any, path: str) -> Iterator[Any]:
+    """The values at a path: keys, * for each item of a list, a number for one of them."""
+    key, _, rest = path.partition(".")
+    if isinstance(data, list) and key != "*" and not key.isdigit():
+        data = _paired(data)
+    if isinstance(data, list):
+        found = data if key == "*" else data[int(key) : int(key) + 1]
+    else:
+        found = [data[key]] if isinstance(data, dict) and key in data else []
+    for one in found:
+        yield from _at(one, rest) if rest else [one]
+
+
+def _paired(pairs: Sequence[Any]) -> dict[str, Any]:
+    """A list of pairs as the map that it is; the first of a name counts."""
+    made: dict[str, Any] = {}
+    for one in pairs:
+        for name, value in _PAIRS:
+            if isinstance(one, dict) and name in one and value in one:
+                made.setdefault(str(one[name]).lower(), one[value])
+    return made
+
+
+def _outputs(data: Any) -> dict[str, Any] | None:
+    """The values of Terraform's outputs; None for another document."""
+    if not isinstance(data, dict) or not data:
         return None
-    return Listed(
-        name.lower(), address, _release(next((named[key] for key in _RELEASES if key in named), ""))
-    )
+    if not all(isinstance(one, dict) and {"value", "type"} <= set(one) for one in data.values()):
+        return None
+    return {name: one["value"] for name, one in data.items()}
 
 
-def _of_map(data: Mapping[str, Any]) -> Iterator[Listed]:
-    """Names with addresses, or with objects that have one."""
+def _one_output(outputs: Mapping[str, Any], file: str) -> Any:
+    """The only output that is a list or a map."""
+    found = [name for name, value in outputs.items() if isinstance(value, list | dict)]
+    if len(found) != 1:
+        wrong = f"{len(found)} outputs are lists or maps" + (f": {', '.join(found)}" if found else "")
+        _refuse(file, wrong, "`terraform output -json NAME` for one of them")
+    return outputs[found[0]]
+
+
+def _of_map(data: Mapping[str, Any], file: str) -> Iterator[Listed]:
+    """Names with addresses, or with objects that have one: each value is such a one, and no key a word for an address."""
+    for key, hint in _ELSEWHERE.items():
+        if key in data:
+            _refuse(file, f"the key {key}: this is no list of machines", "another document", hint)
     for key, value in data.items():
-        if (
-            isinstance(value, str)
-            and re.fullmatch(r"[0-9A-Fa-f.:]+", value)
-            and ("." in value or ":" in value)
-        ):
-            yield Listed(str(key).lower(), value, "")
-        elif isinstance(value, dict):
-            inner = {re.sub("[^a-z]", "", str(one).lower()): what for one, what in value.items()}
-            one = _of_object({"name": str(key), **inner})
-            yield from [one] if one is not None else _machines(value)
-        else:
-            yield from _machines(value)
+        if _ADDRESS_WORD.fullmatch(re.sub("[^a-z0-9]", "", key)):
+            _refuse(file, f"the key {key!r} is a word for an address, and no machine", "names as keys")
+        yield _of_object(
+            {"name": key, **value} if isinstance(value, dict) else {"name": key, "ip": value}, key, file
+        )
 
 
-def _of_govc(machines: Any) -> Iterator[Listed]:
-    """Machines of vSphere; one without Windows is none of winboot's."""
-    for machine in machines if isinstance(machines, list) else []:
-        named = (
-            {str(key).lower(): value for key, value in machine.items()} if isinstance(machine, dict) else {}
+def _of_object(one: Any, where: str, file: str) -> Listed:
+    found = _named(one)
+    if found is None:
+        _refuse(
+            file, f"{where} has no name beside an IP address", f"{_NAMES[0]} and {_ADDRESSES[0]} for each"
         )
-        guest = named.get("guest")
-        inner = {str(key).lower(): value for key, value in guest.items()} if isinstance(guest, dict) else {}
-        name, address, system = (
-            named.get("name"),
-            inner.get("ipaddress"),
-            str(inner.get("guestfullname") or ""),
-        )
-        if isinstance(name, str) and isinstance(address, str) and "windows" in (system.lower() or "windows"):
-            yield Listed(name.lower(), address, _release(system))
+    return found
+
+
+def _named(one: Any) -> Listed | None:
+    """An object with a name and an address."""
+    if not isinstance(one, dict):
+        return None
+    plain = {re.sub("[^a-z0-9]", "", key): value for key, value in one.items()}
+    name = next((plain[key] for key in _NAMES if isinstance(plain.get(key), str)), None)
+    address = _address(next((plain[key] for key in _ADDRESSES if key in plain), None))
+    if not name or not address:
+        return None
+    release = next((plain[key] for key in _RELEASES if key in plain), "")
+    return Listed(name.lower(), address, _release(release))
+
+
+def _address(value: object) -> str:
+    """An IP address without the length of its network, which NetBox writes; empty where the value is none."""
+    text = value.partition("/")[0] if isinstance(value, str) else ""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    return text
 
 
 def _release(text: object) -> str:
@@ -142,9 +276,13 @@ def _release(text: object) -> str:
     return found[1] if found else ""
 
 
-def _refuse(file: str, wrong: list[Complaint]) -> Any:
+def _refuse(file: str, wrong: str, expected: str, hint: str = "") -> NoReturn:
+    _refuse_all(file, [Complaint(Place(file, 1, 1), "", wrong, expected)], hint)
+
+
+def _refuse_all(file: str, wrong: Sequence[Complaint], hint: str = "") -> NoReturn:
     raise InvalidInput(
         f"{file}: is no list of machines",
         problems=tuple(wrong),
-        hint="docs/inventories.md shows what is read.",
+        hint=hint or "docs/inventories.md shows what is read.",
     )
