@@ -82,6 +82,12 @@ SHAPES: Final[tuple[Shape, ...]] = (
         ("azure-vnet-ipam.exe", "azure-vnet-ipam"),
         ("azure-vnet-telemetry.exe", "azure-vnet-telemetry"),
     ),
+    # From 3.33 on one program (node/Makefile, WINDOWS_ARCHIVE_FILES at v3.34.0-0.dev).
+    _shape(
+        r"calico-windows-v?(?P<version>3\.(?:3[3-9]|[4-9]\d)\.[\w.+-]*?)\.zip",
+        ("CalicoWindows/calico.exe", "calico-windows"),
+        ("CalicoWindows/cni/calico.exe", "calico-windows"),
+    ),
     _shape(
         rf"calico-windows-{_VERSION}\.zip",
         ("CalicoWindows/calico-node.exe", "calico-node"),

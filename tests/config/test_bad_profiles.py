@@ -212,13 +212,13 @@ BAD: list[tuple[str, str, str]] = [
         "IPv4 alone",
     ),
     (
-        "network: {cni: azure}\nartifacts: {azure_cni: 1.6.18}\n"
+        "network: {cni: azure}\nartifacts: {azure_cni: 1.6.48}\n"
         + _cluster(pod_cidr="§[10.244.0.0/16, 'fd00::/56']", service_cidr="[10.96.0.0/12, 'fd01::/112']"),
         "error",
         "azure carries IPv4 alone",
     ),
     (
-        "network: {cni: azure, mode: tunnel}\nartifacts: {azure_cni: 1.6.18}\n"
+        "network: {cni: azure, mode: tunnel}\nartifacts: {azure_cni: 1.6.48}\n"
         + _cluster(pod_cidr="§[10.244.0.0/16, 'fd00::/56']", service_cidr="[10.96.0.0/12, 'fd01::/112']"),
         "error",
         "azure-tunnel carries IPv4 alone",
@@ -429,7 +429,7 @@ def test_the_first_and_the_last_virtual_network_that_windows_takes_are_good(vni:
 
 def test_azure_carries_one_family_and_pods_have_addresses_of_the_nodes_network() -> None:
     """IPv6 would need a second IPAM plug-in of Azure's; that pod_cidr and node_cidr overlap is right there."""
-    azure = "network: {cni: azure}\nartifacts: {azure_cni: 1.6.18}\n"
+    azure = "network: {cni: azure}\nartifacts: {azure_cni: 1.6.48}\n"
     nodes = "10.244.0.0/16"
     dual = _cluster(pod_cidr="[10.244.0.0/16, fd00::/56]", service_cidr="[10.96.0.0/12, 'fd01::/112']")
 

@@ -38,7 +38,7 @@ def _profile(minor: str, network: Network, manager: str) -> str:
     }
     if network.cni == "calico":
         keys["managed_by"] = network.managed_by
-    artifacts = "calico: 3.32.0" if network.chosen_by else "azure_cni: 1.6.18"
+    artifacts = "calico: 3.32.0" if network.chosen_by else "azure_cni: 1.6.48"
     chosen = ", ".join(f"{key}: {value}" for key, value in keys.items() if value)
     return f"""
 kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}

@@ -214,7 +214,7 @@ def test_a_machine_of_azure_cni_is_in_the_network_that_its_pods_are_in(key: str,
     profile: profile.yaml
     os: "2022"
     network: {{cni: azure, mode: bridge}}
-    artifacts: {{azure_cni: "1.6.18"}}
+    artifacts: {{azure_cni: "1.6.48"}}
     cluster: {{pod_cidr: 10.0.0.0/16, service_cidr: {services}, dns_service_ips: null}}
     connection: {CONNECTION}
     hosts: {{win-1: {{{key}: 10.0.1.11}}}}

@@ -159,7 +159,7 @@ def test_no_proxy_holds_all_that_must_be_reached_directly(tmp_path: Path) -> Non
 def test_what_a_network_needs_directly_is_not_asked_of_the_proxy(tmp_path: Path) -> None:
     """Azure's fabric answers at an address of the machine's own host, which no proxy reaches."""
     proxy = "proxy: {http: 'http://p:3128'}"
-    azure = f"{proxy}\nnetwork: {{cni: azure}}\nartifacts: {{azure_cni: 1.6.18}}"
+    azure = f"{proxy}\nnetwork: {{cni: azure}}\nartifacts: {{azure_cni: 1.6.48}}"
 
     assert "168.63.129.16" in a_spec(tmp_path, profile=azure).proxy.no_proxy
     assert "168.63.129.16" not in a_spec(tmp_path, profile=proxy).proxy.no_proxy
@@ -216,7 +216,7 @@ def test_downloads_come_from_upstream_a_mirror_or_a_folder(tmp_path: Path) -> No
 
     assert upstream["kubernetes"] == "https://dl.k8s.io/v1.36.5/kubernetes-node-windows-amd64.tar.gz"
     assert mirror["kubectl"] == "https://mirror.corp.example/kubectl/1.36.5/kubectl.exe"
-    assert folder["flannel"] == r"D:\bundle\flannel\0.27.4\flanneld.exe"
+    assert folder["flannel"] == r"D:\bundle\flannel\0.28.9\flanneld.exe"
 
 
 def test_only_programs_that_run_are_downloaded(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_only_programs_that_run_are_downloaded(tmp_path: Path) -> None:
     members = {member.destination for one in bridge.artifacts for member in one.members}
 
     assert names == {"containerd", "kubernetes", "kubectl", "crictl"}
-    assert r"C:\k\versions\cni-plugins-1.7.1\win-bridge.exe" in members
+    assert r"C:\k\versions\cni-plugins-1.9.1\win-bridge.exe" in members
     assert not [one for one in members if one.endswith(r"\win-overlay.exe")]
     assert not [one for one in members if one.endswith(r"\nssm.exe")]
 

@@ -5,11 +5,11 @@
 #   missing  artifacts.sha256: kubernetes/1.36.5/kubernetes-node-windows-amd64.tar.gz
 #   missing  artifacts.sha256: kubectl/1.36.5/kubectl.exe
 #   missing  artifacts.sha256: crictl/1.36.0/crictl-v1.36.0-windows-amd64.tar.gz
-#   missing  artifacts.sha256: cni-plugins/1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz
-#   missing  artifacts.sha256: flannel-cni/1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz
-#   missing  artifacts.sha256: flannel/0.27.4/flanneld.exe
+#   missing  artifacts.sha256: cni-plugins/1.9.1/cni-plugins-windows-amd64-v1.9.1.tgz
+#   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
+#   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  85730fb803733905af0d60ed18feb876feae7793fb55ff7e655a91adbd550cb5
+# Settings  348dbdf1e2852b586c6e496f00023c58d80217bc24e6e0788db964533b193991
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -74,7 +74,7 @@
 #   folders             C:\k, C:\k\versions, C:\var\lib\kubelet\pki, C:\ProgramData\containerd,
 #                       C:\ProgramData\containerd\certs.d, C:\ProgramData\containerd\root,
 #                       C:\ProgramData\containerd\state, C:\var\lib\kubelet, C:\k\versions\containerd-2.3.6,
-#                       C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1, C:\etc\kubernetes\pki,
+#                       C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1, C:\etc\kubernetes\pki,
 #                       C:\etc\cni\net.d, C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel,
 #                       C:\var\log\pods, C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet,
 #                       C:\var\log\flanneld, C:\var\log\kube-proxy
@@ -87,10 +87,10 @@
 #                       C:\k\versions\kubernetes-1.36.5\kubelet.exe, C:\k\versions\kubernetes-1.36.5\kube-proxy.exe,
 #                       C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe, C:\k\versions\kubectl-1.36.5\kubectl.exe,
 #                       C:\k\versions\crictl-1.36.0\crictl.exe, C:\k\versions\nssm-2.24\nssm.exe,
-#                       C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\win-bridge.exe,
-#                       C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\host-local.exe,
-#                       C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe,
-#                       C:\k\versions\flannel-0.27.4\flanneld.exe
+#                       C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1\win-bridge.exe,
+#                       C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1\host-local.exe,
+#                       C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1\flannel.exe,
+#                       C:\k\versions\flannel-0.28.9\flanneld.exe
 #   scheduled tasks     \winboot\boot (at each start of the machine), \winboot\guard (while networks are made),
 #                       \winboot\logs (every hour)
 #   services            containerd, kubelet, flanneld, kube-proxy
@@ -126,7 +126,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '85730fb803733905af0d60ed18feb876feae7793fb55ff7e655a91adbd550cb5'
+    Digest  = '348dbdf1e2852b586c6e496f00023c58d80217bc24e6e0788db964533b193991'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -162,16 +162,16 @@ $script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; serv
         @{ name = 'nssm'; version = '2.24'; url = 'https://nssm.cc/release/nssm-2.24.zip'
             sha256 = '727d1e42275c605e0f04aba98095c38a8e1e46def453cdffce42869428aa6743'
             members = @(@{ path = 'nssm-2.24/win64/nssm.exe'; to = 'C:\k\versions\nssm-2.24\nssm.exe'; services = @('flanneld') }) },
-        @{ name = 'cni-plugins'; version = '1.7.1'
-            url = 'https://github.com/containernetworking/plugins/releases/download/v1.7.1/cni-plugins-windows-amd64-v1.7.1.tgz'
-            members = @(@{ path = 'win-bridge.exe'; to = 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\win-bridge.exe' },
-                @{ path = 'host-local.exe'; to = 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\host-local.exe' }) },
-        @{ name = 'flannel-cni'; version = '1.7.1-flannel1'
-            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.7.1-flannel1/cni-plugin-flannel-windows-amd64-v1.7.1-flannel1.tgz'
-            members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe' }) },
-        @{ name = 'flannel'; version = '0.27.4'
-            url = 'https://github.com/flannel-io/flannel/releases/download/v0.27.4/flanneld.exe'
-            members = @(@{ path = 'flanneld.exe'; to = 'C:\k\versions\flannel-0.27.4\flanneld.exe'; asks = @('--version')
+        @{ name = 'cni-plugins'; version = '1.9.1'
+            url = 'https://github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-windows-amd64-v1.9.1.tgz'
+            members = @(@{ path = 'win-bridge.exe'; to = 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1\win-bridge.exe' },
+                @{ path = 'host-local.exe'; to = 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1\host-local.exe' }) },
+        @{ name = 'flannel-cni'; version = '1.9.1-flannel1'
+            url = 'https://github.com/flannel-io/cni-plugin/releases/download/v1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz'
+            members = @(@{ path = 'flannel-amd64.exe'; to = 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1\flannel.exe' }) },
+        @{ name = 'flannel'; version = '0.28.9'
+            url = 'https://github.com/flannel-io/flannel/releases/download/v0.28.9/flanneld.exe'
+            members = @(@{ path = 'flanneld.exe'; to = 'C:\k\versions\flannel-0.28.9\flanneld.exe'; asks = @('--version')
                     services = @('flanneld') }) })
     keep_versions = 2 }
 
@@ -309,7 +309,7 @@ Values = {
         Private = @('C:\k', 'C:\k\versions', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
         'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state')
         # Everybody may read these: pods do, and collectors of logs.
-        Readable = @('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1',
+        Readable = @('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1',
         'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks',
         'C:\run\flannel', 'C:\var\log\pods', 'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet',
         'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
@@ -318,7 +318,7 @@ Values = {
         'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
         # A file in one of these is run, or heeded, because it is there: files of others are reported.
         Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\k\versions\containerd-2.3.6',
-        'C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
+        'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
         'C:\etc\kube-flannel')
         # Filled by pods and images, with owners of their own: not looked through.
         Opaque = @('C:\var\lib\kubelet\pods\*\*', 'C:\ProgramData\containerd\root\*\snapshots\*')
@@ -436,7 +436,7 @@ state = ''C:\ProgramData\containerd\state''
 [plugins.''io.containerd.cri.v1.images''.registry]
   config_path = ''C:\ProgramData\containerd\certs.d''
 [plugins.''io.containerd.cri.v1.runtime''.cni]
-  bin_dirs = [''C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1'']
+  bin_dirs = [''C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1'']
   conf_dir = ''C:\etc\cni\net.d''
 [plugins.''io.containerd.cri.v1.runtime''.containerd]
   default_runtime_name = ''runhcs-wcow-process''
@@ -680,7 +680,7 @@ Values = {
     $service = Complete-Service -Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); start = 'demand'
         command_line = 'C:\k\versions\nssm-2.24\nssm.exe'
-        parameters = @{ Application = 'C:\k\versions\flannel-0.27.4\flanneld.exe'
+        parameters = @{ Application = 'C:\k\versions\flannel-0.28.9\flanneld.exe'
             AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
             AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
             AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1

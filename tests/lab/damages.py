@@ -79,14 +79,14 @@ def at_once(name: str, *lines: Damage) -> Damage:
     )
 
 
-PLUGINS = r"C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1"
+PLUGINS = r"C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1"
 PROGRAMS = (
     *(rf"C:\k\versions\containerd-2.3.6\{n}.exe" for n in ("containerd", "ctr", "containerd-shim-runhcs-v1")),
     *(rf"C:\k\versions\kubernetes-1.36.5\{n}.exe" for n in ("kubelet", "kube-proxy", "kube-log-runner")),
     r"C:\k\versions\kubectl-1.36.5\kubectl.exe",
     r"C:\k\versions\crictl-1.36.0\crictl.exe",
     r"C:\k\versions\nssm-2.24\nssm.exe",
-    r"C:\k\versions\flannel-0.27.4\flanneld.exe",
+    r"C:\k\versions\flannel-0.28.9\flanneld.exe",
     *(rf"{PLUGINS}\{n}.exe" for n in ("win-bridge", "host-local", "flannel")),
 )
 NATIVE = ("containerd", "kubelet", "kube-proxy")

@@ -175,6 +175,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     "operator": Scene(profile="calico"),
     "operator by DHCP": Scene(profile="calico", prepare=_by_dhcp),
     "own calico": Scene(profile="calico-node"),
+    "own calico of one program": Scene(profile="calico-node", wishes={"artifacts": {"calico": "3.33.0"}}),
     "installed by hand": Scene(profile="calico-services", prepare=_by_hand),
 }
 

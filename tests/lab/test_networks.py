@@ -124,7 +124,7 @@ def _somebodys_bridge(site: Site) -> None:
         hcn.call(machine, "POST", "/networks/", {"Name": "corp", "Type": "L2Bridge", "Subnets": subnets})
     elif network["ManagementIP"]:
         for name in ("win-bridge", "host-local"):
-            machine.files.write(rf"C:\opt\cni\bin\{name}.exe", image_bytes(name, "1.7.1"))
+            machine.files.write(rf"C:\opt\cni\bin\{name}.exe", image_bytes(name, "1.9.1"))
         machine.files.write(r"C:\etc\cni\net.d\10-corp.conflist", SOMEBODYS_CONF.encode())
 
 
@@ -165,14 +165,14 @@ SOLUTIONS: Final = (
         "azure",
         {"cni": "azure", "mode": "bridge"},
         _vnet,
-        wishes={"artifacts": {"azure_cni": "1.6.18"}},
+        wishes={"artifacts": {"azure_cni": "1.6.48"}},
         pods="10.0.0.0/16",
     ),
     Solution(
         "azure-cns",
         {"cni": "azure", "mode": "bridge", "ipam": "azure-cns"},
         _vnet,
-        wishes={"artifacts": {"azure_cni": "1.6.18"}},
+        wishes={"artifacts": {"azure_cni": "1.6.48"}},
         pods="10.0.0.0/16",
         releases=("2022",),
         somebody=_azure_cns,
@@ -181,7 +181,7 @@ SOLUTIONS: Final = (
         "azure-tunnel",
         {"cni": "azure", "mode": "tunnel"},
         _vnet,
-        wishes={"artifacts": {"azure_cni": "1.6.18"}},
+        wishes={"artifacts": {"azure_cni": "1.6.48"}},
         pods="10.0.0.0/16",
     ),
     Solution(

@@ -174,7 +174,7 @@ TRAPS: Final = (
         "flanneld made a service by itself never answers the service control manager",
         put(
             r"command_line = 'C:\\k\\versions\\nssm-2.24\\nssm.exe'",
-            r"command_line = 'C:\\k\\versions\\flannel-0.27.4\\flanneld.exe'",
+            r"command_line = 'C:\\k\\versions\\flannel-0.28.9\\flanneld.exe'",
             where="flanneld",
         ),
         r"service flanneld does not start .*: .*did not respond to the start or control request in a timely",

@@ -24,6 +24,7 @@ CHOICES = Choices(
     node_ip=Known("node_ip"),
     dsr=False,
     node_name="win-1",
+    calls={"startup": ("-startup", "-complete-startup"), "felix": ("-felix",)},
     # The names of one solution are no other's: `test_no_two_solutions_share_a_name_for_a_place`.
     paths={**asdict(Paths()), **{name: path for one in NETWORKS for name, path in one.paths.items()}},
 )

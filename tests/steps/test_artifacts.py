@@ -97,7 +97,7 @@ def test_everything_is_placed_once(site: Site):
     assert site.run(STEP).states == {STEP: "ok"}
 
     assert len(site.mirror.log) == asked, "nothing is downloaded twice"
-    assert site.file(r"C:\k\versions\cni-plugins-1.7.1+flannel-cni-1.7.1-flannel1\flannel.exe") is not None
+    assert site.file(r"C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1\flannel.exe") is not None
 
 
 def test_nothing_of_a_download_stays_behind(site: Site):
@@ -361,9 +361,9 @@ VERSIONS = [
     ('version: "{}"', "1.36.5", "1.36.9", "kubectl"),
     ('containerd: "{}"', "2.3.6", "2.3.4", "containerd"),
     ('crictl: "{}"', "1.36.0", "1.36.1", "crictl"),
-    ('flannel: "{}"', "0.27.4", "0.27.5", "flanneld"),
-    ('flannel_cni: "{}"', "1.7.1-flannel1", "1.7.1-flannel2", "flannel"),
-    ('cni_plugins: "{}"', "1.7.1", "1.8.0", "host-local"),
+    ('flannel: "{}"', "0.28.9", "0.28.10", "flanneld"),
+    ('flannel_cni: "{}"', "1.9.1-flannel1", "1.9.1-flannel2", "flannel"),
+    ('cni_plugins: "{}"', "1.9.1", "1.9.2", "host-local"),
     ('nssm: "{}"', "2.24", "2.25", "nssm"),
 ]
 

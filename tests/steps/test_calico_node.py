@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from winboot_lab.programs import hcn
 from winboot_lab.windows.hns import Hns
+from winboot_lab.windows.programs_api import Died
 
 from tests.lab.hands import SERVICES, Hand, delete, endpoint, network, regedit, remove_network, stop
 from tests.steps.bench import Bench
@@ -136,6 +137,35 @@ def test_what_is_otherwise_is_told_and_mended(joined: Callable[[str], Node], wha
     assert node.change(STEP, "kube-proxy").states[STEP] == "changed"
     node.site.settle(60)
     assert node.differs == []
+
+
+def test_the_merged_program_of_3_33_is_agent_and_plug_ins(joined: Callable[[str], Node]):
+    """cmd/calico-windows/main.go: its name or CNI_COMMAND chooses what it does."""
+    node = joined("own calico of one program")
+    folder = r"C:\k\versions\calico-3.33.0"
+
+    program = rf"{folder}\calico-node.exe"
+    assert node.machine.registry.text(rf"HKEY_LOCAL_MACHINE\{VALUES}", "AppParameters") == (
+        f'/c "{program} component node startup --complete-startup && {program} component felix"'
+    )
+    assert node.machine.files.read(rf"{folder}\cni\calico-ipam.exe") == node.machine.files.read(
+        rf"{folder}\cni\calico.exe"
+    )
+    assert node.look(STEP).states == {STEP: "ok"}
+
+
+@pytest.mark.check
+def test_felix_that_ends_to_be_started_again_is_no_difference(joined: Callable[[str], Node]):
+    """129 means that its configuration changed (felix-service.ps1)."""
+    node = joined(SCENE)
+    (felix,) = node.machine.processes.named("calico-node")
+
+    node.machine.processes.finish(felix, Died(129))
+    node.site.settle(60)
+
+    (again,) = node.machine.processes.named("calico-node")
+    assert again.pid != felix.pid
+    assert node.look(STEP, "kube-proxy").states == {STEP: "ok", "kube-proxy": "ok"}
 
 
 def test_an_agent_whose_node_object_is_gone_is_named_with_what_is_missing(joined: Callable[[str], Node]):

@@ -83,7 +83,7 @@ def test_a_stopped_one_without_its_network_waits_for_the_step_that_may_start_it(
 
 def test_one_that_does_not_stay_up_is_told_with_its_state(node: Node):
     node.undo(STEP)
-    node.after(delete(r"C:\k\versions\flannel-0.27.4\flanneld.exe"))
+    node.after(delete(r"C:\k\versions\flannel-0.28.9\flanneld.exe"))
 
     problem = node.change(STEP).problem(STEP)
 

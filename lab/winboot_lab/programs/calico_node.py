@@ -1,4 +1,4 @@
-"""calico-node.exe: `-startup` makes the node's network, `-felix` stays and keeps what pods need of it."""
+"""Calico's node agent: one call makes the node's network, another stays and keeps what pods need of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.programs import hcn
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text
-from winboot_lab.programs.calico import NETWORK, add_host_route, block_of, ensure_endpoint
+from winboot_lab.programs.calico import NETWORK, Calico, CalicoIpam, add_host_route, block_of, ensure_endpoint
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.programs_api import Died, Exit
@@ -22,7 +22,11 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class CalicoNodeProgram:
-    """The program."""
+    """calico-node.exe of 3.31 and 3.32 (node/cmd/calico-node/main.go)."""
+
+    felix: tuple[str, ...] = ("-felix",)
+    startup: tuple[str, ...] = ("-startup",)
+    complete = "-complete-startup"
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -34,24 +38,43 @@ class CalicoNodeProgram:
     def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Felix:
         """A running Felix."""
         run = Run(machine, process, argv, env)
-        if argv[1:] != ["-felix"]:
+        if tuple(argv[1:]) != self.felix:
             raise run.refuse(" ".join(argv[1:]))
         return Felix(run, self._outside)
 
     def run(
         self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
-        """`-startup`, alone or with what ends it (main.go: both together mark the network as available at once)."""
+        """The first part, alone or with what ends it (main.go: both together mark the network as available at once)."""
         run = Run(machine, process, argv, env, stdin)
-        if argv[1:] not in (["-startup"], ["-startup", "-complete-startup"]):
+        if tuple(argv[1:]) not in (self.startup, (*self.startup, self.complete)):
             raise run.refuse(" ".join(argv[1:]))
         try:
             _start_up(run, self._outside)
-            if "-complete-startup" in argv:
+            if self.complete in argv:
                 _mark_available(run, self._outside)
         except GoError as e:
             return Exit(1, b"", go_text(f"[FATAL] startup: {e}", "Calico node failed to start"))
         return Exit(0, go_text("Calico node started successfully"))
+
+
+class MergedCalico(CalicoNodeProgram):
+    """calico.exe from 3.33 on: the plug-ins, too, by its own name and CNI_COMMAND (cmd/calico-windows/main.go, main;
+    node/pkg/node, NewFelixCommand and NewCommand)."""
+
+    felix = ("component", "felix")
+    startup = ("component", "node", "startup")
+    complete = "--complete-startup"
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """What its name, CNI_COMMAND or its first words say, in this order."""
+        if argv[0].rpartition("\\")[2] in ("calico-ipam", "calico-ipam.exe"):
+            return CalicoIpam().run(machine, process, argv, env, stdin)
+        if env.get("CNI_COMMAND"):
+            return Calico(self._outside).run(machine, process, argv, env, stdin)
+        return super().run(machine, process, argv, env, stdin)
 
 
 def _start_up(run: Run, outside: Outside) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from winboot_lab.programs.calico import Calico, CalicoIpam, calico_node
-from winboot_lab.programs.calico_node import CalicoNodeProgram
+from winboot_lab.programs.calico_node import CalicoNodeProgram, MergedCalico
 from winboot_lab.programs.containerd import ContainerdProgram, ShimProgram
 from winboot_lab.programs.crictl import Crictl, Ctr
 from winboot_lab.programs.flanneld import FlanneldProgram
@@ -30,6 +30,7 @@ def install_programs(programs: Programs, outside: Outside) -> None:
         "calico": Calico(outside),
         "calico-ipam": CalicoIpam(),
         "calico-node": CalicoNodeProgram(outside),
+        "calico-windows": MergedCalico(outside),
         "cmd": CmdProgram(),
         "containerd": ContainerdProgram(outside),
         "containerd-shim-runhcs-v1": ShimProgram(),

@@ -5,6 +5,7 @@ refused, each with a reason and a source. `load(overlay)` lays a file of newer f
 winboot ships.
 """
 
+from winboot.config.compat.downloads import check_line, check_pin
 from winboot.config.compat.explain import explain
 from winboot.config.compat.facts import Compat, load
 from winboot.config.compat.finding import Finding
@@ -37,7 +38,9 @@ __all__ = [
     "check_flag",
     "check_gate",
     "check_kubernetes",
+    "check_line",
     "check_pause_image",
+    "check_pin",
     "check_skew",
     "check_values",
     "containerd_config_version",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from winboot.config.compat.downloads import proposed
 from winboot.config.networks.base import (
     Choices,
     ClusterNeed,
@@ -109,7 +110,7 @@ AZURE_BRIDGE = Network(
     conf_file="10-azure.conflist",
     cni_conf=_bridge_conf,
     plugins=("azure-vnet", "azure-vnet-ipam"),
-    downloads=(Download("azure-cni", "azure_cni", "Azure CNI", proposed="1.6.18"),),
+    downloads=(Download("azure-cni", "azure_cni", "Azure CNI", proposed=proposed("azure-cni")),),
     ipams=IPAMS,
     exceptions=_EXCEPTIONS,
     pods_in_node_network=True,

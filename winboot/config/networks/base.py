@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from winboot.config.compat.downloads import proposed
 from winboot.config.networks.cluster import InCluster
 from winboot.report.events import KNOWN_LATER
 
@@ -124,6 +125,8 @@ class Choices:
     node_cidrs: tuple[str, ...] = ()
     # Windows' build, 17763 for Windows Server 2019.
     build: int = 0
+    # Words of a program that its version decides: part of the command -> words (`winboot.config.compat.downloads`).
+    calls: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Who hands out addresses, where that can be chosen; None for the solution's own way.
     ipam: str | None = None
     # What the profile adds to the destinations that pods reach without NAT, and what it takes away.
@@ -190,7 +193,7 @@ class Download:
     proposed: str = ""
 
 
-CNI_PLUGINS: Final = Download("cni-plugins", "cni_plugins", "the CNI plug-ins", "1.7.1")
+CNI_PLUGINS: Final = Download("cni-plugins", "cni_plugins", "the CNI plug-ins", proposed("cni-plugins"))
 
 
 @dataclass(frozen=True, slots=True)

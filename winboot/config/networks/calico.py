@@ -163,15 +163,17 @@ def _agent(choices: Choices) -> Agent:
 
     It answers no service manager. Where the first part fails the command ends, and NSSM begins again. The second
     switch of the first part makes it clear the condition NetworkUnavailable, which some clouds set on a new Node
-    (v3.32.0: node-service.ps1, main.go `-complete-startup`).
+    (v3.32.0: node-service.ps1, main.go `-complete-startup`). Felix ends with 129 to be started again with a changed
+    configuration (felix-service.ps1): NSSM starts it after any end, and no step counts that.
     """
     program = choices.paths["calico_node"]
+    startup, felix = (" ".join((program, *choices.calls[part])) for part in ("startup", "felix"))
     return Agent(
         service=_SERVICE,
         display="Calico network agent",
         program=choices.paths["cmd"],
         arguments={},
-        words=("/c", f"{program} -startup -complete-startup && {program} -felix"),
+        words=("/c", f"{startup} && {felix}"),
         runs=program,
         environment={
             "CALICO_DATASTORE_TYPE": "kubernetes",

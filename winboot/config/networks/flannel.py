@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from winboot.config.compat.downloads import proposed
 from winboot.config.networks.base import (
     CNI_PLUGINS,
     Agent,
@@ -63,8 +64,8 @@ _PATHS = {
 _PROGRAMS = (("flanneld", "flanneld"),)
 _DOWNLOADS = (
     CNI_PLUGINS,
-    Download("flannel-cni", "flannel_cni", "flannel's CNI plug-in", "1.7.1-flannel1"),
-    Download("flannel", "flannel", "flannel", "0.27.4"),
+    Download("flannel-cni", "flannel_cni", "flannel's CNI plug-in", proposed("flannel-cni")),
+    Download("flannel", "flannel", "flannel", proposed("flannel")),
 )
 _RIGHTS = Rights(
     name="winboot:flannel",

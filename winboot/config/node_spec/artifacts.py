@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from winboot.config.compat import Compat
+from winboot.config.compat.downloads import members as members_of
 from winboot.config.node_spec.node import Artifact, Member
 from winboot.config.node_spec.places import Places
 from winboot.config.profile import Profile
@@ -80,7 +81,7 @@ def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs
     hashes = profile.artifacts.sha256
     members = {
         program: path.format(version=version)
-        for program, path in entry["members"].items()
+        for program, path in members_of(facts, name, version).items()
         if program in programs
     }
     artifact = Artifact(

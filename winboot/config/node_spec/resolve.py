@@ -12,6 +12,7 @@ from winboot.base.errors import InvalidInput
 from winboot.config import compat
 from winboot.config.authority import certificate, check_ca_hash
 from winboot.config.compat import Compat
+from winboot.config.compat.downloads import line_of
 from winboot.config.compat.platform import bad_updates
 from winboot.config.inventory import Machine
 from winboot.config.networks.base import Choices, Known, Network, PortRule, Text
@@ -56,7 +57,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
     cluster = _cluster(profile)
     node_ip: Text = machine.node_ip or Known("node_ip")
     dsr = components.wants_dsr(profile, machine.build)
-    network = _network(profile, machine, node_ip, cluster, where, dsr=dsr)
+    network = _network(profile, machine, facts, node_ip, cluster, where, dsr=dsr)
     runs = runtime(profile, facts, machine.build, paths)
     proxy = _proxy(profile, machine, cluster)
     kube_proxy = _kube_proxy(profile, facts, node.name, network.network_name, paths, dsr=dsr)
@@ -160,7 +161,14 @@ def _cluster(profile: Profile) -> ClusterSpec:
 
 
 def _network(
-    profile: Profile, machine: Machine, node_ip: Text, cluster: ClusterSpec, where: Places, *, dsr: bool
+    profile: Profile,
+    machine: Machine,
+    facts: Compat,
+    node_ip: Text,
+    cluster: ClusterSpec,
+    where: Places,
+    *,
+    dsr: bool,
 ) -> NetworkSpec:
     solution, section, paths = profile.solution, profile.network, where.paths
     vxlan = section.vxlan or Vxlan()
@@ -178,6 +186,7 @@ def _network(
         paths={**asdict(paths), **solution.paths, **where.programs},
         node_cidrs=tuple(map(str, profile.cluster.node_cidr)),
         build=machine.build,
+        calls=_calls(facts, solution, where),
         ipam=section.ipam,
         nat_add=tuple(map(str, section.nat_exceptions.add)),
         nat_remove=section.nat_exceptions.remove,
@@ -199,6 +208,14 @@ def _network(
         host_endpoint=solution.host_endpoint_name(network_name),
         routes=section.routes == "winboot",
     )
+
+
+def _calls(facts: Compat, solution: Network, where: Places) -> dict[str, tuple[str, ...]]:
+    return {
+        part: tuple(words)
+        for one in solution.downloads
+        for part, words in line_of(facts, one.name, where.versions[one.name]).get("calls", {}).items()
+    }
 
 
 def _proxy(profile: Profile, machine: Machine, cluster: ClusterSpec) -> ProxySpec:

@@ -21,6 +21,10 @@ def check(draft: Draft) -> Iterator[Complaint]:
     yield from _artifact_source(draft, artifacts.source)
     if artifacts.crictl and draft.version:
         yield from draft.found(("artifacts", "crictl"), compat.check_crictl(artifacts.crictl, draft.version))
+    for key, sha256 in artifacts.sha256.items():
+        name, version, *_ = (*key.split("/", 2), "")
+        findings = compat.check_pin(draft.facts, name, version, sha256 or "")
+        yield from draft.found(("artifacts", "sha256", key), findings)
     if draft.solution:
         yield from _network_artifacts(draft, artifacts, draft.solution)
 
@@ -33,6 +37,10 @@ def _network_artifacts(
         if not one.version and one.key not in artifacts.named:
             wrong = f"{one.key} is missing"
             yield draft.at(("artifacts",), wrong, f"{one.key}: the version of {one.title}", key=True)
+        version = getattr(artifacts, one.key)
+        if isinstance(version, compat.Version):
+            findings = compat.check_line(draft.facts, one.name, one.title, version)
+            yield from draft.found(("artifacts", one.key), findings)
     for form in networks.NETWORKS:
         if form.chosen_by not in artifacts.named or form is solution:
             continue
