@@ -30,6 +30,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from winboot.base.errors import Busy, ConnectionLost, InvalidInput, ProtocolError, Unreachable
 from winboot.base.limits import LARGEST_ANSWER
 from winboot.base.retry import retried
+from winboot.base.tls import even
 from winboot.remote.transport.base import Endpoint, Tls
 from winboot.remote.transport.dial import lead_through
 from winboot.remote.transport.failures import ALL_ERRORS, HTTP_TOO_LARGE, LIBRARY_ERRORS, translate
@@ -335,7 +336,7 @@ class _TlsAdapter(HTTPAdapter):
 def _trusting_context(ca_pem: str | None) -> ssl.SSLContext:
     """Shared between machines: building one costs more than a login."""
     try:
-        return ssl.create_default_context(cadata=ca_pem)
+        return even(ssl.create_default_context(cadata=ca_pem))
     except ssl.SSLError as error:
         raise InvalidInput(
             "connection.tls.ca: the certificate cannot be read", hint="It must be a PEM file."
