@@ -161,7 +161,12 @@ class Known(Nodes):
 
     def nodes(self) -> tuple[NodeFacts, ...]:
         old = replace(
-            a_node(name="win-1"), kubelet_version="v1.34.2", runtime_version="", labels={}, ready=True
+            a_node(name="win-1"),
+            kubelet_version="v1.34.2",
+            runtime_version="",
+            labels={},
+            ready=True,
+            addresses=(("InternalIP", "10.0.1.11"),),
         )
         return (old,)
 
@@ -176,6 +181,24 @@ def test_status_tells_version_drift_and_last_run(world: World) -> None:
     assert (first["state"], first["kubelet"], second["state"]) == ("Ready", "v1.34.2", "no Node")
     assert first["drift"] == ["kubelet v1.34.2, wanted v1.36.5"]
     assert second["last"].endswith(": failed")
+
+
+def test_status_names_a_node_without_an_address(world: World) -> None:
+    """It is Ready in that state."""
+
+    class Bare(Known):
+        def nodes(self) -> tuple[NodeFacts, ...]:
+            (node,) = super().nodes()
+            return (replace(node, addresses=()),)
+
+    world.cluster = Bare("win-1")
+
+    first, _ = lines_of(
+        said(world, "status", "-i", str(world.folder / "inventory.yaml"), "-o", "json", code=2)
+    )
+
+    assert (first["state"], first["problem"]) == ("Ready", "NoNodeAddress")
+    assert "address: the Node has no address" in first["drift"]
 
 
 def test_the_narrow_table_names_what_drifts_and_how_many_steps(world: World) -> None:

@@ -636,7 +636,9 @@ Look = {
     if (Test-CurrentCertificate -Path $client) { Get-FileAbsence -Path $bootstrap -Because 'no longer needed' }
 }
 Change = {
-    Wait-Registration @wanted -ClientCertificate $client -Seconds 300
+    # A kubelet without a client certificate ends after 300 seconds at a look each 10 (kubernetes, pkg/kubelet/certificate/
+    # transport.go); its service starts it again after 60 at most, and it registers within another 30.
+    Wait-Registration @wanted -ClientCertificate $client -Seconds 400
     Remove-File -Path $bootstrap
 }
 }

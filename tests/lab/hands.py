@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
+import yaml
 from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
 from winboot_lab.programs.wrappers import join
 from winboot_lab.windows.accounts import USERS
@@ -224,9 +224,9 @@ def kubeconfig(edit: Callable[[dict[str, Any]], object]) -> Hand:
     """Other words in the kubelet's kubeconfig."""
 
     def hand(site: Site) -> None:
-        data = json.loads(site.machine.files.text(KUBECONFIG))
+        data = yaml.safe_load(site.machine.files.text(KUBECONFIG))
         edit(data)
-        write(KUBECONFIG, json.dumps(data, indent=2))(site)
+        write(KUBECONFIG, yaml.safe_dump(data))(site)
 
     return hand
 

@@ -150,6 +150,28 @@ def test_the_node_object_is_held_against_the_profile() -> None:
     assert judged(a_look(), replace(a_node(spec), ready=False, message="PLEG"))["node-object"].passed is False
 
 
+@pytest.mark.parametrize(
+    ("addresses", "words"),
+    [
+        ((("Hostname", "win-1"),), "NoNodeAddress: the Node has no address"),
+        ((("InternalIP", "10.9.9.9"),), "OtherNodeAddress: the Node has 10.9.9.9, the machine 10.0.1.11"),
+    ],
+)
+def test_a_node_without_an_address_of_its_machine_has_a_probe_of_its_own(
+    addresses: tuple[tuple[str, str], ...], words: str
+) -> None:
+    spec = a_spec_of("flannel-vxlan")
+    facts = a_look() | {
+        "interfaces": [{"address": "10.0.1.11", "alias": "Ethernet", "mtu": 1500, "forwarding": False}]
+    }
+
+    found = judged(facts, replace(a_node(spec), addresses=addresses))
+
+    assert [name for name, one in found.items() if not one.passed] == ["node-address"]
+    assert found["node-address"].seen == words
+    assert "node_ip" in found["node-address"].next
+
+
 def test_what_could_not_be_asked_is_neither_right_nor_wrong() -> None:
     facts = a_look()
     del facts["ports"]

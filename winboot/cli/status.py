@@ -99,6 +99,8 @@ def _row(
     spec: NodeSpec, groups: Mapping[str, str], node: NodeFacts | str, last: Last | None
 ) -> dict[str, Any]:
     """One node by the keys of its JSON line."""
+    from winboot.node.addresses import address_problem
+
     row: dict[str, Any] = {
         "node": spec.node.name,
         "group": groups.get(spec.node.name, ""),
@@ -110,6 +112,7 @@ def _row(
         "build": None,
         "wanted": str(spec.kubernetes.version),
         "drift": [],
+        "problem": None,
         "unschedulable": None,
         "last": None,
     }
@@ -121,6 +124,10 @@ def _row(
             "unschedulable": node.unschedulable,
             "drift": list(_drift(spec, node)),
         }
+        problem = address_problem(node, {spec.machine.node_ip} if spec.machine.node_ip else ())
+        if problem is not None:
+            row["problem"] = problem[0]
+            row["drift"].append(f"address: {problem[1]}")
     if last is not None:
         run = last.run
         row["last"] = f"{run.run}: {run.command} at {run.started}: {last.outcome}"

@@ -17,9 +17,11 @@ import msgspec
 
 from winboot.base.foreign import Malformed, decoded
 from winboot.config.node_spec import NodeSpec
+from winboot.node.addresses import address_problem
 from winboot.node.facts import Facts, facts_of, said
 from winboot.remote.cluster.base import NodeFacts
 from winboot.remote.transport.base import Transport
+from winboot.report.hints import HINTS
 from winboot.script.rendering import probes as probes_script
 
 # A service that was started less long ago may yet end.
@@ -155,6 +157,7 @@ def judge(
         _of(found, "processes", _processes),
         _of(found, "runtime", _runtime),
         _node(spec, node),
+        _address(spec, found.facts.get("interfaces", ()), node),
         _of(found, "networks", lambda facts: _network(spec, facts, node)),
         _of(found, "endpoints", _endpoints),
         *_balancers(spec, found, services),
@@ -172,6 +175,7 @@ PROBES: Final[Mapping[str, str]] = {
     "node-processes": "one kubelet and one kube-proxy",
     "node-runtime": "the container runtime and its network are ready",
     "node-object": "the Node is Ready and has its labels and taints",
+    "node-address": "the Node has an address of its machine",
     "node-network": "the HNS network has its subnet and address",
     "node-endpoints": "HNS endpoints are attached",
     "node-services-in-hns": "each service has a load balancer in effect",
@@ -269,16 +273,29 @@ def _node(spec: NodeSpec, node: NodeFacts | None) -> Probe:
                 yield f"taint {taint} is missing"
         if node.has_taint(spec.node.startup_taint.key):
             yield f"taint {spec.node.startup_taint.key} is still there"
-        if not any(kind == "InternalIP" for kind, _ in node.addresses):
-            yield "it has no InternalIP"
 
     return _probe(
         "node-object",
-        "Ready, labels, taints, address",
+        "Ready, labels, taints",
         faults(),
         "as the profile says",
         "the kubelet does not report, or the join is not finished",
         "`winboot join` finishes it.",
+    )
+
+
+def _address(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> Probe | None:
+    if node is None:
+        return None
+    own = {spec.machine.node_ip} if spec.machine.node_ip else {str(one["address"]) for one in facts}
+    problem = address_problem(node, own)
+    return _probe(
+        "node-address",
+        "an InternalIP that the machine has",
+        [": ".join(problem)] if problem else [],
+        "as the machine",
+        "the kubelet was started with an address that the machine does not have",
+        HINTS[problem[0]] if problem else "",
     )
 
 

@@ -129,12 +129,16 @@ HINTS: Final[Mapping[str, str]] = {
         "An IPv6-only adapter cannot carry Windows pods."
     ),
     "NoClientCertificate": (
-        "Is its CSR pending or denied (kubectl get csr)? "
-        "Does the kubelet log say Unauthorized (token), x509 (CA, clock) or a connection error?"
+        "If the kubelet log has Unauthorized, the bootstrap token is not valid: run the same command again for a new one. "
+        "Else see its CSR (kubectl get csr): is it pending or denied? x509 in the log means the CA or the clock."
     ),
     "NoFeature": "Use the name that Get-WindowsOptionalFeature -Online lists.",
     "NoHnsNetwork": (
         "It comes with the network solution: look at the step before this one, or at the pods of its operator."
+    ),
+    "NoNodeAddress": (
+        "The kubelet reports an address only if the machine has it: set node_ip of this host in the inventory to an address "
+        "of the machine, and run the same command again."
     ),
     "NoPodCidr": "kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.",
     "NoPodNetwork": (
@@ -162,6 +166,10 @@ HINTS: Final[Mapping[str, str]] = {
     "NotRegistered": "Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.",
     "NotServer": "Kubernetes supports Windows Server only.",
     "OperatorMissing": "It comes from whoever brings the network: look at their pods or services.",
+    "OtherNodeAddress": (
+        "The machine's address has changed. Run `winboot join`: it restarts the kubelet with the new one. If the inventory "
+        "names node_ip, correct it first."
+    ),
     "PendingReboot": "Nothing to do: the run continues after the restart.",
     "PodLeft": (
         "A process still uses them: restart the machine, which ends all, and run the same command again."
@@ -179,8 +187,8 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "ServiceState": "See the log of the service, and the System event log (Service Control Manager).",
     "ServingCsrPending": (
-        "winboot approves it when its credentials may update certificatesigningrequests/approval "
-        "for the signer kubernetes.io/kubelet-serving."
+        "A request waits (kubectl get csr). winboot approves it when its credentials may update "
+        "certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving."
     ),
     "StillDifferent": (
         "Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself."

@@ -283,6 +283,7 @@ ANSWERS: Final = (
             "build": (MAYBE, "Windows' build, by the Node's label"),
             "wanted": (TEXT, "the Kubernetes version of the profile"),
             "drift": (TEXTS, "what is not as wanted, as far as the cluster and the last look tell"),
+            "problem": (MAYBE, "NoNodeAddress or OtherNodeAddress (only where the inventory names node_ip)"),
             "unschedulable": (
                 {"type": ["boolean", "null"]},
                 "whether it is cordoned; null where there is no Node",

@@ -91,6 +91,20 @@ def windows_text(*lines: str) -> bytes:
     return "".join(line + "\r\n" for line in lines).encode("ascii", "replace")
 
 
+def klog_line(run: Run, text: str, level: str, source: str) -> str:
+    """A line as klog writes it."""
+    now = run.machine.now()
+    return f"{level}{now:%m%d %H:%M:%S}.{now.microsecond:06d} {run.process.pid:7d} {source}] {text}"
+
+
+def klog_error(run: Run, what: str, problem: str, source: str = "run.go:72") -> str:
+    """klog.ErrorS: the error in Go's quotes, or as a block where it has several lines."""
+    lines = problem.splitlines()
+    block = "<\n" + "".join(f"\t{line}\n" for line in lines) + " >"
+    quoted = block if len(lines) > 1 else json.dumps(problem, ensure_ascii=False)
+    return klog_line(run, f'"{what}" err={quoted}', "E", source)
+
+
 class Daemon:
     """A running instance of a long-lived program. Subclasses say what starting and each second bring."""
 
@@ -113,15 +127,11 @@ class Daemon:
 
     def klog(self, text: str, level: str = "I", source: str = "server.go:1") -> None:
         """A log line as Kubernetes' programs write them."""
-        now = self.machine.now()
-        self.sink(f"{level}{now:%m%d %H:%M:%S}.{now.microsecond:06d} {self.process.pid:7d} {source}] {text}")
+        self.sink(klog_line(self.run, text, level, source))
 
     def klog_error(self, what: str, problem: str, source: str = "run.go:72") -> None:
-        """A structured error (klog.ErrorS): the error in Go's quotes, or as a block where it has several lines."""
-        lines = problem.splitlines()
-        block = "<\n" + "".join(f"\t{line}\n" for line in lines) + " >"
-        quoted = block if len(lines) > 1 else json.dumps(problem, ensure_ascii=False)
-        self.klog(f'"{what}" err={quoted}', "E", source)
+        """A structured error (klog.ErrorS)."""
+        self.sink(klog_error(self.run, what, problem, source))
 
     def fatal(self, text: str, code: int = 1) -> Died:
         """Log the error and end."""

@@ -30,6 +30,7 @@ class Kubeconfig:
     token: str | None
     certificate: str | None
     key: str | None = None
+    ca_file: str = ""
 
 
 def load_kubeconfig(run: Run, path: str) -> Kubeconfig:
@@ -38,7 +39,10 @@ def load_kubeconfig(run: Run, path: str) -> Kubeconfig:
     try:
         data = yaml.safe_load(raw.decode("utf-8-sig"))
         if not isinstance(data, dict):
-            raise GoError("invalid configuration: no configuration has been provided")
+            raise GoError(
+                "invalid configuration: no configuration has been provided, "
+                "try setting KUBERNETES_MASTER environment variable"
+            )
         context = _named(data, "contexts", str(data.get("current-context", "")), "context")
         cluster = _named(data, "clusters", str(context.get("cluster", "")), "cluster")
         user = _named(data, "users", str(context.get("user", "")), "user")
@@ -50,6 +54,7 @@ def load_kubeconfig(run: Run, path: str) -> Kubeconfig:
         token=_token(run, user),
         certificate=_material(run, user, "client-certificate") or None,
         key=_material(run, user, "client-key") or None,
+        ca_file=str(cluster.get("certificate-authority") or ""),
     )
 
 

@@ -9,11 +9,11 @@ from winboot.config.compat.flags import PRIORITY_CLASSES
 from winboot.config.compat.version import Version
 from winboot_lab.cluster.admission import kubelet_may_set
 from winboot_lab.programs import settings as reading
-from winboot_lab.programs.base import Daemon, GoError, Run, go_text
-from winboot_lab.programs.containerd import dial
+from winboot_lab.programs.base import Daemon, GoError, Run, go_text, klog_error
 from winboot_lab.programs.kubelet_identity import Identity
 from winboot_lab.programs.kubelet_node import NodeReporter
 from winboot_lab.programs.kubelet_pods import Pods
+from winboot_lab.programs.kubelet_values import authorization_problem, resource_problems
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.programs_api import Died, Exit
@@ -31,6 +31,8 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "maxPods": 110,
     "registerNode": True,
     "port": PORT,
+    # SetDefaults_KubeletConfiguration of pkg/kubelet/apis/config/v1beta1/defaults.go: on Windows too.
+    "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
 }
 _PRIORITIES: Final = {
     "IDLE_PRIORITY_CLASS": "Idle",
@@ -40,7 +42,6 @@ _PRIORITIES: Final = {
     "HIGH_PRIORITY_CLASS": "High",
     "REALTIME_PRIORITY_CLASS": "RealTime",
 }
-_STARTS: Final = "failed to run Kubelet"
 
 
 class KubeletProgram:
@@ -70,7 +71,7 @@ class KubeletProgram:
             reading.set_gates(run, compat, "kubelet")
             reading.load(run, compat, "kubelet", DEFAULTS)
         except GoError as e:
-            return Exit(1, b"", go_text(f"Error: {e}"))
+            return Exit(1, b"", go_text(klog_error(run, "command failed", str(e))))
         raise run.refuse("in the foreground")
 
 
@@ -88,22 +89,50 @@ class Kubelet(Daemon):
         try:
             settings = reading.load(self.run, self._outside.compat, "kubelet", DEFAULTS)
             for warning in settings.warnings:
-                self.klog(warning, "W", "codec.go:1")
+                self.klog(warning, "I", "codec.go:102")
             self._check(settings)
-            self._listen(settings)
+        except reading.GoPanic as e:
+            self.sink(f"panic: {e}")
+            return Died(2)
         except GoError as e:
             return self._failed(str(e))
-        name = self._node_name(settings)
-        self._identity = Identity(self, self._outside, settings, name)
         try:
-            self._identity.prepare()
+            self._run_server(settings)
         except GoError as e:
-            return self._failed(f"{_STARTS}: {e}")
-        pods = Pods(self, self._outside, settings, self._identity)
-        self._reporter = NodeReporter(self, settings, self._identity, pods)
-        self._outside.kubelets[name] = (self.machine, self.process, pods)
+            return self._failed(f"failed to run Kubelet: {e}")
         self.klog(f'"Kubelet version" kubeletVersion="v{self.run.version}"')
         return None
+
+    def _run_server(self, settings: reading.Settings) -> None:
+        """`run` of cmd/kubelet/app/server.go, in its order: credentials first, and the runtime long after."""
+        name = self._node_name(settings)
+        self._identity = Identity(self, self._outside, settings, name)
+        self._identity.prepare()
+        self._authenticate(settings)
+        self._identity.tick()
+        pods = Pods(self, self._outside, settings, self._identity)
+        try:
+            pods.runtime()
+        except GoError as e:
+            if "rpc error" not in str(e):
+                raise
+            what = f'validate service connection: validate CRI v1 runtime API for endpoint "{pods.endpoint}"'
+            raise GoError(f"{what}: {e}") from None
+        for problem in resource_problems(settings.config):
+            raise GoError(problem)
+        self._listen(settings)
+        self._reporter = NodeReporter(self, settings, self._identity, pods)
+        self._outside.kubelets[name] = (self.machine, self.process, pods)
+
+    def _authenticate(self, settings: reading.Settings) -> None:
+        """The server's side: who may ask the kubelet (BuildAuth of cmd/kubelet/app/auth.go)."""
+        if settings.get("authentication.webhook.enabled", True) and not settings.flags.text("kubeconfig"):
+            raise GoError("no client provided, cannot use webhook authentication")
+        if settings.get("authentication.x509.clientCAFile"):
+            self.run.read(str(settings.get("authentication.x509.clientCAFile")))
+        problem = authorization_problem(settings.config)
+        if problem is not None:
+            raise GoError(problem)
 
     def _failed(self, problem: str) -> Died:
         self.klog_error("command failed", problem)
@@ -113,7 +142,10 @@ class Kubelet(Daemon):
         """Certificates first, then the Node and its pods."""
         if self._identity is None or self._reporter is None:
             return None
-        self._identity.tick()
+        ending = self._identity.tick()
+        if ending is not None:
+            self.klog(f'"{ending}"', "E", "transport.go:120")
+            return Died(1)
         if self._identity.client is not None:
             self._reporter.tick()
         return None
@@ -122,49 +154,25 @@ class Kubelet(Daemon):
         return (settings.flags.text("hostname-override").strip() or self.machine.name).lower()
 
     def _check(self, settings: reading.Settings) -> None:
-        version = Version.parse(self.run.version)
-        self._check_cgroups(settings, version)
         self._check_labels(settings)
+        self._check_cgroups(settings, Version.parse(self.run.version))
         self._set_priority(settings)
-        ca = settings.get("authentication.x509.clientCAFile")
-        if ca and not self.run.exists(str(ca)):
-            try:
-                self.run.read(str(ca))
-            except GoError as e:
-                raise GoError(f"{_STARTS}: unable to load client CA file {ca}: {e}") from None
-        if not settings.flags.text("kubeconfig") and not settings.flags.text("bootstrap-kubeconfig"):
-            self.klog('"Standalone mode, no API client"', "W")
-        endpoint = str(
-            settings.get("containerRuntimeEndpoint") or settings.flags.text("container-runtime-endpoint")
-        )
-        if not endpoint:
-            raise GoError(
-                f"{_STARTS}: the container runtime endpoint address was not specified or empty, use "
-                "--container-runtime-endpoint to set"
-            )
-        try:
-            dial(self.machine, endpoint).require_cri()
-        except GoError as e:
-            what = f'validate service connection: validate CRI v1 runtime API for endpoint "{endpoint}"'
-            raise GoError(f"{_STARTS}: {what}: {e}") from None
 
     def _check_cgroups(self, settings: reading.Settings, version: Version) -> None:
         problems = []
         if settings.get("cgroupsPerQOS") is True:
+            problems.append("CgroupsPerQOS (--cgroups-per-qos) true is not supported on Windows")
+        given = settings.config.get("enforceNodeAllocatable")
+        if given and not (version.at_least("1.31") and given == ["none"]):
+            shown = f"[{' '.join(given)}]"
             problems.append(
-                "invalid configuration: CgroupsPerQOS (--cgroups-per-qos) true is not supported on Windows"
+                f"EnforceNodeAllocatable (--enforce-node-allocatable) {shown} is not supported on Windows"
             )
-        if settings.config.get("enforceNodeAllocatable"):
-            given = settings.config["enforceNodeAllocatable"]
-            if not (version.at_least("1.31") and given == ["none"]):
-                problems.append(
-                    "invalid configuration: EnforceNodeAllocatable (--enforce-node-allocatable) "
-                    f"{given} is not supported on Windows"
-                )
         if problems and not version.at_least("1.31"):
-            raise GoError(f"failed to validate kubelet configuration, error: [{', '.join(problems)}], path: ")
+            told = ", ".join(f"invalid configuration: {problem}" for problem in problems)
+            raise GoError(f"failed to validate kubelet configuration, error: [{told}], path: ")
         for problem in problems:
-            self.klog(f'"{problem}"', "W", "validation_windows.go:1")
+            self.klog(f"ignored configuration option: {problem}", "W", "validation_windows.go:36")
 
     def _check_labels(self, settings: reading.Settings) -> None:
         labels = dict(pair.partition("=")[::2] for pair in settings.flags.list("node-labels"))
@@ -179,13 +187,24 @@ class Kubelet(Daemon):
     def _set_priority(self, settings: reading.Settings) -> None:
         wanted = settings.flags.text("windows-priorityclass", "NORMAL_PRIORITY_CLASS")
         if wanted not in PRIORITY_CLASSES:
-            raise GoError(f"failed to initialize kubelet: unknown priority class {wanted}")
+            raise GoError(
+                f"failed OS init: unknown priority class {wanted}, valid ones are available at "
+                "https://docs.microsoft.com/en-us/windows/win32/procthread/scheduling-priorities"
+            )
         self.process.priority = _PRIORITIES[wanted]
 
     def _listen(self, settings: reading.Settings) -> None:
-        for port in (int(settings.get("port", PORT)), HEALTH_PORT):
-            address = "127.0.0.1" if port == HEALTH_PORT else "0.0.0.0"
-            try:
-                self.machine.sockets.listen(self.process, port, address=address)
-            except Failure as e:
-                raise GoError(f"{_STARTS}: listen tcp :{port}: bind: {e.problem.message}.") from None
+        """Its own port it must have; without the one of its health it goes on, and tells so."""
+        port = int(settings.get("port", PORT))
+        try:
+            self.machine.sockets.listen(self.process, port, address="0.0.0.0")
+        except Failure as e:
+            raise GoError(f"listen tcp :{port}: bind: {e.problem.message}.") from None
+        try:
+            self.machine.sockets.listen(self.process, HEALTH_PORT, address="127.0.0.1")
+        except Failure as e:
+            self.klog_error(
+                "Failed to start healthz server",
+                f"listen tcp 127.0.0.1:{HEALTH_PORT}: bind: {e.problem.message}.",
+                "server.go:1",
+            )

@@ -152,20 +152,22 @@ class NodeReporter:
         path = f"/api/v1/nodes/{self._identity.node}"
         there = client.ask("GET", path).get("status", {})
         if not _holds(there, status):
-            client.ask("PATCH", f"{path}/status", {"status": status}, content_type=STRATEGIC)
+            there = client.ask("PATCH", f"{path}/status", {"status": status}, content_type=STRATEGIC)[
+                "status"
+            ]
+        # The certificate is for what the Node says (kubelet_node_status.go, setLastObservedNodeAddresses).
+        self._identity.serving_names = self._names(there.get("addresses") or [])
         self._reported, self._seen = status, client.latest(NODES)
 
     def _status(self) -> dict[str, Any]:
         machine, hardware = self._machine, self._machine.hardware
-        addresses = self._addresses()
-        self._identity.serving_names = self._names(addresses)
         runtime = "containerd://unknown"
         try:
             runtime = f"containerd://{self._pods.runtime().version}"
         except GoError:
             runtime = "containerd://"
         return {
-            "addresses": addresses,
+            **self._addressed(),
             "capacity": {
                 "cpu": str(hardware.processors),
                 "memory": f"{hardware.memory // 1024}Ki",
@@ -186,6 +188,16 @@ class NodeReporter:
             },
             "conditions": self._conditions(),
         }
+
+    def _addressed(self) -> dict[str, Any]:
+        """The addresses, or nothing where they cannot be told: the Node is made, or keeps what it had (setNodeStatus)."""
+        try:
+            return {"addresses": self._addresses()}
+        except GoError as e:
+            self._kubelet.klog_error(
+                "Failed to set some node status fields", str(e), "kubelet_node_status.go:1"
+            )
+            return {}
 
     def _conditions(self) -> list[dict[str, str]]:
         now = f"{self._machine.now():%Y-%m-%dT%H:%M:%SZ}"
@@ -215,7 +227,7 @@ class NodeReporter:
             for address in given:
                 if self._machine.network.holder(address) is None:
                     raise GoError(
-                        f"failed to validate nodeIP: node IP: {address!r} not found in the host's network interfaces"
+                        f'failed to validate nodeIP: node IP: "{address}" not found in the host\'s network interfaces'
                     )
             return given
         version = Version.parse(self._kubelet.run.version)

@@ -36,10 +36,7 @@ class Pods:
     @property
     def endpoint(self) -> str:
         """Where the runtime listens."""
-        return str(
-            self._settings.get("containerRuntimeEndpoint")
-            or self._settings.flags.text("container-runtime-endpoint")
-        )
+        return str(self._settings.get("containerRuntimeEndpoint"))
 
     def runtime(self) -> Containerd:
         """The runtime; GoError while it does not answer."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import yaml
 
@@ -13,8 +14,13 @@ from winboot.config.compat.flags import field_exists, flag_exists, gate_stage, n
 from winboot.config.compat.version import Version
 from winboot_lab.programs.base import GoError, Run
 from winboot_lab.programs.goflags import Flags, pflags
+from winboot_lab.programs.kubelet_values import LATER, check_taints, check_types, refuse
 
 Component = Literal["kubelet", "kube-proxy"]
+_OBJECTS: Final[Mapping[Component, tuple[str, str]]] = {
+    "kubelet": ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"),
+    "kube-proxy": ("kubeproxy.config.k8s.io/v1alpha1", "KubeProxyConfiguration"),
+}
 
 
 @dataclass(slots=True)
@@ -51,6 +57,16 @@ def set_gates(run: Run, compat: Compat, component: Component) -> None:
 
 
 def _flags(run: Run, compat: Compat, component: Component) -> Flags:
+    try:
+        flags = _parsed(run, compat, component)
+    except GoError as e:
+        raise GoError(f"failed to parse kubelet flag: {e}" if component == "kubelet" else str(e)) from None
+    if component == "kubelet" and flags.words:
+        raise GoError(f"unknown command {flags.words[0]}")
+    return flags
+
+
+def _parsed(run: Run, compat: Compat, component: Component) -> Flags:
     flags = pflags(run.argv[1:], _kinds(compat, component, Version.parse(run.version)))
     table: Mapping[str, Any] = compat.section(f"{component.replace('-', '_')}_flags")
     for name in flags.values:
@@ -138,26 +154,45 @@ def _kinds(compat: Compat, component: Component, version: Version) -> Callable[[
 def _file(
     run: Run, compat: Compat, component: Component, path: str, version: Version, warnings: list[str]
 ) -> dict[str, Any]:
-    kind = "KubeletConfiguration" if component == "kubelet" else "KubeProxyConfiguration"
-    failed = f"failed to load {component} config file, path: {path}, error"
+    failed = f"failed to load {component} config file, path: {path}, error: "
+    if component == "kubelet":
+        failed += f"failed to load Kubelet config file {path}, error "
     try:
-        data = yaml.safe_load(run.read(path).decode("utf-8-sig"))
+        raw = run.read(path)
     except GoError as e:
-        raise GoError(f"{failed}: failed to read kubelet config file {path!r}, error: {e}") from None
-    except UnicodeDecodeError:
-        raise GoError(f"{failed}: failed to decode: yaml: invalid leading UTF-8 octet") from None
-    except yaml.YAMLError as e:
-        raise GoError(f"{failed}: failed to decode: yaml: {' '.join(str(e).split())}") from None
-    if not isinstance(data, dict) or data.get("kind") != kind:
-        found = data.get("kind", "") if isinstance(data, dict) else ""
-        raise GoError(
-            f'{failed}: failed to decode: no kind "{found}" is registered for this version (expected {kind})'
-        )
+        raise GoError(f"{failed}failed to read kubelet config file {json.dumps(path)}, error: {e}") from None
+    try:
+        data = _decoded(raw, component)
+        if component == "kubelet":
+            check_types(compat, data)
+    except GoError as e:
+        raise GoError(f"{failed}failed to decode: {e}") from None
     config = {k: v for k, v in data.items() if k not in ("apiVersion", "kind")}
-    lenient = "Using lenient decoding as strict decoding failed: strict decoding error"
+    lenient = '"Using lenient decoding as strict decoding failed" err="strict decoding error: unknown field'
     unknown = sorted(_unknown_fields(compat, component, config, version))
-    warnings.extend(f'{lenient}: unknown field "{name}"' for name in unknown)
+    warnings.extend(rf'{lenient} \"{name}\""' for name in unknown)
     return config
+
+
+def _decoded(raw: bytes, component: Component) -> dict[str, Any]:
+    """A file as the object that it says to be (apimachinery, runtime/serializer)."""
+    version, kind = _OBJECTS[component]
+    try:
+        text = raw.decode("utf-8-sig")
+        data = yaml.safe_load(text)
+    except UnicodeDecodeError:
+        raise GoError("yaml: invalid leading UTF-8 octet") from None
+    except yaml.YAMLError as e:
+        raise GoError(f"yaml: {' '.join(str(e).split())}") from None
+    found = data if isinstance(data, dict) else {}
+    for key, named in (("kind", "Kind"), ("apiVersion", "apiVersion")):
+        if not found.get(key):
+            raise GoError(f"Object '{named}' is missing in '{text}'")
+    if (found["apiVersion"], found["kind"]) != (version, kind):
+        raise GoError(
+            f'no kind "{found["kind"]}" is registered for version "{found["apiVersion"]}" in scheme'
+        )
+    return found
 
 
 def _unknown_fields(
@@ -210,25 +245,35 @@ def _put(target: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def _check_values(compat: Compat, component: Component, settings: Settings, version: Version) -> None:
-    """What the decoder refuses by its type, and the validation by its range: the program ends while it starts."""
+    """What the validation refuses: the program ends while it starts."""
+    if component == "kubelet":
+        check_taints(settings.config)
     for path, finding in check_values(compat, component, settings.config, version):
-        name = ".".join(map(str, path))
-        expected = f", expected {finding.expected}" if finding.expected else ""
-        raise GoError(f"invalid configuration: {name}: {finding.reason}{expected}")
+        if component == "kubelet" and path[0] not in LATER:
+            refuse(settings.config, path, finding)
+        elif component == "kube-proxy":
+            expected = f", expected {finding.expected}" if finding.expected else ""
+            raise GoError(f"invalid configuration: {'.'.join(map(str, path))}: {finding.reason}{expected}")
+
+
+class GoPanic(GoError):
+    """A panic: the text goes to standard error as it is, and the exit code is 2."""
 
 
 def _check_gates(compat: Compat, component: Component, settings: Settings, version: Version) -> None:
-    failed = "failed to set feature gates from initial flags-based config"
+    failed, error = "failed to set feature gates from initial flags-based config", GoError
+    if component == "kubelet" and "config" in settings.flags and version.at_least("1.32"):
+        # SetDefaults_KubeletConfiguration of pkg/kubelet/apis/config/v1beta1/defaults.go, since KubeletCrashLoopBackOffMax.
+        error = GoPanic
+        failed = "failed to merge global and in-flight KubeletConfiguration while setting defaults, error"
     for gate, on in (settings.config.get("featureGates") or {}).items():
         for finding in check_gate(compat, component, gate, bool(on), version):
             if finding.level != "error":
                 continue
             if finding.id == "locked":
                 is_, must = str(bool(on)).lower(), str(not on).lower()
-                raise GoError(
-                    f"{failed}: cannot set feature gate {gate} to {is_}, feature is locked to {must}"
-                )
-            raise GoError(f"{failed}: unrecognized feature gate: {gate}")
+                raise error(f"{failed}: cannot set feature gate {gate} to {is_}, feature is locked to {must}")
+            raise error(f"{failed}: unrecognized feature gate: {gate}")
 
 
 def duration(value: Any, default: float) -> float:

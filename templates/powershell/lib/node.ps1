@@ -1,7 +1,7 @@
 # The Node object, by the kubelet's own credentials.
 
 function Get-NodeObject {
-    # What is used of the Node: PodCidrs and SystemUuid; nothing while there is no Node, or none that can be read.
+    # What is used of the Node: PodCidrs, SystemUuid and InternalIps; nothing while there is no Node, or none that can be read.
     Get-Cached -Name 'Node' -Read { Read-NodeObject }
 }
 
@@ -24,18 +24,20 @@ function Invoke-Kubectl {
 }
 
 function Read-NodeObject {
-    # What is used of the Node object: its pod networks and the UUID of its machine; nothing where the API server or the
-    # kubelet's credentials do not give it. By one raw request: `kubectl get node` asks for all API groups first and
+    # What is used of the Node object: its pod networks, its addresses and the UUID of its machine; nothing where the API server
+    # or the kubelet's credentials do not give it. By one raw request: `kubectl get node` asks for all API groups first and
     # writes a cache into the user's profile.
     if (-not (Test-OwnPath -Path $script:Node.kubeconfig) -or -not (Test-OwnPath -Path (Get-Kubectl) -Program)) { return }
     $ended = Invoke-Kubectl -Arguments @('--request-timeout=10s', 'get', '--raw', "/api/v1/nodes/$($script:Node.node)") -Seconds 30
     # Refused credentials mean the same as none.
     if ($ended.ExitCode -ne 0) { return }
     # ConvertFrom-Json of 5.1 refuses an object with two names that differ by case alone, as labels may. Inside a JSON text a
-    # quotation mark is escaped, so that no label or annotation can look like these two members.
+    # quotation mark is escaped, so that no label or annotation can look like these members.
     $cidrs = [regex]::Match($ended.Output, '"podCIDRs"\s*:\s*\[([^\]]*)\]').Groups[1].Value
     [pscustomobject]@{
         PodCidrs   = @([regex]::Matches($cidrs, '"([0-9A-Fa-f.:/]+)"') | ForEach-Object { $_.Groups[1].Value })
+        InternalIps = @([regex]::Matches($ended.Output, '"type"\s*:\s*"InternalIP"\s*,\s*"address"\s*:\s*"([0-9A-Fa-f.:]+)"') |
+                ForEach-Object { $_.Groups[1].Value })
         SystemUuid = [regex]::Match($ended.Output, '"systemUUID"\s*:\s*"([^"\\]*)"').Groups[1].Value
     }
 }
@@ -67,12 +69,18 @@ function Get-PodCidr {
 }
 
 function Get-RegistrationDifference {
-    # What is missing until the node is registered: its Node, its pod network, its serving certificate.
+    # What is missing until the node is registered: its Node with its address, its pod network, its serving certificate.
     param([string]$ServingCertificate, [switch]$NeedsPodCidr)
     $node = Get-NodeObject
     $what = "node $($script:Node.node):"
     if (-not $node) { New-Difference -Key 'node:registered' -What "$what registered" -Is $null -Want 'yes' }
-    else { Compare-Wanted -Key 'node:machine' -What "$what machine" -Is $node.SystemUuid -Want (Get-MachineIdentity).Uuid -IgnoreCase }
+    else {
+        Compare-Wanted -Key 'node:machine' -What "$what machine" -Is $node.SystemUuid -Want (Get-MachineIdentity).Uuid -IgnoreCase
+        $own = Get-NodeIp
+        if ($own -and @($node.InternalIps) -notcontains $own) {
+            New-Difference -Key 'node:address' -What "$what address" -Is (@($node.InternalIps) -join ', ') -Want $own
+        }
+    }
     if ($NeedsPodCidr -and -not (Get-PodCidr)) { New-Difference -Key 'node:pod-cidr' -What "$what pod CIDR" -Unknown }
     if ($ServingCertificate -and -not (Test-CurrentCertificate -Path $ServingCertificate)) {
         New-Difference -Key 'kubelet:serving-certificate' -What 'kubelet serving certificate' -Is $null -Want 'issued by the cluster'
@@ -97,12 +105,23 @@ function Wait-Registration {
         Start-CurrentService -Name 'kubelet'
         if (Wait-Until -Test $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
     }
-    $left = @(Get-RegistrationDifference @wanted)
-    $message = "not there after $Seconds seconds: $(@($left | ForEach-Object { $_.what }) -join '; ')"
+    Stop-Unregistered -Left @(Get-RegistrationDifference @wanted) -Seconds $Seconds -ClientCertificate $ClientCertificate
+}
+
+function Stop-Unregistered {
+    # Stops the step with the id of the first cause: each of them keeps the ones after it from coming.
+    param([object[]]$Left, [int]$Seconds, [string]$ClientCertificate)
+    $keys = @($Left | ForEach-Object { $_.key })
+    $what = @($Left | ForEach-Object { $_.what }) -join '; '
+    $message = "not there after $Seconds seconds: $what"
     if (-not (Test-CurrentCertificate -Path $ClientCertificate)) { Stop-Step -Id 'NoClientCertificate' -Message $message }
-    if ($left.Count -eq 1 -and $left[0].key -eq 'kubelet:serving-certificate') {
-        Stop-Step -Id 'ServingCsrPending' -Message $message
+    if ($keys -contains 'node:address') {
+        $addresses = @(Get-NodeObject | ForEach-Object { $_.InternalIps }) -join ', '
+        if ($addresses) { Stop-Step -Id 'OtherNodeAddress' -Message "the Node has the address $addresses, not $(Get-NodeIp); $message" }
+        # The kubelet asks for a serving certificate for the addresses that its Node has.
+        Stop-Step -Id 'NoNodeAddress' -Message "the Node has no address, so the kubelet requests no serving certificate; $message"
     }
-    if ($left.Count -eq 1 -and $left[0].key -eq 'node:pod-cidr') { Stop-Step -Id 'NoPodCidr' -Message $message }
+    if ($keys.Count -eq 1 -and $keys[0] -eq 'kubelet:serving-certificate') { Stop-Step -Id 'ServingCsrPending' -Message $message }
+    if ($keys.Count -eq 1 -and $keys[0] -eq 'node:pod-cidr') { Stop-Step -Id 'NoPodCidr' -Message $message }
     Stop-Step -Id 'NotRegistered' -Message $message
 }
