@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, words
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Trust, Yes, words
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Inventory
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from winboot.remote.cloud.pool import Pool
 
 
-def inventory(
+inventory = typer.Typer(help="Show the machines of an inventory, or import one of Ansible's.")
+
+
+@inventory.callback(invoke_without_command=True)
+def show(
+    context: typer.Context,
     inventory: InventoryFile = DEFAULT_INVENTORY,
     graph: Annotated[
         bool, typer.Option("--graph", help="Groups and their hosts as a tree (default).")
@@ -37,6 +42,8 @@ def inventory(
     from winboot.base.errors import UsageError
     from winboot.remote.cloud.settings import provider_of
 
+    if context.invoked_subcommand is not None:
+        return
     if sum((graph, list_, freeze is not None)) > 1:
         raise UsageError("--graph, --list and --freeze are three answers", hint="Choose one.")
     if not inventory.exists():
@@ -47,6 +54,31 @@ def inventory(
         raise UsageError("--limit is for inventories that are files", hint="`--freeze FILE` makes one.")
     else:
         _cloud(inventory, list_=list_, freeze=freeze, refresh=refresh)
+
+
+@inventory.command("import")
+def import_(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An inventory of Ansible's: a file or a folder.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write, beside FILE; default: inventory.yaml.")
+    ] = None,
+    password_env: Annotated[
+        str,
+        typer.Option(
+            "--password-env",
+            help="The environment variable with the password of hosts that name none of winboot's.",
+        ),
+    ] = "",
+    trust: Trust = False,
+    yes: Yes = False,
+) -> None:
+    """Run `ansible-inventory` on scripts, plug-ins and vaults, show what it finds, and write an inventory of winboot's. Values
+    from a vault are never written."""
+    from winboot.cli.inventory_import import import_inventory
+
+    import_inventory(source, out, password_env, trust=trust, yes=yes)
 
 
 def _static(file: Path, limit: tuple[str, ...], *, list_: bool, freeze: Path | None) -> None:

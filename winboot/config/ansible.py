@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from winboot.base.errors import InvalidInput
 from winboot.config.ansible_host import OPEN, PROFILE, VAULT, HostReader
+from winboot.config.ansible_options import NAMES
 from winboot.config.source import (
     Complaint,
     Entry,
@@ -41,6 +42,7 @@ _SUFFIXES: Final = ("", ".yml", ".yaml", ".json")
 _GROUP_KEYS: Final = ("hosts", "vars", "children")
 # Keys of a group of winboot's, of which one that is of use has at least one.
 _OWN_GROUP_KEYS: Final = frozenset(("profile", "hosts", "members"))
+_OWN_PASSWORDS: Final = frozenset(("winboot_password_env", "winboot_password_file"))
 PRIORITY: Final = "ansible_group_priority"
 # A range of a typing error must not fill memory.
 _MOST_HOSTS: Final = 10_000
@@ -66,7 +68,8 @@ def open_inventory(path: Path) -> Table | str:
     (lib/ansible/plugins/inventory/yaml.py, `verify_file`). Raises InvalidInput where it is neither.
     """
     if path.is_dir():
-        raise InvalidInput(f"{path}: is a folder", hint="Name one of its files.")
+        hint = f"Name one of its files, or make one of all: winboot inventory import {path}"
+        raise InvalidInput(f"{path}: is a folder", hint=hint)
     text = read_text(path)
     may_be_ini = path.suffix not in _SUFFIXES[1:]
     if path.suffix in (".ini", ".cfg") or (may_be_ini and _begins_as_ini(text)):
@@ -146,13 +149,47 @@ def read_ansible(path: Path, content: Table | str) -> tuple[Table, tuple[Complai
         file.read_ini(content)
     else:
         file.read_yaml(content)
+    return _made(file)
+
+
+def read_listing(
+    source: Path, listing: Mapping[str, Any], readable: Mapping[str, set[str]], password_env: str
+) -> tuple[Table, tuple[Complaint, ...]]:
+    """The inventory of winboot's that an answer of `ansible-inventory --list` is, and what is worth knowing.
+
+    A value that `readable` does not have for its variable was in a vault: it counts as encrypted. `password_env` is the
+    variable with the password of hosts that name none of winboot's. Raises InvalidInput with every complaint.
+    """
+    file = _File(source)
+    file.read_listing(listing, readable, password_env)
+    return _made(file)
+
+
+def readable_values(source: Path) -> dict[str, set[str]]:
+    """The values of each variable in the files beside an inventory that are not encrypted."""
+    file, found = _File(source), dict[str, set[str]]()
+    base = source if source.is_dir() else source.parent
+    for folder in (base / "group_vars", base / "host_vars"):
+        for one in _files_in(folder) if folder.is_dir() else ():
+            for name, entry in file.variables_of(one).items():
+                if isinstance(entry.value, Scalar):
+                    found.setdefault(name, set()).add(entry.value.text)
+    return found
+
+
+def text_of(value: object) -> str:
+    """A value of `ansible-inventory --list` as a text: true and false as YAML has them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _made(file: _File) -> tuple[Table, tuple[Complaint, ...]]:
     made = file.made()
     # A variable of a group is each host's, and wrong once.
     complaints = tuple(dict.fromkeys(file.complaints))
     errors = [one for one in complaints if one.level == "error"]
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
-        raise InvalidInput(f"{path}: {count}", problems=complaints, hint="Correct the places named.")
+        raise InvalidInput(f"{file.path}: {count}", problems=complaints, hint="Correct the places named.")
     return made, complaints
 
 
@@ -167,6 +204,7 @@ class _File:
         self.places: dict[str, Place] = {}
         self.complaints: list[Complaint] = []
         self.files: dict[tuple[str, str], Variables] = {}
+        self.reads_beside = True
 
     # INI
 
@@ -266,6 +304,28 @@ class _File:
             found = "a list" if isinstance(node, Listing) else repr(node.text)
             self._complain(node.place, f"{what}: found {found}", "a mapping")
         return Table(node.place)
+
+    # What ansible-inventory answers
+
+    def read_listing(
+        self, listing: Mapping[str, Any], readable: Mapping[str, set[str]], password_env: str
+    ) -> None:
+        """https://docs.ansible.com/ansible/latest/dev_guide/developing_inventory.html#developing-inventory-scripts, with the
+        variables of groups and files in those of each host."""
+        variables: Mapping[str, Any] = listing["_meta"]["hostvars"]
+        for name, one in listing.items():
+            if name == "_meta":
+                continue
+            group = self._group(name, self.start)
+            for child in one.get("children", ()):
+                self._child(group, child, self.start)
+            for host in one.get("hosts", ()):
+                self.places[host] = group.hosts[host] = Place(f"{self.path}, host {host}", 1, 1)
+                self.hosts[host] = _listed(variables.get(host, {}), self.places[host], readable)
+                if not _OWN_PASSWORDS & set(self.hosts[host]) and password_env:
+                    value = Scalar(self.start, password_env, plain=False)
+                    self.hosts[host]["winboot_password_env"] = Entry(self.start, value)
+        self.reads_beside = False
 
     # Both
 
@@ -410,14 +470,17 @@ class _File:
     def _beside(self, folder: str, name: str) -> Variables:
         """What group_vars/NAME or host_vars/NAME beside the inventory says: a file, or a folder of them
         (docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html, "Organizing host and group variables")."""
+        if not self.reads_beside:
+            return {}
         if (folder, name) not in self.files:
             found: Variables = {}
             for file in _files_of(self.path.parent / folder / name):
-                found |= self._variables_of(file)
+                found |= self.variables_of(file)
             self.files[folder, name] = found
         return self.files[folder, name]
 
-    def _variables_of(self, file: Path) -> Variables:
+    def variables_of(self, file: Path) -> Variables:
+        """The variables of one file; a complaint where it cannot be read."""
         try:
             text = read_text(file)
             if text.startswith(VAULT):
@@ -485,6 +548,25 @@ class _File:
 
 def _named(hosts: Sequence[str]) -> str:
     return ", ".join(hosts[:5]) + (f" and {len(hosts) - 5} more" if len(hosts) > 5 else "")
+
+
+def _listed(variables: Mapping[str, Any], place: Place, readable: Mapping[str, set[str]]) -> Variables:
+    """The variables of a host, of which what winboot does not know may come from a vault and is let be."""
+    return {
+        name: Entry(place, _from_listing(value, place, readable.get(name, set())))
+        for name, value in variables.items()
+        if name in NAMES or name.startswith(("ansible_", "winboot_"))
+    }
+
+
+def _from_listing(value: Any, place: Place, readable: set[str]) -> Node:
+    """Encrypted and unsafe texts are objects with one key (lib/ansible/_internal/_json/_profiles/_legacy.py)."""
+    if isinstance(value, dict) and set(value) == {"__ansible_unsafe"}:
+        value = value["__ansible_unsafe"]
+    hidden = isinstance(value, dict) and set(value) == {"__ansible_vault"}
+    if hidden or (isinstance(value, str | int | float) and text_of(value) not in readable):
+        return Scalar(place, VAULT, plain=False)
+    return _node(text_of(value) if isinstance(value, bool) else value, place)
 
 
 def _literal(text: str, place: Place) -> Node:
