@@ -10,6 +10,9 @@ end as below; what is not there is not compared, and said so. Nothing is fetched
 | gates | `versioned_feature_list.yaml`, and `*features*/*.go` for those that are not in it (client-go's: `known_features.go`) |
 | patches | `CHANGELOG-1.N.md` |
 | dates | `schedule.yaml` (kubernetes/website, data/releases) |
+
+A folder `tags` beside the minors has the tags of a repository in each file, as `git ls-remote --tags --refs` prints them:
+`kubernetes`, and downloads by their names in the data (`containerd`, `flannel`).
 """
 
 from __future__ import annotations
@@ -337,6 +340,53 @@ def _stage(stage: tuple[str, bool, bool] | None) -> str:
     return f"has it {stage[0]}, {'on' if stage[1] else 'off'}{', locked' if stage[2] else ''}"
 
 
+_TAG: Final = re.compile(r"refs/tags/(v?[0-9]\S*)$", re.MULTILINE)
+# flannel's plug-in calls its releases so; other words behind the number are pre-releases.
+_RELEASE: Final = re.compile(r"(?:flannel\d+)?")
+
+
+def newer_tags(compat: Compat, name: str, text: str) -> Iterator[Differs]:
+    """Releases in the tags of a repository that the data does not have; KeyError for a name that the data does not have."""
+    tags = [tag for tag in map(_version, _TAG.findall(text)) if tag and _RELEASE.fullmatch(tag.pre)]
+    entry: Facts = {} if name == "kubernetes" else compat.section("artifacts")[name]
+    if "proposed" in entry:
+        kept = [tag for tag in tags if entry.get("keeps", tag.minor) == tag.minor]
+        yield from _newest(name, str(entry["proposed"]), kept)
+        return
+    lines = _lines(compat, name)
+    for minor, known in lines.items():
+        if known:
+            yield from _newest(name, known, [tag for tag in tags if tag.minor == minor])
+    newest = max(lines, key=minor_key)
+    for minor in sorted({tag.minor for tag in tags}, key=minor_key):
+        if minor_key(minor) > minor_key(newest):
+            yield Differs("tags", name, f"has the minor {minor}", f"ends with {newest}")
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version.parse(text)
+    except ValueError:
+        return None
+
+
+def _newest(name: str, known: str, tags: list[Version]) -> Iterator[Differs]:
+    newest = max(tags, default=Version.parse(known))
+    if newest > Version.parse(known):
+        yield Differs("tags", name, f"has {newest}", f"has {known}")
+
+
+def _lines(compat: Compat, name: str) -> dict[str, str]:
+    """Each minor that the data has, with its newest patch where the data names one."""
+    if name == "kubernetes":
+        minors: Mapping[str, Facts] = compat.section("minors")
+        return {minor: str(one.get("last_patch") or one.get("seen_patch")) for minor, one in minors.items()}
+    if name == "containerd":
+        series: Mapping[str, Facts] = compat.section("containerd")
+        return {line: str(one["latest"]) for line, one in series.items()}
+    return dict.fromkeys(compat.section("artifacts")[name]["lines"], "")
+
+
 def changed_defaults(compat: Compat, before: Upstream, after: Upstream) -> Iterator[Differs]:
     """Defaults of fields that upstream's comments have otherwise in the later of two minors, and the data does not."""
     for component, fields in after.fields.items():
@@ -354,21 +404,28 @@ def changed_defaults(compat: Compat, before: Upstream, after: Upstream) -> Itera
                 )
 
 
+_NOTHING: Final = "  nothing that the data does not have"
+
+
 def report(compat: Compat, folder: Path) -> tuple[list[str], dict[str, Any]]:
     """Lines to print, and the differences as an overlay. ValueError where the folder has no minor."""
     minors = sorted(
         (one.name for one in folder.iterdir() if re.fullmatch(r"1\.\d+", one.name)), key=minor_key
     )
-    if not minors:
+    lists = sorted((folder / "tags").glob("*"))
+    if not minors and not lists:
         raise ValueError(f"{folder} has no folder of a minor, such as {compat.newest}")
     lines, sections = [], dict[str, Any]()
+    for path in lists:
+        told = list(newer_tags(compat, path.name, path.read_text(encoding="utf-8")))
+        lines += [f"tags of {path.name}", *([f"  {one}" for one in told] or [_NOTHING])]
     before: Upstream | None = None
     for minor in minors:
         found = read(folder / minor, minor)
         lines.append(f"{minor}: {_read_from(found)}")
         told = list(differences(compat, found))
         told += changed_defaults(compat, before, found) if before else ()
-        lines += [f"  {one}" for one in told] or ["  nothing that the data does not have"]
+        lines += [f"  {one}" for one in told] or [_NOTHING]
         _collect(sections, told)
         before = found
     return lines, sections
@@ -410,7 +467,7 @@ def main() -> int:
     sys.stdout.write("\n".join(lines) + "\n")
     if options.overlay is not None:
         options.overlay.write_text(yaml.safe_dump(sections, sort_keys=False, width=120), encoding="utf-8")
-    return 2 if sections or any(line.startswith("  ") and "nothing that" not in line for line in lines) else 0
+    return 2 if sections or any(line.startswith("  ") and line != _NOTHING for line in lines) else 0
 
 
 if __name__ == "__main__":

@@ -195,6 +195,37 @@ def test_the_differences_are_written_as_an_overlay_that_can_be_baked(
     assert load(overlay).section("kubelet_flags")["brand-new"]["added"] == "1.37"
 
 
+# Repository, tags, what is told: a pre-release or an older patch is nothing new.
+TAGS: list[tuple[str, list[str], str]] = [
+    ("kubernetes", ["v1.37.2", "v1.37.1"], "has 1.37.2; the data has 1.37.1"),
+    ("kubernetes", ["v1.38.0"], "has the minor 1.38; the data ends with 1.37"),
+    ("kubernetes", ["v1.38.0-rc.1", "v1.36.0"], ""),
+    ("containerd", ["v2.3.7"], "has 2.3.7; the data has 2.3.6"),
+    ("containerd", ["v2.5.0"], "has the minor 2.5"),
+    ("containerd", ["api/v1.99.0", "v2.4.0-beta.1"], ""),
+    ("flannel", ["v0.28.10", "v0.28.9"], "has 0.28.10; the data has 0.28.9"),
+    ("flannel-cni", ["v1.9.1-flannel2"], "has 1.9.1-flannel2"),
+    ("azure-cni", ["v1.6.49"], "has 1.6.49"),
+    ("azure-cni", ["v1.8.12"], ""),
+    ("calico", ["v3.34.0"], "has the minor 3.34; the data ends with 3.33"),
+    ("calico", ["v3.34.0-0.dev", "v3.32.9"], ""),
+]
+
+
+@pytest.mark.parametrize(("name", "tags", "says"), TAGS)
+def test_a_tag_that_the_data_does_not_have_is_told(
+    name: str, tags: list[str], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tags").mkdir()
+    text = "".join(f"{'0' * 40}\trefs/tags/{tag}\n" for tag in tags)
+    (tmp_path / "tags" / name).write_text(text, encoding="utf-8")
+
+    lines, _ = report(load(), tmp_path)
+
+    assert says in lines[1]
+    assert (lines[1] == "  nothing that the data does not have") is (says == "")
+
+
 def test_a_folder_without_a_minor_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

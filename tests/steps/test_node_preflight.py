@@ -97,6 +97,19 @@ def test_an_update_that_the_network_needs_and_that_is_not_in_stops_the_node():
     assert "revision 300 of Windows is older than 379 (KB4489899)" in problem["message"]
 
 
+@pytest.mark.parametrize("revision", [999, 1432, 5499, 33296])
+def test_revisions_of_three_to_five_digits_compare_as_numbers(revision: int):
+    """Server 2025 has five since 2026 (26100.33296): as text 33296 would come before 379, and 999 after 1432."""
+    bench = Bench(release="2019", spec=a_spec_of("flannel-vxlan", "2019"))
+    revise(bench, revision)
+    needs = [one.revision for one in bench.spec.updates]
+
+    told = bench.look().step("node-preflight")
+
+    late = any(revision < need for need in needs)
+    assert ((told["problem"] or {}).get("id") == "UpdateMissing") is late
+
+
 def test_an_update_that_is_known_to_be_bad_is_told_with_the_one_that_mends_it(bench: Bench):
     revise(bench, 2600)
 

@@ -17,9 +17,18 @@ compat = typer.Typer(
 OUT = typer.Option("--out", help="Write the overlay to this file instead of printing it.")
 
 
-@compat.callback()
-def _commands() -> None:
-    """Only there so that `learn` stays a word of its own."""
+AGE = typer.Option("--age", help="Print up to which day each part of the data was held against upstream.")
+
+
+@compat.callback(invoke_without_command=True)
+def _commands(age: Annotated[bool, AGE] = False) -> None:
+    """The age of the data, beside the commands."""
+    if age:
+        from winboot.config.compat import load
+        from winboot.config.compat.age import parts
+
+        for name, day, days in parts(load()):
+            typer.echo(f"{name:<16}{day}  {days} days")
 
 
 @compat.command()

@@ -26,6 +26,14 @@ def days(compat: Compat) -> int:
     return max(0, (today() - datetime.date.fromisoformat(compat.as_of)).days)
 
 
+def parts(compat: Compat) -> list[tuple[str, str, int]]:
+    """Each part of the data: its name, the day up to which upstream was read for it, and the days since then."""
+    return [
+        (name, day, max(0, (today() - datetime.date.fromisoformat(day)).days))
+        for name, day in compat.section("seen").items()
+    ]
+
+
 def said(compat: Compat) -> str | None:
     """One sentence about data that is too old to know the newest minor, or None."""
     old = days(compat)

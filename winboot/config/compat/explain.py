@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from winboot.base.errors import UsageError
+from winboot.config.compat.age import judged_on
 from winboot.config.compat.facts import Compat, Facts
 from winboot.config.compat.flags import STAY_FLAGS, normal
 from winboot.config.compat.platform import (
@@ -13,7 +14,9 @@ from winboot.config.compat.platform import (
     check_kubernetes,
     default_containerd,
     faults_of_the_minor,
+    maintained_containerd,
     support,
+    unlisted_containerd,
 )
 from winboot.config.compat.version import Version, minor_key
 from winboot.config.source import nearest
@@ -130,6 +133,7 @@ def _build(compat: Compat, name: str) -> str:
     lines = [
         f"{entry['name']} (10.0.{number})",
         f"  support ends    {entry['end_of_life']}",
+        *([f"  mainstream      ends {entry['mainstream']}"] if "mainstream" in entry else ()),
         "  base images     "
         + ", ".join(f"{one}:{entry[one]}" for one in ("servercore", "nanoserver") if entry[one]),
     ]
@@ -173,21 +177,76 @@ def _version(compat: Compat, name: str) -> str:
     lines = [f"Kubernetes {version} (data of {compat.as_of})"]
     if minor_key(version.minor) <= minor_key(compat.newest):
         if "like" not in facts:
-            lines.append(f"  released        {facts['released']}, ends {facts['end_of_life']}")
-        lines.append("  Windows         " + ", ".join(names[str(build)]["name"] for build in facts["builds"]))
-        lines.append(
-            "  containerd      " + (", ".join(f"{one}+" for one in facts["containerd"]) or "none tested")
-        )
+            urgent = f" (urgent repairs only from {facts['maintenance']})" if "maintenance" in facts else ""
+            lines.append(f"  released        {facts['released']}, ends {facts['end_of_life']}{urgent}")
+        lines += _listed("Windows", [_lifecycle(compat, names[str(build)]) for build in facts["builds"]])
+        lines += _listed("containerd", list(_containerd_lines(compat, facts)))
         if minor_key(version.minor) >= minor_key(compat.floor):
-            lines.append(f"  winboot takes   containerd {default_containerd(compat, version)}")
+            lines.append(f"  winboot takes   containerd {_taken(compat, version)}")
         lines.append(f"  pause image     {facts['pause']}")
     if "like" not in facts and minor_key(version.minor) <= minor_key(compat.newest):
         patch = facts.get("last_patch") or facts.get("seen_patch")
-        until = f", seen up to {compat.section('about')['patches_seen']}" if "last_patch" not in facts else ""
+        until = f", seen up to {compat.section('seen')['patches']}" if "last_patch" not in facts else ""
         lines.append(f"  newest patch    {patch}{until}")
+    lines += _coming(compat, version)
     findings = [*check_kubernetes(compat, version), *faults_of_the_minor(compat, version)]
     lines.extend(f"  {finding.level:<15} {finding.reason}" for finding in findings)
     return "\n".join(lines)
+
+
+def _listed(title: str, rows: list[str]) -> list[str]:
+    """One row a line, the title before the first."""
+    return [f"  {title if not n else '':<16}{row}" for n, row in enumerate(rows or ["none tested"])]
+
+
+def _lifecycle(compat: Compat, build: Facts) -> str:
+    """The product, and until when Microsoft supports it."""
+    return f"{build['name']}: {_support_ends(compat, build)}"
+
+
+def _support_ends(compat: Compat, build: Facts) -> str:
+    end = build["end_of_life"]
+    if end <= judged_on(compat):
+        return f"ended {end}"
+    if "mainstream" not in build:
+        return f"until {end}"
+    word = "ended" if build["mainstream"] <= judged_on(compat) else "until"
+    return f"mainstream support {word} {build['mainstream']}, extended until {end}"
+
+
+def _containerd_lines(compat: Compat, facts: Facts) -> Iterator[str]:
+    """The lines that the minor is tested with, and when each ends; then those that the table does not name yet."""
+    series: Mapping[str, Facts] = compat.section("containerd")
+    for first in facts["containerd"]:
+        line = series[Version.parse(first).minor]
+        end = line["end_of_life"]
+        state = f"ended {end}" if end <= judged_on(compat) else f"until {end}"
+        yield f"{first}+: {state}" + (f"; LTS, {line['narrow']}" if "narrow" in line else "")
+    if facts["containerd"] and _maintained(compat, facts):
+        yield from (
+            f"{line}: unknown, containerd's table names it for no minor yet"
+            for line in unlisted_containerd(compat)
+        )
+
+
+def _maintained(compat: Compat, facts: Facts) -> bool:
+    """Is the minor still maintained on the day that counts?"""
+    return str(facts["end_of_life"]) > judged_on(compat)
+
+
+def _taken(compat: Compat, version: Version) -> str:
+    """winboot's own choice, and a maintained line where that of the choice has ended."""
+    taken, kept = default_containerd(compat, version), maintained_containerd(compat, version)
+    return taken if taken == kept else f"{taken}; its line has ended: {kept}"
+
+
+def _coming(compat: Compat, version: Version) -> list[str]:
+    """What is known of a minor before its sources are there."""
+    facts: Facts = compat.section("coming").get(version.minor, {})
+    if not facts or minor_key(version.minor) <= minor_key(compat.newest):
+        return []
+    changes = [f"  coming          {text}" for text, _ in facts["changes"]]
+    return [f"  planned         {facts['planned']}", *changes]
 
 
 def _unknown(kind: str, name: str, names: Iterable[str], right: str | None = None) -> UsageError:

@@ -23,12 +23,12 @@ Facts = Mapping[str, Any]
 
 # Which file holds which section.
 FILES: Final = {
-    "kubernetes": ("about", "minors", "bad_patches", "label_rules"),
+    "kubernetes": ("about", "seen", "minors", "coming", "bad_patches", "label_rules"),
     "kubelet": ("kubelet_flags", "kubelet_fields"),
     "kube_proxy": ("kube_proxy_flags", "kube_proxy_fields"),
     "gates": ("gates",),
     "windows": ("builds", "features", "bad_updates", "fixes"),
-    "runtime": ("containerd", "pause"),
+    "runtime": ("containerd", "pause", "security_defaults"),
     "artifacts": ("artifacts", "dead_hosts"),
     "texts": ("reasons", "misspelled", "sources"),
 }

@@ -149,12 +149,14 @@ def check_containerd(compat: Compat, containerd: Version, version: Version) -> l
         reason = f"no such line of containerd is in the data of {compat.as_of}"
         findings = [Finding("warning", "newer-than-data", about, reason, advice, source)]
     else:
-        findings = [
-            Finding("warning", "untested", about, "this pair is not in containerd's table", advice, source)
-        ]
+        unlisted = containerd.minor in unlisted_containerd(compat)
+        reason = "unknown: containerd's table names this line for no minor yet"
+        if not unlisted:
+            reason = "this pair is not in containerd's table"
+        findings = [Finding("warning", "untested", about, reason, advice, source)]
     if entry and str(entry["end_of_life"]) <= judged_on(compat):
         reason = f"its line ended on {entry['end_of_life']}"
-        instead = _maintained_containerd(compat, version)
+        instead = maintained_containerd(compat, version)
         findings.append(Finding("warning", "end-of-life", about, reason, instead, compat.source("eol-date")))
     return findings
 
@@ -247,7 +249,7 @@ def default_containerd(compat: Compat, version: Version) -> str:
     return str(series[(kept or lines)[-1]]["latest"])
 
 
-def _maintained_containerd(compat: Compat, version: Version) -> str:
+def maintained_containerd(compat: Compat, version: Version) -> str:
     """The default where its line is still maintained, or else the line that is maintained longest.
 
     Every minor is tested with some lines, and they may all end before it does (1.35); what its maker says then is that
@@ -271,6 +273,29 @@ def default_pause_image(compat: Compat, version: Version, build: int) -> str:
     image = str(compat.minor(version)["pause"])
     tag = image.rpartition(":")[2]
     return image if build in compat.section("pause").get(tag, ()) else _PAUSE_2025
+
+
+def missing_defaults(compat: Compat, containerd: Version) -> dict[str, object]:
+    """Security settings that newer lines of containerd have by default and this version lacks: key -> value."""
+    found = {}
+    for row in compat.section("security_defaults"):
+        if row["program"] != "containerd" or containerd.minor not in row["brought"]:
+            continue  # whether another line knows the key is not known
+        first = row["brought"][containerd.minor]
+        if first is None or not containerd.at_least(first):
+            found[row["setting"]] = row["value"]
+    return found
+
+
+def unlisted_containerd(compat: Compat) -> list[str]:
+    """Maintained lines of containerd that its table names for no minor yet."""
+    listed = {
+        Version.parse(one).minor
+        for minor in compat.section("minors").values()
+        for one in minor.get("containerd", ())
+    }
+    series: Mapping[str, Facts] = compat.section("containerd")
+    return [line for line, entry in series.items() if line not in listed and not _ended(compat, entry)]
 
 
 def containerd_config_version(containerd: Version) -> Literal[2, 3]:

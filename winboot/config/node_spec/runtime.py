@@ -7,7 +7,7 @@ from typing import Final
 
 from winboot.config import compat
 from winboot.config.compat import Compat, Version
-from winboot.config.compat.platform import uses_bin_dirs
+from winboot.config.compat.platform import missing_defaults, uses_bin_dirs
 from winboot.config.node_spec.node import HandlerSpec, Paths, RegistrySpec, RuntimeSpec
 from winboot.config.profile import Profile, sections
 
@@ -31,10 +31,11 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
     image = section.pause_image or compat.default_pause_image(facts, version, build)
     handlers = tuple(one for one in (PROCESS, HYPERVISOR) if one.isolation in section.isolation)
     config_version = compat.containerd_config_version(containerd)
+    scrub = "options.ScrubLogs" in missing_defaults(facts, containerd)
     lines = (
-        _version_3(facts, containerd, image, handlers, paths)
+        _version_3(facts, containerd, image, handlers, paths, scrub=scrub)
         if config_version == 3
-        else _version_2(image, handlers, paths)
+        else _version_2(image, handlers, paths, scrub=scrub)
     )
     return RuntimeSpec(
         containerd=containerd,
@@ -48,7 +49,7 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
     )
 
 
-def _version_2(image: str, handlers: tuple[HandlerSpec, ...], paths: Paths) -> Iterator[str]:
+def _version_2(image: str, handlers: tuple[HandlerSpec, ...], paths: Paths, *, scrub: bool) -> Iterator[str]:
     """For containerd 1.x: one CRI plugin holds everything."""
     cri = "plugins.'io.containerd.grpc.v1.cri'"
     yield from _head(2, paths)
@@ -60,13 +61,19 @@ def _version_2(image: str, handlers: tuple[HandlerSpec, ...], paths: Paths) -> I
     yield f"[{cri}.containerd]"
     yield f"  default_runtime_name = {quoted(handlers[0].name)}"
     yield "  snapshotter = 'windows'"
-    yield from _handlers(f"{cri}.containerd", handlers)
+    yield from _handlers(f"{cri}.containerd", handlers, scrub=scrub)
     yield f"[{cri}.registry]"
     yield f"  config_path = {quoted(paths.containerd_certs)}"
 
 
 def _version_3(
-    facts: Compat, containerd: Version, image: str, handlers: tuple[HandlerSpec, ...], paths: Paths
+    facts: Compat,
+    containerd: Version,
+    image: str,
+    handlers: tuple[HandlerSpec, ...],
+    paths: Paths,
+    *,
+    scrub: bool,
 ) -> Iterator[str]:
     """For containerd 2.x: images and runtime are separate plugins."""
     images, runtimes = "plugins.'io.containerd.cri.v1.images'", "plugins.'io.containerd.cri.v1.runtime'"
@@ -85,7 +92,7 @@ def _version_3(
     yield f"  conf_dir = {quoted(paths.cni_conf)}"
     yield f"[{runtimes}.containerd]"
     yield f"  default_runtime_name = {quoted(handlers[0].name)}"
-    yield from _handlers(f"{runtimes}.containerd", handlers)
+    yield from _handlers(f"{runtimes}.containerd", handlers, scrub=scrub)
 
 
 def _head(version: int, paths: Paths) -> Iterator[str]:
@@ -96,7 +103,8 @@ def _head(version: int, paths: Paths) -> Iterator[str]:
     yield f"  address = {quoted(paths.containerd_pipe)}"
 
 
-def _handlers(above: str, handlers: tuple[HandlerSpec, ...]) -> Iterator[str]:
+def _handlers(above: str, handlers: tuple[HandlerSpec, ...], *, scrub: bool) -> Iterator[str]:
+    """`scrub`: the shim leaves environment variables of containers out of its log, where that is not the default."""
     for handler in handlers:
         table = f"{above}.runtimes.{handler.name}"
         yield f"[{table}]"
@@ -104,7 +112,11 @@ def _handlers(above: str, handlers: tuple[HandlerSpec, ...]) -> Iterator[str]:
         if handler.isolation == "hypervisor":
             yield "  pod_annotations = ['io.microsoft.virtualmachine.*']"
             yield "  container_annotations = ['io.microsoft.container.*']"
+        if scrub or handler.isolation == "hypervisor":
             yield f"[{table}.options]"
+        if scrub:
+            yield "  ScrubLogs = true"
+        if handler.isolation == "hypervisor":
             yield "  SandboxPlatform = 'windows/amd64'"
             yield "  SandboxIsolation = 1"
             yield "  ScaleCPULimitsToSandbox = true"
