@@ -20,6 +20,7 @@ from typing import Any
 import httpx2
 import pytest
 from winboot_lab.cluster import ClusterServer, LabCluster
+from winboot_lab.cluster.authority import CLIENT_AUTH, Subject
 from winboot_lab.cluster.kubeconfig import encode
 
 from tests.cluster.test_plugin import Proxy, _pump
@@ -108,12 +109,14 @@ def a_kubeconfig(folder: Path, cluster: Mapping[str, Any], user: Mapping[str, An
     return path
 
 
-def kubectl(path: Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def kubectl(
+    path: Path, environment: Mapping[str, str] | None = None, ask: str = "/version"
+) -> subprocess.CompletedProcess[str]:
     """What kubectl makes of the same file."""
     assert KUBECTL is not None
     clean = {"PATH": os.environ["PATH"], "HOME": str(path.parent), **(environment or {})}
     return subprocess.run(
-        [KUBECTL, "--kubeconfig", str(path), "get", "--raw", "/version", "--request-timeout", "5s"],
+        [KUBECTL, "--kubeconfig", str(path), "get", "--raw", ask, "--request-timeout", "5s"],
         env=clean,
         capture_output=True,
         encoding="utf-8",
@@ -192,6 +195,48 @@ def test_a_request_goes_as_the_user_that_kubectl_names(recorder: Recorder, tmp_p
 
     assert recorder.identity() == theirs
     assert bool(theirs) is bool(IDENTITIES[case])
+
+
+RIGHTS = [
+    ({}, True),
+    ({"as": "reader"}, False),
+    ({"as": "reader", "as-groups": ["system:masters"]}, True),
+    ({"as": "system:serviceaccount:kube-system:me"}, False),
+]
+
+
+@needs_kubectl
+@pytest.mark.parametrize(("acting", "may"), RIGHTS)
+def test_the_rights_are_those_of_the_user_that_is_named(
+    lab: ClusterServer, tmp_path: Path, acting: Mapping[str, Any], may: bool
+) -> None:
+    """Resources and exec alike; kubectl is refused where winboot is."""
+    cluster = {"server": lab.url, "certificate-authority-data": encode(lab.cluster.authority.pem)}
+    path = a_kubeconfig(tmp_path, cluster, {**admin(lab), **acting})
+    assert (kubectl(path, ask="/api/v1/nodes").returncode == 0) is may
+
+    with LightkubeCluster(path, patience=AT_ONCE) as api:
+        if may:
+            assert len(api.nodes()) == 1
+            with pytest.raises(ClusterError, match="not found"):
+                api.workbench().execute("default", "p", ["x"], timeout=1)
+            return
+        for call in (api.nodes, lambda: api.workbench().execute("default", "p", ["x"], timeout=1)):
+            with pytest.raises(ClusterRefused, match=f'User "{acting["as"]}" cannot'):
+                call()
+
+
+def test_acting_as_another_needs_the_right_to(lab: ClusterServer, tmp_path: Path) -> None:
+    cluster = {"server": lab.url, "certificate-authority-data": encode(lab.cluster.authority.pem)}
+    pair = lab.cluster.authority.issue(Subject("ops"), (CLIENT_AUTH,))
+    shown = {"client-certificate-data": encode(pair.certificate), "client-key-data": encode(pair.key)}
+    path = a_kubeconfig(tmp_path, cluster, {**shown, "as": "reader", "as-groups": ["system:masters"]})
+
+    with (
+        LightkubeCluster(path, patience=AT_ONCE) as api,
+        pytest.raises(ClusterRefused, match='User "ops" cannot impersonate resource "users"'),
+    ):
+        api.nodes()
 
 
 @pytest.mark.parametrize(

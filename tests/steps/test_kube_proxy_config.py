@@ -78,6 +78,15 @@ def test_what_exists_only_on_this_computer_is_refused(user: dict[str, object]):
         own_kubeconfig(kubeconfig(**user), a_spec(), WHERE)
 
 
+def test_a_user_who_acts_as_another_is_not_sent_with_rights_of_its_own():
+    acting = {"token": "hunter2", "as": "reader"}
+
+    with pytest.raises(InvalidInput, match="acts as another one") as refused:
+        own_kubeconfig(kubeconfig(**acting), a_spec(), WHERE)
+
+    assert "hunter2" not in str(refused.value)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "a: {", "contexts: []\ncurrent-context: x"])
 def test_a_text_that_is_no_kubeconfig_is_refused_without_being_quoted(text: str):
     with pytest.raises(InvalidInput, match="it is no kubeconfig") as refused:

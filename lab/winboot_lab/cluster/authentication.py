@@ -29,6 +29,8 @@ class Credentials:
     token: str | None = None
     certificate: str | None = None  # PEM; that the client holds the key is the TLS layer's business
     key: str | None = field(default=None, repr=False, compare=False)  # PEM, for whoever really speaks TLS
+    # The headers Impersonate-…, in lower case.
+    impersonation: tuple[tuple[str, str], ...] = ()
 
 
 class Authenticator:

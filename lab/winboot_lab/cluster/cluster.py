@@ -27,6 +27,7 @@ from winboot_lab.cluster.authority import (
 from winboot_lab.cluster.controllers import Controllers
 from winboot_lab.cluster.failure import ApiFailure, not_found, without_version
 from winboot_lab.cluster.identity import Identity, user
+from winboot_lab.cluster.impersonation import impersonated
 from winboot_lab.cluster.kinds import (
     BUDGETS,
     CSRS,
@@ -149,8 +150,9 @@ class LabCluster:
         return self.authority.issue(ADMIN, (CLIENT_AUTH,))
 
     def identify(self, shown: Credentials) -> Identity:
-        """The user behind a credential; raises ApiFailure 401."""
-        return self.authenticator.identify(shown, self.now())
+        """The user behind a credential, or the one it acts as; raises ApiFailure 401, and 403 where it may not."""
+        who = self.authenticator.identify(shown, self.now())
+        return impersonated(who, shown.impersonation, self._may)
 
     def request(
         self,

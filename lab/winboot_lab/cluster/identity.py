@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
 MASTERS: Final = "system:masters"
 NODES: Final = "system:nodes"
 NODE_PREFIX: Final = "system:node:"
@@ -46,6 +47,6 @@ def service_account(namespace: str, name: str) -> Identity:
     )
 
 
-ANONYMOUS: Final = Identity("system:anonymous", ("system:unauthenticated",))
+ANONYMOUS: Final = Identity("system:anonymous", (UNAUTHENTICATED,))
 ADMIN: Final = user("kubernetes-admin", MASTERS, "kubeadm:cluster-admins")
 CONTROLLERS: Final = user("system:kube-controller-manager", MASTERS)

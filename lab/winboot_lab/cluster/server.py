@@ -19,6 +19,7 @@ from winboot_lab.cluster.authentication import Credentials
 from winboot_lab.cluster.authority import SERVER_AUTH, Subject
 from winboot_lab.cluster.cluster import Answer, LabCluster, decode_body
 from winboot_lab.cluster.failure import ApiFailure
+from winboot_lab.cluster.impersonation import PREFIX
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
 from winboot_lab.cluster.routes import parse_path
 from winboot_lab.cluster.streams import accept_key, chosen, serve
@@ -168,9 +169,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _shown(self) -> Credentials:
         kind, _, token = (self.headers.get("Authorization") or "").partition(" ")
         der = self.request.getpeercert(binary_form=True)
+        pairs = ((name.lower(), value) for name, value in self.headers.items())
+        acting = tuple(one for one in pairs if one[0].startswith(PREFIX))
         if der is not None:
-            return Credentials(certificate=ssl.DER_cert_to_PEM_cert(der))
-        return Credentials(token=token.strip() if kind.lower() == "bearer" else None)
+            return Credentials(certificate=ssl.DER_cert_to_PEM_cert(der), impersonation=acting)
+        return Credentials(token=token.strip() if kind.lower() == "bearer" else None, impersonation=acting)
 
     def _send(self, code: int, body: Any) -> None:
         plain = isinstance(body, str)
