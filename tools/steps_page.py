@@ -26,7 +26,8 @@ _SEEN: Final = """
 
 "lab" means: the step's script was executed by the lab's engine against the lab's model of that Windows build, and every
 answer of that engine is held against recordings of the real PowerShell. It does **not** mean that a real Windows machine
-has run it. "seen on Windows" means that it has.
+has run it. "seen on Windows" means that it has. What kubelet.exe, kube-proxy.exe, flanneld.exe, the CNI plug-ins and
+containerd.exe did with the rendered files and flags stands in [real-programs.md](real-programs.md).
 
 """
 # Where the lab has run a step's script; "seen on Windows" takes its place when a real machine has.

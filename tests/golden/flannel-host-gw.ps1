@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  348dbdf1e2852b586c6e496f00023c58d80217bc24e6e0788db964533b193991
+# Settings  ab0ec200749599ddbe8046650a130e1c4ac8658faa14b7dff4f5ba5626e6790a
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -126,7 +126,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '348dbdf1e2852b586c6e496f00023c58d80217bc24e6e0788db964533b193991'
+    Digest  = 'ab0ec200749599ddbe8046650a130e1c4ac8658faa14b7dff4f5ba5626e6790a'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -588,7 +588,7 @@ Values = {
   "serializeImagePulls": false,
   "serverTLSBootstrap": true,
   "systemReserved": {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
-  "volumePluginDir": "C:\\usr\\libexec\\kubernetes\\kubelet-plugins\\volume\\exec",
+  "volumePluginDir": "C:\\var\\lib\\kubelet\\volumeplugins",
   "maxPods": 110
 }
 ' }

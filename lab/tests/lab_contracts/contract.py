@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 FOLDER: Final = Path(__file__).parents[2] / "contracts"
 Text = Annotated[str, Field(min_length=3)]
-Tag = Annotated[str, Field(pattern=r"^v?\d")]
+Tag = Annotated[str, Field(pattern=r"\d")]
 
 
 class _Part(BaseModel):

@@ -18,9 +18,11 @@ from winboot_lab.cluster.admission import NOT_READY, parse_request
 from winboot_lab.cluster.authority import CLIENT_AUTH, SERVER_AUTH, Authority, NotTrusted, subject_of
 from winboot_lab.cluster.identity import NODE_PREFIX, NODES, Identity
 from winboot_lab.cluster.kinds import (
+    CSINODES,
     CSRS,
     DAEMONSETS,
     KINDS,
+    LEASES,
     NAMESPACES,
     PODS,
     SERVICES,
@@ -38,7 +40,16 @@ SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
 # How long after a change a controller acts on it. No figure of Kubernetes: some moment, so that nobody can count on none.
 REACTS_AFTER: Final = timedelta(milliseconds=200)
 NAMES: Final = frozenset(
-    {"csrapproving", "csrsigning", "nodeipam", "nodelifecycle", "daemonset", "endpointslice", "namespace"}
+    {
+        "csrapproving",
+        "csrsigning",
+        "nodeipam",
+        "nodelifecycle",
+        "daemonset",
+        "endpointslice",
+        "namespace",
+        "garbagecollector",
+    }
 )
 _USAGES: Final = {
     CLIENT_SIGNER: ({"digital signature", CLIENT_AUTH}, {"key encipherment"}),
@@ -92,6 +103,7 @@ class Controllers:
     def node_gone(self, name: str) -> None:
         """A Node was deleted."""
         self._later(self._end_pods, name)
+        self._later(self._end_owned, name)
 
     def catch_up(self, *, all_of_it: bool = False) -> None:
         """Do what is due by now; with `all_of_it`, what is not yet due as well."""
@@ -190,6 +202,21 @@ class Controllers:
         for pod in self._store.all(PODS):
             if pod["spec"].get("nodeName") == name:
                 self._store.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+    def _end_owned(self, name: str) -> None:
+        """What a Node that was deleted has owned goes too (kube-controller-manager's garbage collector, by uid)."""
+        if "garbagecollector" in self.paused:
+            return
+        node = self._store.find(NODE_KIND, "", name)
+        there = node["metadata"]["uid"] if node is not None else None
+        for kind in (LEASES, CSINODES):
+            for thing in self._store.all(kind):
+                metadata = thing["metadata"]
+                owners = metadata.get("ownerReferences") or []
+                if any(
+                    one["kind"] == "Node" and one["name"] == name and one["uid"] != there for one in owners
+                ):
+                    self._store.delete(kind, metadata.get("namespace", ""), metadata["name"])
 
     def _place_daemons(self, node: Object) -> None:
         """One pod of each DaemonSet whose selector fits the node's labels. Their taints are taken as tolerated."""

@@ -31,9 +31,20 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "maxPods": 110,
     "registerNode": True,
     "port": PORT,
+    "volumePluginDir": "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
     # SetDefaults_KubeletConfiguration of pkg/kubelet/apis/config/v1beta1/defaults.go: on Windows too.
     "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
 }
+FOLDERS: Final = (
+    "checkpoints",
+    "device-plugins",
+    "image_manager/pulled",
+    "image_manager/pulling",
+    "plugins",
+    "plugins_registry",
+    "pod-resources",
+    "pods",
+)
 _PRIORITIES: Final = {
     "IDLE_PRIORITY_CLASS": "Idle",
     "BELOW_NORMAL_PRIORITY_CLASS": "BelowNormal",
@@ -118,11 +129,19 @@ class Kubelet(Daemon):
                 raise
             what = f'validate service connection: validate CRI v1 runtime API for endpoint "{pods.endpoint}"'
             raise GoError(f"{what}: {e}") from None
+        self.klog('"Validated CRI v1 runtime API"', "I", "remote_runtime.go:171")
         for problem in resource_problems(settings.config):
             raise GoError(problem)
+        self._make_folders(settings)
         self._listen(settings)
         self._reporter = NodeReporter(self, settings, self._identity, pods)
         self._outside.kubelets[name] = (self.machine, self.process, pods)
+
+    def _make_folders(self, settings: reading.Settings) -> None:
+        """setupDataDirs of pkg/kubelet/kubelet.go, with those of its managers and volume plug-ins."""
+        root = settings.flags.text("root-dir", "/var/lib/kubelet")
+        for folder in (*(f"{root}/{name}" for name in FOLDERS), str(settings.get("volumePluginDir"))):
+            self.machine.files.make_directory(self.run.path(folder), self.process.token)
 
     def _authenticate(self, settings: reading.Settings) -> None:
         """The server's side: who may ask the kubelet (BuildAuth of cmd/kubelet/app/auth.go)."""

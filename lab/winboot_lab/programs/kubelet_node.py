@@ -10,6 +10,7 @@ from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.authority import Subject
 from winboot_lab.cluster.kinds import NODES
 from winboot_lab.programs.base import Daemon, GoError
+from winboot_lab.programs.kubeclient import KubeClient
 from winboot_lab.programs.kubelet_identity import Identity
 from winboot_lab.programs.kubelet_pods import STRATEGIC, Pods
 from winboot_lab.programs.settings import Settings, duration
@@ -91,12 +92,15 @@ class NodeReporter:
                 raise
             self._adopt()
         self._registered = True
+        self._publish_csi(client)
+        # The first try is made before there is a Node, and fails.
+        self._next_lease = self._machine.time.seconds + LEASE_S
         self._kubelet.klog(f'"Successfully registered node" node="{self._identity.node}"')
 
     def _adopt(self) -> None:
         """A Node of this name is there: its default labels are put right; taints and other labels stay as they are."""
         assert self._identity.client is not None
-        patch = {"metadata": {"labels": self._default_labels()}}
+        patch = {"metadata": {"labels": self._default_labels(), "annotations": self._annotations()}}
         path = f"/api/v1/nodes/{self._identity.node}"
         self._identity.client.ask("PATCH", path, patch, content_type=STRATEGIC)
 
@@ -111,10 +115,20 @@ class NodeReporter:
         if self._settings.get("providerID"):
             spec["providerID"] = str(self._settings.get("providerID"))
         return {
-            "metadata": {"name": self._identity.node, "labels": {**labels, **self._default_labels()}},
+            "metadata": {
+                "name": self._identity.node,
+                "labels": {**labels, **self._default_labels()},
+                "annotations": self._annotations(),
+            },
             "spec": spec,
             "status": self._status(),
         }
+
+    def _annotations(self) -> dict[str, str]:
+        """pkg/kubelet/kubelet_node_status.go, initialNode: the attach-detach controller cares for this node's volumes."""
+        if self._settings.get("enableControllerAttachDetach") is False:
+            return {}
+        return {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
 
     def _taints(self) -> list[dict[str, str]]:
         found: list[dict[str, str]] = [
@@ -262,11 +276,26 @@ class NodeReporter:
         }
         lease = client.find(f"{path}/{name}")
         if lease is None:
-            metadata = {"name": name, "namespace": "kube-node-lease"}
-            client.ask("POST", path, {"metadata": metadata, "spec": spec})
+            self._create_owned(client, path, {"name": name, "namespace": "kube-node-lease"}, spec)
             return
         # A Lease is updated from what was read: its version goes along.
         client.ask("PUT", f"{path}/{name}", {**lease, "spec": {**lease["spec"], **spec}})
+
+    def _create_owned(
+        self, client: KubeClient, path: str, metadata: dict[str, Any], spec: dict[str, Any]
+    ) -> None:
+        """Make an object that goes with the Node; nothing while there is no Node (pkg/kubelet/util/nodelease.go)."""
+        node = client.find(f"/api/v1/nodes/{self._identity.node}")
+        if node is not None:
+            uid = node["metadata"]["uid"]
+            owner = {"apiVersion": "v1", "kind": "Node", "name": self._identity.node, "uid": uid}
+            client.ask("POST", path, {"metadata": {**metadata, "ownerReferences": [owner]}, "spec": spec})
+
+    def _publish_csi(self, client: KubeClient) -> None:
+        """pkg/volume/csi/nodeinfomanager, CreateCSINode: once, when the Node is there."""
+        path, name = "/apis/storage.k8s.io/v1/csinodes", self._identity.node
+        if client.find(f"{path}/{name}") is None:
+            self._create_owned(client, path, {"name": name}, {"drivers": None})
 
 
 def _holds(there: dict[str, Any], status: dict[str, Any]) -> bool:

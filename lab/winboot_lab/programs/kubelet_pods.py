@@ -93,7 +93,9 @@ class Pods:
             self._kubelet.run.read(resolv)
         domain = str(self._settings.get("clusterDomain", ""))
         searches = [f"{namespace}.svc.{domain}", f"svc.{domain}", domain] if domain else []
-        return {"servers": self._settings.get("clusterDNS", []), "searches": searches}
+        # pkg/kubelet/network/dns/dns.go, defaultDNSOptions.
+        servers = self._settings.get("clusterDNS", [])
+        return {"servers": servers, "searches": searches, "options": ["ndots:5"]}
 
     # Each few seconds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text, log_file, start
@@ -51,7 +52,7 @@ class LogRunnerProgram:
 
 
 class LogRunner(Daemon):
-    """One wrapped program; it ends when its child ends, with the same code."""
+    """One wrapped program; it ends when its child ends, with 1 where that failed (log.Fatal in kube-log-runner.go)."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -89,7 +90,7 @@ class LogRunner(Daemon):
         )
 
     def _ended(self, died: Died) -> None:
-        self._died = died
+        self._died = replace(died, code=1 if died.code else 0)
 
     def on_tick(self) -> Died | None:
         """It lives as long as its child; the child's priority counts."""

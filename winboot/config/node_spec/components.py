@@ -17,7 +17,6 @@ from winboot.config.profile import Profile
 SYSTEM_RESERVED: Final = {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"}
 # All three, because naming one takes the others to zero.
 EVICTION_HARD: Final = {"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"}
-PLUGIN_FOLDER: Final = r"C:\usr\libexec\kubernetes\kubelet-plugins\volume\exec"
 DEFAULT_FLAGS: Final[Mapping[Component, Mapping[str, str]]] = {
     "kubelet": {"v": "2", "windows-priorityclass": "ABOVE_NORMAL_PRIORITY_CLASS"},
     "kube-proxy": {"v": "2"},
@@ -62,7 +61,9 @@ def kubelet_config(
         "serializeImagePulls": False,
         "serverTLSBootstrap": True,
         "systemReserved": SYSTEM_RESERVED,
-        "volumePluginDir": PLUGIN_FOLDER,
+        # The kubelet makes this folder and runs what lies there. Its default, below C:\usr, has the rules of the drive's root,
+        # which let users add files, and an undo does not know it.
+        "volumePluginDir": rf"{paths.kubelet_root}\volumeplugins",
     }
     if provider_id is not None:
         own["providerID"] = provider_id
