@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 
 from tests.config.scene import CA, FILE, GOOD
 from winboot.base.errors import InvalidInput
@@ -309,3 +311,113 @@ def test_names_that_decide_the_way_are_known() -> None:
     theirs = {name for plugin in PLUGINS for names in options_of(plugin).values() for name in names}
 
     assert theirs <= NAMES
+
+
+ASKED = """\
+import json, sys
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import init_plugin_loader
+from ansible.vars.manager import VariableManager
+init_plugin_loader()
+for line in sys.stdin:
+    try:
+        loader = DataLoader()
+        inventory = InventoryManager(loader=loader, sources=[line.strip()])
+        variables = VariableManager(loader=loader, inventory=inventory)
+        found = {
+            host.name: {
+                key: str(value) if isinstance(value, str) else value
+                for key, value in variables.get_vars(host=host, include_hostvars=False).items()
+                if key.startswith(("ansible_psrp", "ansible_winrm", "ansible_ssh", "winboot"))
+                or key in ("ansible_host", "ansible_port", "ansible_user", "ansible_connection")
+            }
+            for host in inventory.get_hosts()
+        }
+    except Exception:
+        found = None
+    print(json.dumps(found), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def ansible(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Any]]:
+    """ansible-core as a process of its own: the variables of each host of a file, None for a file that it refuses."""
+    home = tmp_path_factory.mktemp("ansible")
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "LC_ALL": "C.UTF-8",
+        "ANSIBLE_INVENTORY_UNPARSED_FAILED": "true",
+        "ANSIBLE_LOCAL_TEMP": str(home / ".tmp"),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", ASKED],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def ask(path: Path) -> Any:
+            process.stdin.write(f"{path}\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield ask
+        process.stdin.close()
+
+
+GROUPS = ("a", "b", "c", "windows")
+PORTS = ("5985", "5986 # HTTPS", "'5987'", '"5988"', "0x10", "'59' '85'", "None", "09", "1.50")
+USERS = ("ops", "'CORP\\\\ops'", "CORP\\ops", "true", "'a # b'", "a;b", "x=y", '"a b"', "")
+ADDRESSES = ("10.0.0.1", "'10.0.0.2'", "10.0.0.3 # one", "None", '"10.0.0.4"', "{}", "[1, 2]")
+SCHEMES = ("http", "'https'", "None")
+VALUES = {
+    **dict.fromkeys(("ansible_port", "ansible_psrp_port", "ansible_winrm_port"), PORTS),
+    **dict.fromkeys(("ansible_user", "ansible_psrp_user", "ansible_winrm_user"), USERS),
+    **dict.fromkeys(("ansible_psrp_host", "ansible_winrm_host"), ADDRESSES),
+    **dict.fromkeys(("ansible_psrp_protocol", "ansible_winrm_scheme"), SCHEMES),
+    "ansible_group_priority": ("2", "'3'", "0"),
+    "motd": ("'a", "{{ x }}", "a: b"),
+}
+GROUP = st.sampled_from(GROUPS)
+HOST = st.sampled_from(("w1", "w2", "w3", "w4", "w[1:2]", "w1:5985", "w[01:02]:77"))
+PAIR = st.sampled_from([(name, value) for name, values in VALUES.items() for value in values])
+LINE = st.builds(lambda pair, gap: f"{gap}{pair[0]}{gap}={gap}{pair[1]}", PAIR, st.sampled_from(("", " ")))
+WORDS = st.lists(PAIR.map("=".join), max_size=2)
+SECTIONS = st.one_of(
+    st.builds(lambda name, host, words: f"[{name}]\n{' '.join([host, *words])}", GROUP, HOST, WORDS),
+    st.builds(lambda name, lines: "\n".join([f"[{name}:vars]", *lines]), GROUP, st.lists(LINE, max_size=3)),
+    st.builds(lambda name, child: f"[{name}:children]\n{child}", GROUP, GROUP),
+)
+# Every group is defined, and every host has an address of its own.
+ALL = "".join(f"[{name}]\nw{at} ansible_host=10.0.1.{at}\n" for at, name in enumerate(GROUPS, 1)) + (
+    "[all:vars]\nwinboot_os=2022\nwinboot_password_env=PW\nansible_user=all\n"
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(SECTIONS, min_size=1, max_size=5), st.sampled_from(["psrp", "winrm", "ansible.builtin.psrp"]))
+def test_any_ini_file_is_read_as_ansible_reads_it_or_refused(
+    ansible: Callable[[Path], Any], tmp_path: Path, sections: list[str], connection: str
+) -> None:
+    """What Ansible refuses, winboot refuses; what winboot reads, Ansible reads the same."""
+    path = a_folder(
+        tmp_path, {"hosts.ini": "\n".join([*sections, ALL, f"ansible_connection={connection}\n"])}
+    )
+    theirs = ansible(path)
+    try:
+        inventory = load_inventory(path)
+    except InvalidInput as refusal:
+        event("refused by both" if theirs is None else "refused by winboot")
+        assert refusal.problem
+        return
+    event("read")
+    assert theirs is not None
+    assert {one.name: winboot_way(inventory, one.name) for one in inventory} == {
+        host: ansible_way(host, variables) for host, variables in theirs.items()
+    }
