@@ -54,7 +54,7 @@ def test_names_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path))
 
     assert completion.steps("kubelet,pod-n") == ["kubelet,pod-network"]
-    assert "vxlan" in completion.explained("vx")
+    assert "flannel-vxlan" in completion.explained("flannel-v")
     assert "runtime.registries" in completion.explained("runtime.r")
     assert completion.networks("flannel:h") == ["flannel:host-gw"]
     assert completion.manifests("rb") == ["rbac"]

@@ -57,7 +57,7 @@ COMMANDS: Final = (
     Command("why", "first_boot", "Say how far a machine's first boot has come."),
     Command("csr", "csr", "List, approve or watch the requests for serving certificates."),
     Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
-    Command("explain", "explain", "Explain a flag, field, build, network, problem, step, key, code or word."),
+    Command("explain", "explain", "Explain a flag, field, build, network, problem, step, key or exit code."),
     Command("compat", "compat", "Learn from a node's own programs what winboot's data does not know."),
     Command("schema", "schema", "Print a JSON Schema: of profiles, inventories, JSON lines or plans."),
     Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),

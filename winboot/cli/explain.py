@@ -1,4 +1,4 @@
-"""`winboot explain`: what is known about a name: of Kubernetes, of Windows, of winboot's own, or of the trade."""
+"""`winboot explain`: what is known about a name of Kubernetes, of Windows or of winboot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from winboot.cli.options import Lines, LinesForm
 
 _OF_DATA: Final = ("flag", "field", "gate", "build", "version")
 # The order in which a bare word is looked up.
-KINDS: Final = ("problem", "exit-code", "word", "network", "step", "key", *_OF_DATA)
+KINDS: Final = ("problem", "exit-code", "network", "step", "key", *_OF_DATA)
 _EXAMPLES: Final = {
     "flag": "node-ip",
     "field": "cgroupsPerQOS",
@@ -23,7 +23,6 @@ _EXAMPLES: Final = {
     "step": "pod-network",
     "key": "runtime.registries",
     "exit-code": "69",
-    "word": "vxlan",
 }
 
 
@@ -33,7 +32,7 @@ def explain(
         typer.Argument(
             autocompletion=completion.explained,
             help="A name of any kind, or one of flag, field, gate, build, version, network, problem, step, key, "
-            "exit-code, word before it.",
+            "exit-code before it.",
         ),
     ],
     name: Annotated[str, typer.Argument(help="What to explain; `explain network` alone compares them.")] = "",
@@ -96,7 +95,6 @@ def _of_kind(kind: str, name: str) -> str:
         "step": _step,
         "key": _key,
         "exit-code": _exit_code,
-        "word": _word,
     }
     if kind in own:
         return own[kind](name)
@@ -177,15 +175,6 @@ def _exit_code(name: str) -> str:
     return f"exit code {name}\n  {text}"
 
 
-def _word(name: str) -> str:
-    from winboot.script.glossary import WORDS, word
-
-    text = word(name)
-    if text is None:
-        raise _missing("word", name, WORDS, _kinds())
-    return text
-
-
 def _missing(kind: str, name: str, names: object, otherwise: str) -> Exception:
     from winboot.base.errors import UsageError
     from winboot.config.source import nearest
@@ -206,7 +195,11 @@ def _unknown(word: str) -> Exception:
 
 
 def _kinds() -> str:
-    return "One of " + ", ".join((*_OF_DATA, "network", "problem", "step", "key", "exit-code", "word")) + "."
+    return (
+        "One of "
+        + ", ".join((*_OF_DATA, "network", "problem", "step", "key", "exit-code"))
+        + "; docs/glossary.md has words."
+    )
 
 
 def _network(name: str) -> str:

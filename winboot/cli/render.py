@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +10,6 @@ from typing import Annotated
 import typer
 
 from winboot.base import exits
-from winboot.base.secret import Secret
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Only, Skip, Trust, words
 
 
@@ -23,9 +19,6 @@ class Part(StrEnum):
     both = "both"
     node = "node"
     library = "library"
-
-
-PASSWORD_VARIABLE = "WINBOOT_SIGN_PASSWORD"
 
 
 def render(
@@ -53,24 +46,11 @@ def render(
     digest: Annotated[
         bool, typer.Option("--digest", help="Print the hashes of library, settings and scripts alone.")
     ] = False,
-    sign: Annotated[
-        Path | None,
-        typer.Option(
-            "--sign",
-            metavar="CERT",
-            help="Sign the script with this code signing certificate: a PFX file, or PEM with its RSA key. "
-            f"Password: --sign-password-file, {PASSWORD_VARIABLE}, or a prompt.",
-        ),
-    ] = None,
-    sign_password_file: Annotated[
-        Path | None, typer.Option("--sign-password-file", help="A file with the password of --sign's key.")
-    ] = None,
     trust: Trust = False,
 ) -> None:
     """Show the PowerShell that would run, without contacting anything.
 
-    The script always has every step: --only and --skip narrow what --explain shows, nothing else. A signed script is
-    the same text with a signature block behind it, and has the same digest in its head.
+    The script always has every step: --only and --skip narrow what --explain shows, nothing else.
     """
     from winboot.base.errors import UsageError
     from winboot.cli.rendered import differences, digests
@@ -85,11 +65,8 @@ def render(
         "--out": out is not None,
     }
     others = [name for name, given in asked.items() if given]
-    if sign is not None:
-        others = [*(name for name in others if name != "--out"), "--sign"]
     if len(others) > 1:
         raise UsageError(f"{others[-1]} and {others[0]} do not go together", hint="Leave one of them out.")
-    finished = _signing(sign, sign_password_file)
     specs = load_targets(inventory, words(limit), pinned=True, trust=trust)
     tasks = prepare(specs, Options(only=words(only), skip=words(skip)))
     if digest:
@@ -111,65 +88,21 @@ def render(
         for task in tasks:
             files = {f.path: f.text for f in task.script.files}
             try:
-                _write(out / task.spec.node.name, finished(task.script.text), files)
+                _write(out / task.spec.node.name, task.script.text.encode(), files)
             except OSError as error:
                 raise UsageError(
                     f"--out {out} cannot be written: {error.strerror}", hint="Name another folder."
                 ) from error
             typer.echo(
                 f"{out / task.spec.node.name}: {task.script.size_bytes / 1024:.0f} KiB, {len(task.script.files)} files"
-                + (", signed" if sign else "")
             )
     elif len(tasks) == 1:
-        _show(finished(tasks[0].script.text))
+        _show(tasks[0].script.text.encode())
     else:
         raise UsageError(
             f"{len(tasks)} nodes would be rendered, one text at a time is shown",
             hint="Name one with --limit, or a folder with --out.",
         )
-
-
-def _signing(certificate: Path | None, password_file: Path | None) -> Callable[[str], bytes]:
-    """What makes the bytes of a script file of its text: signed, where there is a certificate."""
-    if certificate is None:
-        return lambda text: text.encode()
-    from winboot.script.authenticode import load_signer, sign
-
-    _warn_if_open("--sign", certificate)
-    signer = load_signer(certificate, lambda: _password(certificate, password_file))
-    return lambda text: sign(text, signer)
-
-
-def _password(certificate: Path, file: Path | None) -> Secret:
-    """The password of the key: from a file, from the environment, or from whoever sits there."""
-    from winboot.base.errors import UsageError
-
-    if file is not None:
-        _warn_if_open("--sign-password-file", file)
-        try:
-            return Secret(file.read_text(encoding="utf-8").rstrip("\r\n"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(
-                f"--sign-password-file {file} cannot be read: {error}", hint="Name a text file in UTF-8."
-            ) from error
-    if (given := os.environ.get(PASSWORD_VARIABLE)) is not None:
-        return Secret(given)
-    if sys.stdin.isatty():
-        return Secret(typer.prompt(f"Password of {certificate}", hide_input=True, err=True))
-    raise UsageError(
-        f"--sign {certificate}: it has a password, or is no PFX or PEM file with a key and a certificate",
-        hint=f"Give the password by --sign-password-file or {PASSWORD_VARIABLE}.",
-    )
-
-
-def _warn_if_open(option: str, file: Path) -> None:
-    """A warning, where ssh would refuse: the file variables of CI systems come with a mode that nobody there can choose."""
-    from winboot.base.private import open_to_others
-
-    with suppress(OSError):  # who reads it next says why it cannot be read
-        if mode := open_to_others(file):
-            said = f"warning: {option} {file}: everybody on this computer can read or change it (mode {mode})"
-            typer.echo(f"{said}; chmod 600 leaves it to you alone.", err=True)
 
 
 def _show(script: bytes) -> None:

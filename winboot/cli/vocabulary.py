@@ -8,7 +8,6 @@ def names() -> list[str]:
     from winboot.config.compat.facts import load
     from winboot.config.keys import keys
     from winboot.config.networks import NETWORKS
-    from winboot.script.glossary import WORDS
     from winboot.script.problems import failures, problems
     from winboot.script.steps import STEPS
 
@@ -17,7 +16,6 @@ def names() -> list[str]:
     return [
         *(one.id for one in problems()),
         *(one.__name__ for one in failures()),
-        *WORDS,
         *(one.id for one in NETWORKS),
         *(step.name for step in STEPS),
         *keys(),
