@@ -205,6 +205,7 @@ class _File:
         self.complaints: list[Complaint] = []
         self.files: dict[tuple[str, str], Variables] = {}
         self.reads_beside = True
+        self._gathered: dict[str, frozenset[str]] = {}
 
     # INI
 
@@ -437,13 +438,13 @@ class _File:
                 left += self.groups[child].children
         return found
 
-    def _members(self, name: str, seen: frozenset[str] = frozenset()) -> set[str]:
-        """The hosts of a group and of its children."""
-        group = self.groups[name]
-        found = set(group.hosts)
-        for child in set(group.children) - seen:
-            found |= self._members(child, seen | {name})
-        return found
+    def _members(self, name: str) -> frozenset[str]:
+        """The hosts of a group and of its children. Asked when all is read, and no group is in a circle."""
+        if name not in self._gathered:
+            group = self.groups[name]
+            inside = (self._members(child) for child in group.children)
+            self._gathered[name] = frozenset(group.hosts).union(*inside)
+        return self._gathered[name]
 
     def _settings(self, host: str, depths: Mapping[str, int]) -> Variables:
         """Its variables: of groups the deeper ones win, then the later name; its own win over all."""
