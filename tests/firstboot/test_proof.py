@@ -68,7 +68,15 @@ class Scene:
         self.asked.append(id)
         return self.instances.get(id)
 
-    def ask(self, document: str | None = None, *, uuid: str = OURS, peer: str = HERE, **said: Any) -> str:
+    def ask(
+        self,
+        document: str | None = None,
+        *,
+        uuid: str = OURS,
+        peer: str = HERE,
+        voucher: str = "",
+        **said: Any,
+    ) -> str:
         """The refusal's name, "Ready" for a machine that is its node already, or the node's name."""
         # In the place of AWS' own: the shipped one of the region is held against what this signer makes, too.
         certificates = Certificates({"eu-west-1": (self.signer.pem,), "eu-west-3": (self.signer.pem,)})
@@ -79,7 +87,7 @@ class Scene:
             self.store, lambda: [(one, ("windows",)) for one in self.specs], lambda spec: self.cluster, proof
         )
         shown = document if document is not None else self.signer.sign(Words().text(**said))
-        answer = door.ask(Hello(uuid, "EC2AMAZ-1", (HERE,), "", "", peer, shown))
+        answer = door.ask(Hello(uuid, "EC2AMAZ-1", (HERE,), "", voucher, peer, shown))
         if isinstance(answer, Done):
             return "Ready"
         return answer.id if isinstance(answer, Refusal) else answer.node.name
@@ -211,17 +219,53 @@ def test_pods_of_a_node_that_is_not_ready_just_now_prove_nothing(
     if covered:
         scene.ask("")
 
-    assert scene.ask(uuid=uuid) == "WasReady"
+    assert scene.ask(uuid=uuid) == ("WasReady" if uuid == OURS else "AnotherMachine")
+
+
+@pytest.mark.parametrize("remembered", [True, False], ids=["with memory", "without memory"])
+@pytest.mark.parametrize("ready", [True, False], ids=["Ready", "NotReady"])
+@pytest.mark.parametrize("tainted", [True, False], ids=["startup taint", "no taint"])
+@pytest.mark.parametrize("uuid", [OURS, ANOTHER])
+@pytest.mark.parametrize("proof", ["document", "voucher"])
+def test_a_node_that_was_admitted_is_not_proved_by_its_pods(
+    scene: Scene, remembered: bool, ready: bool, tainted: bool, uuid: str, proof: str
+) -> None:
+    """Another endpoint joined it, or the volume is lost: what this one remembers decides nothing."""
+    name = scene.specs[0].node.name
+    voucher = scene.store.voucher("group", "windows").reveal() if proof == "voucher" else ""
+    if remembered:
+        scene.store.note(name, "failed", "", uuid=OURS, address=HERE)
+    taints = (scene.specs[0].node.startup_taint,) if tainted else ()
+    scene.cluster.node_facts = a_node(name=name, system_uuid=OURS, ready=ready, taints=taints)
+
+    answer = scene.ask(uuid=uuid, voucher=voucher)
+
+    if tainted:
+        other = remembered and uuid == ANOTHER and proof == "document"
+        assert answer == ("AnotherMachine" if other else name), "it has no pods yet"
+    elif uuid == ANOTHER:
+        assert answer == "AnotherMachine"
+    else:
+        assert answer == ("Ready" if ready else "WasReady")
+        scene.cluster.node_facts = None
+        assert scene.ask(uuid=uuid, voucher=voucher) == name, "the Node was deleted"
 
 
 def test_an_instance_that_was_started_again_becomes_its_node_again(scene: Scene) -> None:
     name = scene.specs[0].node.name
     scene.store.note(name, "Ready", "", uuid=OURS, address=HERE)
-    scene.cluster.node_facts = replace(a_node(name=name, system_uuid=OURS), ready=False)
+    silent = replace(
+        a_node(name=name, system_uuid=OURS), ready=False, silent_since=scene.now + timedelta(hours=1)
+    )
     scene.now += timedelta(hours=2)
     scene.instances = {INSTANCE.id: replace(INSTANCE, launched=scene.now)}
+    # Its kubelet speaks, or fell silent after the start: it may have pods.
+    told = []
+    for since in (None, scene.now + timedelta(minutes=1), silent.silent_since):
+        scene.cluster.node_facts = replace(silent, silent_since=since)
+        told.append(scene.ask(pendingTime=f"{scene.now:%Y-%m-%dT%H:%M:%SZ}"))
 
-    assert scene.ask(pendingTime=f"{scene.now:%Y-%m-%dT%H:%M:%SZ}") == name
+    assert told == ["WasReady", "WasReady", name]
 
 
 def test_since_its_start_an_instance_that_failed_has_one_uuid(scene: Scene) -> None:

@@ -67,11 +67,20 @@ def test_a_ready_node_on_another_machine_keeps_its_name(tmp_path: Path) -> None:
     assert (scene.machine.modes, scene.cluster.names) == (["Look"], [])
 
 
-def test_a_node_that_is_not_ready_may_be_another_machine_now(tmp_path: Path) -> None:
-    """The machine was reinstalled or replaced: its name is free."""
-    gone = a_node(system_uuid="00000000-0000-0000-0000-000000000001", ready=False)
+@pytest.mark.parametrize("ready", [True, False], ids=["Ready", "NotReady"])
+@pytest.mark.parametrize("tainted", [True, False], ids=["startup taint", "no taint"])
+@pytest.mark.parametrize("uuid", ["ours", "00000000-0000-0000-0000-000000000001", ""])
+def test_a_node_that_was_admitted_keeps_its_name_from_another_machine(
+    ready: bool, tainted: bool, uuid: str, tmp_path: Path
+) -> None:
+    """Also while it is not Ready: its pods may answer in its place. One that no kubelet registered has no pods."""
+    taints = (STARTING,) if tainted else ()
+    node = a_node(system_uuid=a_node().system_uuid if uuid == "ours" else uuid, ready=ready, taints=taints)
+    failure = Scene(tmp_path, Found("directories"), cluster=FakeCluster(node)).join().failure
 
-    assert Scene(tmp_path, Found("directories"), cluster=FakeCluster(gone)).join().failure is None
+    kept = uuid != "ours" and (ready or (not tainted and uuid != ""))
+    assert (failure is not None and failure.name == "WrongMachine") == kept
+    assert failure is None or "kubectl delete node win-1" in failure.hint
 
 
 def test_a_node_whose_own_steps_are_not_done_stays_closed(tmp_path: Path) -> None:

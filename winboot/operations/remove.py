@@ -76,7 +76,7 @@ def _run(
 def _survey(run: NodeRun, *, removal: Removal) -> None:
     node = _reached(run, removal)
     if not removal.cluster_only:
-        refuse_another_machine(run.name, node, run.look(node))
+        refuse_another_machine(run.spec, node, run.look(node))
     for done in _cluster_look(run, node, removal):
         run.step(done)
 
@@ -109,7 +109,7 @@ def _reached(run: NodeRun, removal: Removal) -> NodeFacts | None:
 def _machine_undone(run: NodeRun, node: NodeFacts | None, told: Sequence[StepDone]) -> bool:
     """Drain the node and put its machine back; whether all of it is back."""
     look = run.look(node)
-    refuse_another_machine(run.name, node, look)
+    refuse_another_machine(run.spec, node, look)
     run.refuse_other_look(collect([*look.steps, *told]))
     if node is not None and run.cluster is not None:
         _drained(run, run.cluster, told)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from winboot.base.clean import clean
@@ -99,7 +100,11 @@ class Door:
         if hello.document and self.proof is not None:
             return self._by_proof(self.proof, hello)
         spec = self._at(hello, [spec for spec, _ in self.hosts()])
-        return spec if isinstance(spec, Refusal) else self._free(spec, hello) or self._by_hand(spec, hello)
+        return (
+            spec
+            if isinstance(spec, Refusal)
+            else self._free(spec, hello, by_hand=True) or self._by_hand(spec, hello)
+        )
 
     def _by_voucher(self, hello: Hello) -> NodeSpec | Refusal | Done:
         voucher = self.store.find(hello.voucher)
@@ -130,7 +135,8 @@ class Door:
         spec = next((one for one, _ in self.hosts() if _is(one, proven)), None)
         if spec is None:
             return Refusal("NotMeant", f"the inventory does not mean its instance {proven.instance}")
-        return self._free(spec, hello) or self._since_its_start(spec, proven, hello) or spec
+        free = self._free(spec, hello, started=proven.started)
+        return free or self._since_its_start(spec, proven, hello) or spec
 
     def _since_its_start(self, spec: NodeSpec, proven: Proven, hello: Hello) -> Refusal | None:
         """Refuses what pods of the machine can prove as well as the machine: they have its document, and its address where
@@ -166,8 +172,15 @@ class Door:
             self.store.note(name, "waits", refusal.word, uuid=hello.uuid, address=hello.peer)
         return refusal
 
-    def _free(self, spec: NodeSpec, hello: Hello) -> Refusal | Done | None:
-        """Refuses a name that another machine has; a machine that has become a node already is told so."""
+    def _free(
+        self, spec: NodeSpec, hello: Hello, *, by_hand: bool = False, started: datetime | None = None
+    ) -> Refusal | Done | None:
+        """Refuses a name that another machine has; a machine that has become a node already is told so.
+
+        Whatever this endpoint remembers, a Node without the startup taint was admitted, and its pods can show what its machine
+        can. Only an administrator's approval of one machine counts then, or that its cloud `started` it again after its kubelet
+        fell silent: pods do not outlive that.
+        """
         name = spec.node.name
         seen = self.store.read().machines.get(name)
         if seen is not None and seen.state == "joining" and not same_machine(seen.uuid, hello.uuid):
@@ -178,12 +191,20 @@ class Door:
             node = cluster.node(name) if cluster is not None else None
         except ClusterError as error:
             return Refusal("ClusterAway", error.problem, wait=True)
-        if node is None or not node.ready or node.has_taint(spec.node.startup_taint.key):
+        if node is None or not node.was_admitted(spec.node.startup_taint.key):
             return None
-        if same_machine(node.system_uuid, hello.uuid):
+        if not same_machine(node.system_uuid, hello.uuid):
+            why = f"the Node {name} was admitted on another machine (SMBIOS UUID {node.system_uuid})"
+            return Refusal("AnotherMachine", f"{why}: delete the Node if that machine is gone")
+        again = started is not None and node.silent_since is not None and node.silent_since < started
+        if node.ready:
             return Done(name, ready_word(name), spec.boot.ready_file)
-        why = f"the cluster has a Ready node {name} on another machine (SMBIOS UUID {node.system_uuid})"
-        return Refusal("AnotherMachine", why)
+        why = f"the Node {name} was admitted and is not Ready now, and its pods can call as it"
+        return (
+            None
+            if by_hand or again
+            else Refusal("WasReady", f"{why}: delete the Node, or run `winboot join`")
+        )
 
     def _at(self, hello: Hello, specs: Sequence[NodeSpec]) -> NodeSpec | Refusal:
         """The host that calls from its own address; a stub for one host names it, which does not prove it."""

@@ -120,7 +120,7 @@ def _survey(run: NodeRun, node: NodeFacts | None, preflight: Preflight) -> None:
     preflight.findings(run.spec)
     look = run.look(node)
     run.look_for_life(node, look)
-    refuse_another_machine(run.name, node, look)
+    refuse_another_machine(run.spec, node, look)
     for done in _look_at_node(run, node):
         run.step(done)
     run.needs.extend(_needs(run, node, look))
@@ -193,21 +193,26 @@ def _looked(run: NodeRun, node: NodeFacts | None) -> Pass:
     """A look, at a machine that may be changed. Raises WrongMachine and OtherThanPlanned."""
     look = run.look(node)
     run.look_for_life(node, look)
-    refuse_another_machine(run.name, node, look)
+    refuse_another_machine(run.spec, node, look)
     if run.options.approved is not None:
         held = [] if run.held is None else [run.held]
         run.refuse_other_look(collect([*look.steps, *held, *_look_at_node(run, node)]))
     return look
 
 
-def refuse_another_machine(name: str, node: NodeFacts | None, look: Pass) -> None:
-    """A Ready Node that is another machine must not lose its name to this one: WrongMachine."""
-    if node is None or not node.ready or same_machine(node.system_uuid, look.started.smbios_uuid):
+def refuse_another_machine(spec: NodeSpec, node: NodeFacts | None, look: Pass) -> None:
+    """A Node that is Ready or was admitted must not lose its name to another machine: WrongMachine. One that is not Ready may
+    have pods all the same, which could answer in the place of a machine."""
+    if node is None or same_machine(node.system_uuid, look.started.smbios_uuid):
         return
+    if not node.ready and not node.was_admitted(spec.node.startup_taint.key):
+        return
+    name, state = spec.node.name, "Ready" if node.ready else "admitted"
     raise WrongMachine(
-        f"{name}: the cluster has a Ready node of this name on another machine "
+        f"{name}: the cluster has the {state} Node {name} on another machine "
         f"({node.system_uuid}; this one is {look.started.smbios_uuid})",
-        hint="Correct the address or the name in the inventory, or delete the Node if that machine is gone.",
+        hint="Correct the address or the name in the inventory; if that machine is gone, delete the Node: "
+        f"kubectl delete node {name}",
         node=name,
     )
 

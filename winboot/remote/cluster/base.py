@@ -51,10 +51,17 @@ class NodeFacts:
     provider_id: str = ""
     network_reason: str = ""  # of the condition NetworkUnavailable, which a cloud's route controller writes
     runtime_version: str = ""  # as in containerd://2.1.4
+    # Since when the cluster has not heard from its kubelet, by the control plane's clock; None where it has. The node
+    # controller writes Ready=Unknown (node_lifecycle_controller.go, tryUpdateNodeHealth), a kubelet True or False.
+    silent_since: datetime | None = None
 
     def has_taint(self, key: str) -> bool:
         """Whether a taint with this key is on the node."""
         return any(taint.key == key for taint in self.taints)
+
+    def was_admitted(self, startup_taint: str) -> bool:
+        """Whether pods may run there: a kubelet has registered it, and the startup taint, which an admission lifts, is gone."""
+        return bool(self.system_uuid or self.ready) and not self.has_taint(startup_taint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -711,6 +711,7 @@ def node_facts(node: Node) -> NodeFacts:
         operating_system=info.operatingSystem if info is not None else "",
         unschedulable=bool(spec is not None and spec.unschedulable),
         provider_id=(spec.providerID if spec is not None else None) or "",
+        silent_since=ready.lastTransitionTime if ready is not None and ready.status == "Unknown" else None,
         network_reason=next((c.reason or "" for c in conditions if c.type == "NetworkUnavailable"), ""),
     )
 
