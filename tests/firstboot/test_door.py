@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import stat
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from winboot.operations.firstboot.store import HOST_VOUCHER_S, PER_MINUTE, Store
 
 SPEC = a_spec_of("flannel-host-gw")
 NAME, HERE, OURS, ANOTHER = SPEC.node.name, "10.224.0.11", "11111111-0000-0000-0000-000000000001", "another"
+THEIRS = "22222222-0000-0000-0000-000000000002"
 
 
 class Clock:
@@ -45,6 +49,14 @@ class Scene:
         if isinstance(answer, Done):
             return "Ready"
         return answer.id if isinstance(answer, Refusal) else answer.node.name
+
+    def wait(self, uuid: str) -> str:
+        """The name of the refusal of a caller without a proof, kept as the endpoint keeps it."""
+        refusal = self.door.ask(Hello(uuid, "WIN-X", (HERE,), "", "", HERE))
+        assert isinstance(refusal, Refusal)
+        self.store.refuse(refusal, uuid=uuid, address=HERE, node=refusal.node)
+        self.clock.now += 1.0
+        return refusal.id
 
 
 @pytest.fixture
@@ -120,19 +132,118 @@ def test_a_voucher_of_a_group_lets_so_many_in_within_a_minute(scene: Scene) -> N
     assert scene.ask(voucher, uuid="one more") == NAME
 
 
-def test_a_machine_without_a_voucher_waits_until_somebody_lets_it_in(scene: Scene) -> None:
-    assert scene.ask() == "NotApproved"
-    scene.store.approve(NAME)
+def test_an_approval_names_the_machine_that_it_lets_in(scene: Scene) -> None:
+    """Not the last that called: another caller at the address of the node may come in between."""
+    assert [scene.wait(uuid) for uuid in (OURS, THEIRS)] == ["NotApproved"] * 2
+    approved = scene.store.approve(NAME, OURS)
 
+    assert approved is not None
+    assert (approved.uuid, approved.address) == (OURS, HERE)
     assert scene.ask() == NAME
-    assert scene.ask(uuid=ANOTHER) == "NotApproved", "a yes is for one machine"
+    assert scene.ask(uuid=THEIRS) == "NotApproved"
+    assert [one.uuid for one in scene.store.read().about(NAME)] == [THEIRS, OURS], "both are shown"
+
+
+def test_a_caller_without_a_proof_stays_beside_the_machine_that_is_known(scene: Scene) -> None:
+    for state in ("joining", "failed", "Ready"):
+        scene.store.note(NAME, state, "as it was", uuid=OURS, address=HERE)
+        known = scene.store.read().machines
+        scene.wait(OURS)
+        scene.wait(THEIRS)
+
+        assert scene.store.read().machines == known
+        assert scene.store.read().about(NAME)[0].why == "as it was"
+
+
+def test_of_callers_without_a_proof_the_newest_few_are_kept(scene: Scene) -> None:
+    for number in range(20):
+        scene.clock.now += 1.0
+        scene.wait(f"{number:08}-0000-0000-0000-000000000000")
+
+    waiting = scene.store.read().about(NAME)
+    assert [one.uuid[:8] for one in waiting] == [f"{number:08}" for number in range(19, 11, -1)]
+
+
+def test_a_machine_may_be_approved_before_it_calls(scene: Scene) -> None:
+    assert scene.store.approve(NAME, OURS) is None
+    assert scene.ask() == NAME
+
+
+@pytest.mark.parametrize("uuid", ["", "win-a1", OURS[:8]])
+def test_what_is_no_uuid_is_not_approved(scene: Scene, uuid: str) -> None:
+    with pytest.raises(UsageError, match="is no SMBIOS UUID"):
+        scene.store.approve(NAME, uuid)
+
+
+def test_the_record_only_grows_and_names_each_approval_and_each_used_voucher(scene: Scene) -> None:
+    record, seen = scene.store.path.with_suffix(".jsonl"), [""]
+    voucher = scene.store.voucher("group", "windows").reveal()
+    for step in (
+        lambda: scene.ask(voucher),
+        lambda: scene.ask(voucher),
+        lambda: scene.store.approve(NAME, OURS),
+        lambda: scene.store.note(NAME, "Ready", "", uuid=OURS, address=HERE),
+        lambda: scene.store.revoke(voucher.partition(".")[0]),
+    ):
+        step()
+        seen.append(record.read_text(encoding="ascii"))
+
+    assert all(after.startswith(before) for before, after in pairwise(seen))
+    lines = [json.loads(line) for line in seen[-1].splitlines()]
+    assert [line["event"] for line in lines] == [
+        "voucher made",
+        "voucher used",
+        "approved",
+        "approval used",
+        "voucher revoked",
+    ]
+    assert lines[1] == {
+        "time": "1970-01-12T13:46:40+00:00",
+        "event": "voucher used",
+        "voucher": voucher.partition(".")[0],
+        "node": NAME,
+        "machine": OURS,
+        "address": HERE,
+    }
+    assert (lines[2]["machine"], bool(lines[2]["by"])) == (OURS, True)
+    assert voucher.partition(".")[2] not in seen[-1]
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+
+
+def test_what_cannot_be_recorded_does_not_happen(scene: Scene) -> None:
+    voucher = scene.store.voucher("group", "windows").reveal()
+    record = scene.store.path.with_suffix(".jsonl")
+    record.unlink()
+    record.symlink_to("elsewhere")
+
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        scene.ask(voucher)
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        scene.store.approve(NAME, OURS)
+    assert (scene.store.read().approved, scene.store.find(voucher).used) == ({}, {})  # type: ignore[union-attr]
+
+
+def test_what_a_former_release_remembers_is_read_without_callers_who_proved_nothing(scene: Scene) -> None:
+    seen = {
+        "node": NAME,
+        "why": "",
+        "uuid": OURS,
+        "address": HERE,
+        "at": 1.0,
+        "let_in": OURS,
+        "ready_at": 2.0,
+    }
+    machines = {NAME: {**seen, "state": "Ready"}, "win-b7": {**seen, "state": "waits"}}
+    text = json.dumps({"vouchers": {}, "approved": {}, "machines": machines, "refused": {}})
+    scene.store.path.write_text(text, encoding="utf-8")
+
+    assert {name: one.ready_at for name, one in scene.store.read().machines.items()} == {NAME: 2.0}
 
 
 def test_what_let_a_machine_in_is_spent_once_its_node_is_ready(scene: Scene) -> None:
     """Its pods may call from its address and say its UUID, while its Node is not Ready for a moment."""
     voucher = scene.store.voucher("host", NAME).reveal()
-    scene.ask()
-    scene.store.approve(NAME)
+    scene.store.approve(NAME, OURS)
     assert [scene.ask(), scene.ask(voucher)] == [NAME, NAME]
 
     scene.clock.now += 60.0
@@ -159,11 +270,6 @@ def test_the_same_refusal_is_written_once_a_minute_whatever_uuid_it_is_said_with
     scene.clock.now += 61.0
     scene.store.refuse(Refusal("Other", "it says more"), uuid="4", address=HERE)
     assert scene.store.read().refused[HERE].uuid == "4"
-
-
-def test_only_a_machine_that_waits_is_let_in_by_hand(scene: Scene) -> None:
-    with pytest.raises(UsageError, match="no machine waits to be win-a1"):
-        scene.store.approve(NAME)
 
 
 def test_a_cloned_machine_is_refused_while_the_first_one_joins_and_afterwards(scene: Scene) -> None:

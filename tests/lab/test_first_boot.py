@@ -171,9 +171,9 @@ def test_a_machine_says_on_its_console_why_it_is_no_node(
         assert machine.refusals == []
         assert words_of(machine)[0].startswith(word)
         assert why in words_of(machine)[0]
-        assert [one.state for one in first_boot.store().read().machines.values()] == (
-            ["waits"] if word else []
-        )
+        remembered = first_boot.store().read()
+        assert remembered.machines == {}
+        assert [one.state for one in remembered.refused.values()] == (["waits"] if word else [])
 
 
 @pytest.mark.parametrize("how", ["a folder", "a link"])

@@ -167,13 +167,13 @@ _ADMISSION = _held_by(
     ),
     (
         "wrong-machine",
-        "if node is None or not node.ready or same_machine(",
-        "if node is None or not node.ready or not same_machine(",
+        "if node is None or same_machine(node.system_uuid, look",
+        "if node is None or not same_machine(node.system_uuid, look",
     ),
     (
-        "wrong-machine-not-ready",
-        "if node is None or not node.ready or same_machine(",
-        "if node is None or same_machine(",
+        "node-that-is-not-ready-is-free",
+        "if not node.ready and not node.was_admitted(",
+        "if not node.ready or not node.was_admitted(",
     ),
     ("preflight-not-asked", "    preflight.stop_on_error(run.spec)\n    with run", "    with run"),
     (
@@ -831,6 +831,12 @@ _PROOFS = _held_by(
         "if abs(document.pending - host.launched) > _SAME_START:",
         "if not host.launched:",
     ),
+    (
+        "free-by-memory-alone",
+        "if node is None or not node.was_admitted(",
+        "if node is None or not node.ready or not node.was_admitted(",
+    ),
+    ("started-before-it-fell-silent", "node.silent_since < started", "node.silent_since > started"),
     ("pods-prove-it", "if seen.ready_at > start:", "if seen.ready_at < 0:"),
 )
 

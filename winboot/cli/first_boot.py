@@ -1,5 +1,5 @@
 """First boot from the command line: `winboot userdata`, `winboot why NODE`, `winboot hook voucher`,
-`winboot hook approve NODE`,
+`winboot hook approve NODE UUID`,
 and the endpoint of `winboot hook serve --bootstrap ADDRESS`."""
 
 from __future__ import annotations
@@ -86,10 +86,17 @@ def voucher(
 
 def approve(
     node: Annotated[str, typer.Argument(help="The node that a waiting machine wants to be.")],
+    uuid: Annotated[
+        str,
+        typer.Argument(
+            help="SMBIOS UUID of the machine, compared with its hypervisor's or firmware's: a caller chooses what it reports."
+        ),
+    ],
 ) -> None:
-    """Let a machine in that came without a voucher: `winboot why NODE` shows its SMBIOS UUID and address."""
-    seen = store().approve(node)
-    typer.echo(f"{node}: the machine {seen.uuid} at {seen.address} is let in when it asks again")
+    """Let one machine in without a voucher: `winboot why NODE` lists the machines that wait, with UUID and address."""
+    seen = store().approve(node, uuid)
+    called = f"last called from {seen.address}" if seen is not None else "has not called yet"
+    typer.echo(f"{node}: the machine {uuid} is let in when it calls; it {called}")
 
 
 def why(
@@ -106,9 +113,10 @@ def why(
     Where it never reached the endpoint, an EC2 instance of the inventory is asked for its serial console.
     """
     known = store().read()
-    seen = known.about(machine)
-    if seen is not None:
+    found = known.about(machine)
+    for seen in found:
         typer.echo(f"{machine}: {seen.why} (machine {seen.uuid} at {seen.address})")
+    if found:
         return
     from winboot.remote.cloud.settings import provider_of
 
@@ -160,7 +168,7 @@ def userdata(
         bool,
         typer.Option(
             "--by-hand",
-            help="No voucher: each machine waits for `winboot hook approve NODE`, unless its cloud's word counts (--attested).",
+            help="No voucher: each machine waits for `winboot hook approve`, unless its cloud's word counts (--attested).",
         ),
     ] = False,
     attested: Annotated[

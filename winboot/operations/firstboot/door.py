@@ -122,13 +122,13 @@ class Door:
             return Refusal(
                 "VoucherRefused", f"the voucher {voucher.id} has done its work: {spec.node.name} was Ready"
             )
-        why = self.store.use(voucher.id, hello.uuid)
+        why = self.store.use(voucher.id, hello.uuid, node=spec.node.name, address=hello.peer)
         return Refusal("VoucherRefused", why) if why else spec
 
     def _by_proof(self, proof: Proof, hello: Hello) -> NodeSpec | Refusal | Done:
         seen = self.store.read().machines.values()
         # The UUID alone is anybody's to say, and the address is not.
-        known = any(same_machine(one.let_in, hello.uuid) and one.let_in_from == hello.peer for one in seen)
+        known = any(same_machine(one.uuid, hello.uuid) and one.address == hello.peer for one in seen)
         proven = proof.prove(hello, known=known)
         if isinstance(proven, Refusal):
             return proven
@@ -151,26 +151,20 @@ class Door:
             return Refusal(
                 "WasReady", f"{why}: stop and start it, let its group replace it, or `winboot join`"
             )
-        other = bool(seen.let_in) and not same_machine(seen.let_in, hello.uuid)
-        if other and seen.let_in_at > start and seen.let_in_from == hello.peer:
-            why = f"since its start {proven.instance} was let in with another SMBIOS UUID ({seen.let_in})"
+        other = not same_machine(seen.uuid, hello.uuid)
+        if other and seen.at > start and seen.address == hello.peer:
+            why = f"since its start {proven.instance} was let in with another SMBIOS UUID ({seen.uuid})"
             return Refusal("AnotherMachine", why)
         return None
 
     def _by_hand(self, spec: NodeSpec, hello: Hello) -> NodeSpec | Refusal:
         name = spec.node.name
-        remembered = self.store.read()
-        approved, seen = remembered.approved.get(name), remembered.machines.get(name)
+        approved = self.store.read().approved.get(name)
         if approved is not None and same_machine(approved, hello.uuid):
             return spec
-        why = (
-            f"it has no voucher and waits for `winboot hook approve {name}` (SMBIOS UUID {clean(hello.uuid)})"
-        )
-        refusal = Refusal("NotApproved", why, wait=True)
-        # Who is being joined stays remembered as that.
-        if seen is None or seen.state != "joining":
-            self.store.note(name, "waits", refusal.word, uuid=hello.uuid, address=hello.peer)
-        return refusal
+        uuid = clean(hello.uuid)
+        why = f"it has no voucher; an administrator compares its SMBIOS UUID and runs `winboot hook approve {name} {uuid}`"
+        return Refusal("NotApproved", why, wait=True, node=name)
 
     def _free(
         self, spec: NodeSpec, hello: Hello, *, by_hand: bool = False, started: datetime | None = None

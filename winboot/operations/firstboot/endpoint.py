@@ -238,7 +238,7 @@ class Calls:
         about = {"address": hello.peer, "machine": hello.uuid}
         self.log("first boot: refused", id=refusal.id, why=refusal.why, **about)
         with suppress(WinbootError):
-            self.door.store.refuse(refusal, uuid=hello.uuid, address=hello.peer)
+            self.door.store.refuse(refusal, uuid=hello.uuid, address=hello.peer, node=refusal.node)
         return _refusal(status, refusal.id, refusal.why)
 
     def _with_session(self, request: Request) -> Reply | Body:

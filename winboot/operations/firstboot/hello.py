@@ -48,11 +48,12 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why not, by name; `wait` when asking again may help."""
+    """Why not, by name; `wait` when asking again may help. `node` is the one that a caller without a proof wants to be."""
 
     id: str
     why: str
     wait: bool = False
+    node: str = ""
 
     @property
     def head(self) -> str:

@@ -1,34 +1,39 @@
 """What first boot remembers, in one private file: vouchers, approvals, and how far each machine has come.
 
-The endpoint shares it with `winboot hook voucher`, `winboot hook approve NODE` and `winboot why NODE`; each change
-is made under a lock. A voucher is kept as its hash alone.
+The endpoint shares it with `winboot hook voucher`, `winboot hook approve NODE UUID` and `winboot why NODE`; each change
+is made under a lock. A voucher is kept as its hash alone. Beside it, first-boot.jsonl has a line for each voucher and approval
+that was made, revoked or used; winboot only appends to that file.
 """
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import hmac
 import json
 import os
 import secrets
 import time
+import uuid as uuids
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from winboot.base.errors import InvalidInput, UsageError
 from winboot.base.private import open_to_append, own_folder, replace_privately
 from winboot.base.secret import Secret
 from winboot.operations.firstboot.hello import Refusal
+from winboot.remote.cluster.identity import same_machine
 
 State = Literal["waits", "refused", "joining", "failed", "Ready"]
 # A voucher for one host is good for so many seconds; one for a group until it is revoked.
 HOST_VOUCHER_S: Final = 3600.0
-# States of a machine that was let in.
-_LET_IN: Final = ("joining", "failed", "Ready")
 _MOST_REFUSED: Final = 200
+# How many callers without a proof are kept for one node.
+_MOST_WAITING: Final = 8
 _SAME_S: Final = 60.0
 # How many machines a voucher of a group lets in within a minute.
 PER_MINUTE: Final = 30
@@ -62,11 +67,9 @@ class Voucher:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How far a machine has come, in one sentence; `node` is empty where nobody knows which it is to be.
+    """How far a machine has come, in one sentence, at the time `at`; `node` is empty where the inventory does not say it.
 
-    Times are seconds of the epoch. What the last machine that was let in under this name has left stays, whoever asks to be
-    it afterwards: `let_in` is its SMBIOS UUID, `let_in_from` and `let_in_at` where and when that was noted last, `ready_at`
-    when it was Ready last; empty and 0 for never.
+    Times are seconds of the epoch; `ready_at` is when the Node was Ready last, 0 for never.
     """
 
     node: str
@@ -75,27 +78,30 @@ class Seen:
     uuid: str
     address: str
     at: float
-    let_in: str = ""
-    let_in_from: str = ""
-    let_in_at: float = 0.0
     ready_at: float = 0.0
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> Self:
+        """As it is kept; former releases kept more. Raises TypeError."""
+        return cls(**{name: raw[name] for name in cls.__slots__ if name in raw})
 
 
 @dataclass(slots=True)
 class Remembered:
-    """The whole file. `approved` are nodes that somebody let in by hand, each with the UUID of its machine; `refused` are
-    the last callers that were not let in, by address."""
+    """The whole file. `approved` are nodes that an administrator let in by hand, each with the UUID of its machine;
+    `machines` were let in once, and no caller without a proof changes them; `refused` are the last callers that were not let
+    in: by their address, and those that wait for an approval by address and UUID."""
 
     vouchers: dict[str, Voucher] = field(default_factory=dict)
     approved: dict[str, str] = field(default_factory=dict)
     machines: dict[str, Seen] = field(default_factory=dict)
     refused: dict[str, Seen] = field(default_factory=dict)
 
-    def about(self, word: str) -> Seen | None:
-        """What was seen last of a machine, by its node's name, its address or its SMBIOS UUID."""
-        everybody = (*self.machines.values(), *self.refused.values())
-        found = [one for one in everybody if word in (one.node, one.address) or same_text(word, one.uuid)]
-        return max(found, key=lambda one: one.at, default=None)
+    def about(self, word: str) -> list[Seen]:
+        """By a node's name, an address or an SMBIOS UUID: machines that were let in, then other callers, the newest first."""
+        callers = sorted(self.refused.values(), key=lambda one: -one.at)
+        everybody = (*self.machines.values(), *callers)
+        return [one for one in everybody if word in (one.node, one.address) or same_text(word, one.uuid)]
 
 
 class Store:
@@ -112,8 +118,9 @@ class Store:
             return Remembered(
                 {id_: Voucher(**one) for id_, one in raw["vouchers"].items()},
                 dict(raw["approved"]),
-                {name: Seen(**one) for name, one in raw["machines"].items()},
-                {address: Seen(**one) for address, one in raw.get("refused", {}).items()},
+                # Former releases kept callers who wait here: they have proved nothing.
+                {name: Seen.read(one) for name, one in raw["machines"].items() if one["state"] != "waits"},
+                {key: Seen.read(one) for key, one in raw.get("refused", {}).items()},
             )
         except FileNotFoundError:
             return Remembered()
@@ -144,6 +151,7 @@ class Store:
         id_, secret = secrets.token_hex(3), secrets.token_urlsafe(24)
         with self.change() as known:
             known.vouchers[id_] = Voucher(id_, _hash(secret), kind, scope, self.now())
+            self._record("voucher made", voucher=id_, scope=scope, by=_user())
         return Secret(f"{id_}.{secret}")
 
     def revoke(self, id_: str) -> None:
@@ -152,6 +160,7 @@ class Store:
             if known.vouchers.pop(id_, None) is None:
                 listed = ", ".join(sorted(known.vouchers)) or "none"
                 raise UsageError(f"there is no voucher {id_}", hint=f"There are: {listed}.")
+            self._record("voucher revoked", voucher=id_, by=_user())
 
     def find(self, text: str) -> Voucher | None:
         """The voucher of this text; None where it is none, or revoked."""
@@ -161,7 +170,7 @@ class Store:
             return None
         return voucher
 
-    def use(self, id_: str, uuid: str) -> str:
+    def use(self, id_: str, uuid: str, *, node: str, address: str) -> str:
         """Note that a machine came with a voucher; why it may not, or nothing."""
         with self.change() as known:
             voucher = known.vouchers.get(id_)
@@ -170,35 +179,38 @@ class Store:
             refusal = voucher.refusal(uuid, self.now())
             if not refusal and uuid not in voucher.used:
                 known.vouchers[id_] = replace(voucher, used={**voucher.used, uuid: self.now()})
+                self._record("voucher used", voucher=id_, node=node, machine=uuid, address=address)
             return refusal
 
     # ---- machines ------------------------------------------------------------------------------------------
 
     def note(self, node: str, state: State, why: str, *, uuid: str, address: str) -> None:
-        """Keep how far a machine has come."""
+        """Keep how far a machine that was let in has come."""
         with self.change() as known:
-            now = self.now()
-            seen = Seen(node, state, why, uuid, address, now)
-            before = known.machines.get(node)
-            if before is not None:
-                seen = _remembering(seen, before)
-            if state in _LET_IN:
-                seen = replace(seen, let_in=uuid, let_in_from=address, let_in_at=now)
+            now, before = self.now(), known.machines.get(node)
+            ready_at = before.ready_at if before is not None else 0.0
+            seen = Seen(node, state, why, uuid, address, now, ready_at)
             if state == "Ready":
                 # A yes is for this once: what runs there from now on could say the same UUID.
-                known.approved.pop(node, None)
+                if known.approved.pop(node, None) is not None:
+                    self._record("approval used", node=node, machine=uuid, address=address)
                 seen = replace(seen, ready_at=now)
             known.machines[node] = seen
 
-    def refuse(self, refusal: Refusal, *, uuid: str, address: str) -> None:
+    def refuse(self, refusal: Refusal, *, uuid: str, address: str, node: str = "") -> None:
         """Keep who was not let in and why: the last of each address, and of the newest addresses alone. The same name again
-        is written once a minute, whatever UUID it is said with, since anybody may call."""
-        last = self.read().refused.get(address)
+        is written once a minute, whatever UUID it is said with, since anybody may call. With `node`, each machine that waits
+        to be it is kept, the newest few."""
+        key = f"{address} {uuid}" if node else address
+        last = self.read().refused.get(key)
         if last is not None and last.why.startswith(refusal.head) and self.now() - last.at < _SAME_S:
             return
         with self.change() as known:
-            known.refused[address] = Seen("", "refused", refusal.word, uuid, address, self.now())
-            for old in sorted(known.refused, key=lambda one: known.refused[one].at)[:-_MOST_REFUSED]:
+            state: State = "waits" if node else "refused"
+            known.refused[key] = Seen(node, state, refusal.word, uuid, address, self.now())
+            oldest = sorted(known.refused, key=lambda one: known.refused[one].at)
+            waiting = [one for one in oldest if node and known.refused[one].node == node]
+            for old in {*oldest[:-_MOST_REFUSED], *waiting[:-_MOST_WAITING]}:
                 del known.refused[old]
 
     def begin(self) -> None:
@@ -208,26 +220,39 @@ class Store:
                 if seen.state == "joining":
                     known.machines[name] = replace(seen, state="failed", why="the endpoint ended meanwhile")
 
-    def approve(self, node: str) -> Seen:
-        """Let the machine in that waits to be this node. Raises UsageError where none does."""
+    def approve(self, node: str, uuid: str) -> Seen | None:
+        """Let the machine with this SMBIOS UUID in to be this node; gives its last call, if it has called. Raises UsageError
+        where the UUID is none."""
+        try:
+            uuids.UUID(uuid)
+        except ValueError as error:
+            raise UsageError(
+                f"{uuid!r} is no SMBIOS UUID", hint=f"`winboot why {node}` shows the machines that wait."
+            ) from error
         with self.change() as known:
-            seen = known.machines.get(node)
-            if seen is None or seen.state != "waits":
-                waiting = ", ".join(sorted(n for n, one in known.machines.items() if one.state == "waits"))
-                raise UsageError(f"no machine waits to be {node}", hint=f"These wait: {waiting or 'none'}.")
-            known.approved[node] = seen.uuid
-            return seen
+            known.approved[node] = uuid
+            self._record("approved", node=node, machine=uuid, by=_user())
+            called = [
+                one for one in known.about(node) if one.state == "waits" and same_machine(uuid, one.uuid)
+            ]
+            return called[0] if called else None
+
+    def _record(self, event: str, **about: str) -> None:
+        """Append a line, before the file itself changes: what cannot be recorded does not happen."""
+        now = datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="seconds")
+        line = json.dumps({"time": now, "event": event, **about}) + "\n"
+        descriptor = open_to_append(self.path.with_suffix(".jsonl"))
+        with os.fdopen(descriptor, "a", encoding="ascii") as file:
+            file.write(line)
 
 
-def _remembering(seen: Seen, before: Seen) -> Seen:
-    """What is seen now, with what the last machine that was let in has left."""
-    return replace(
-        seen,
-        let_in=before.let_in,
-        let_in_from=before.let_in_from,
-        let_in_at=before.let_in_at,
-        ready_at=before.ready_at,
-    )
+def _user() -> str:
+    """Who runs this command, for the record."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        # A pod's user has no name (getpass: KeyError before Python 3.13, OSError since).
+        return str(os.getuid())
 
 
 def same_text(one: str, other: str) -> bool:
