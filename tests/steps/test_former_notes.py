@@ -46,6 +46,26 @@ def test_a_copy_that_is_missing_is_an_error_and_the_file_stays(noted: Bench):
     assert noted.file(FILE) == b"ours"
 
 
+@pytest.mark.check
+def test_any_file_that_was_a_link_comes_back_as_a_link(bench: Bench):
+    """A large one too: its content is the other file's, and is not noted."""
+    files = bench.machine.files
+    bench.write(r"C:\theirs\file.bin", LARGE)
+    for folder in (r"C:\etc", FORMER):
+        files.make_directory(folder)
+    files.link(FILE, r"C:\theirs\file.bin", "SymbolicLink")
+    assert call(bench, f"{SAVE}; Write-FileText -Path '{FILE}' -Text 'ours'").message == ""
+    assert (bench.file(FILE), bench.file(r"C:\theirs\file.bin")) == (b"ours", LARGE)
+    assert not files.exists(KEPT)
+
+    assert call(bench, RESTORE).message == ""
+
+    found = files.find(FILE, follow=False)
+    assert found is not None
+    assert found[1].link == ("SymbolicLink", r"C:\theirs\file.bin")
+    assert bench.file(FILE) == LARGE
+
+
 @pytest.mark.parametrize("key", [r"C:\k\kubelet.exe", 'a "name" <of> one\'s & more', "ünïcode", "[a-z]*"])
 def test_a_note_is_found_by_its_key_whatever_is_written_in_it(bench: Bench, key: str):
     bench.machine.files.make_directory(r"C:\ProgramData\winboot\former")

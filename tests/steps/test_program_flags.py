@@ -63,7 +63,8 @@ REFUSED = [
         "kubelet_flags: {node-ip: {removed: '1.36'}}",
         {},
         "FlagRefused",
-        "kubelet.exe (Kubernetes v1.36.5) does not take --node-ip= (",
+        'kubelet.exe (Kubernetes v1.36.5) does not take --node-ip= ("command failed" '
+        'err="failed to parse kubelet flag: unknown flag: --node-ip")',
     ),
     (
         "kube_proxy_flags: {v: {removed: '1.36'}}",

@@ -11,7 +11,6 @@ from winboot_lab.mirror import program
 
 from lab_programs.conftest import (
     CONTAINERD_TOML,
-    IP,
     KUBELET,
     KUBELET_CONFIG,
     PROXY_CONFIG,
@@ -388,16 +387,6 @@ def test_a_second_outbound_nat_is_appended_when_the_networks_exception_is_missin
     assert [p["Type"] for p in pods[0]["Policies"]].count("OutBoundNAT") == 2
 
 
-def test_a_wrong_pipe_name_ends_the_kubelet(node: Node) -> None:
-    prepared(node)
-    config = {**KUBELET_CONFIG, "containerRuntimeEndpoint": "npipe:////./pipe/containerd"}
-    node.file(r"C:\var\lib\kubelet\config.yaml", config)
-
-    node.kubelet()
-
-    assert r"open //./pipe/containerd: The system cannot find the file specified." in node.log("kubelet")
-
-
 def test_both_spellings_of_the_pipe_work(node: Node) -> None:
     prepared(node)
     for endpoint in ("npipe:////./pipe/containerd-containerd", "npipe://./pipe/containerd-containerd"):
@@ -424,21 +413,6 @@ def test_an_expired_token_is_an_unauthorized_loop(node: Node) -> None:
     assert not node.machine.files.exists(r"C:\var\lib\kubelet\pki\kubelet-client-current.pem")
 
 
-def test_another_clusters_ca_is_not_trusted(node: Node) -> None:
-    prepared(node)
-    config = json.loads(node.read(r"C:\k\bootstrap-kubeconfig"))
-    from winboot_lab.cluster import LabCluster
-
-    from lab_programs.conftest import kubeconfig
-
-    config = kubeconfig(node.cluster.plan.server, LabCluster().authority.pem, config["users"][0]["user"])
-    node.file(r"C:\k\bootstrap-kubeconfig", config)
-    node.kubelet()
-    node.settle(10)
-
-    assert "x509: certificate signed by unknown authority" in node.log("kubelet")
-
-
 def test_a_clock_far_behind_refuses_the_servers_certificate(node: Node) -> None:
     prepared(node)
     node.machine.skew = -2 * 3600.0
@@ -446,15 +420,6 @@ def test_a_clock_far_behind_refuses_the_servers_certificate(node: Node) -> None:
     node.settle(10)
 
     assert "certificate has expired or is not yet valid" in node.log("kubelet")
-
-
-def test_a_missing_bootstrap_file_ends_the_kubelet(node: Node) -> None:
-    prepared(node)
-    node.machine.files.delete(r"C:\k\bootstrap-kubeconfig")
-
-    node.kubelet()
-
-    assert "unable to load bootstrap kubeconfig: GetFileAttributesEx C:\\\\k" in node.log("kubelet")
 
 
 def test_a_missing_plugin_is_named(node: Node) -> None:
@@ -502,16 +467,6 @@ def test_the_programs_of_another_version_say_so(node: Node) -> None:
     node.file(r"C:\k\kubelet.exe", program("kubelet", "1.33.0"))
 
     assert node.run(r"C:\k\kubelet.exe", "--version").stdout == b"Kubernetes v1.33.0\n"
-
-
-def test_the_node_ip_must_be_on_the_machine(node: Node) -> None:
-    prepared(node)
-    words = [w for w in KUBELET if not w.startswith("--node-ip")]
-    node.service("kubelet", *words, "--node-ip=10.9.9.9")
-    node.settle(5)
-
-    assert "not found in the host's network interfaces" in node.log("kubelet")
-    assert IP == "10.0.0.21"
 
 
 @pytest.mark.parametrize(

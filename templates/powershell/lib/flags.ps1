@@ -31,8 +31,8 @@ function Get-RefusedArgument {
     $ended = Invoke-Program -Path $Path -Arguments ($Arguments + '--version')
     if ($ended.ExitCode -eq 0) { return }
     if ($Arguments.Count -eq 1) {
-        # The last line of the error: some print their whole help before it.
-        $said = @("$($ended.ErrorOutput)".Trim() -split "`r?`n")[-1]
+        # The last line of the error, since some print their whole help before it, without klog's time, process and place.
+        $said = @("$($ended.ErrorOutput)".Trim() -split "`r?`n")[-1] -creplace '^[IWEF]\d{4} [\d:.]+ +\d+ \S+\] ', ''
         return "$Arguments ($($said.Substring(0, [Math]::Min($said.Length, 200))))"
     }
     $middle = [int][Math]::Floor($Arguments.Count / 2)
