@@ -393,6 +393,7 @@ class AzureWork(ModelWork):
                 if one.terminated is not None or one.away_until > self.world.kernel.now:
                     return Outcome(False, "the connection was lost", "ConnectionLost")
                 if part == 5 and self.world.node_of_id(one.id) is None:
+                    self.world.made[one.id] += 1
                     self.world.nodes[target.spec.node.name] = AzureNode(
                         target.spec.node.name, one.provider_id
                     )

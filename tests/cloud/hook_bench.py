@@ -1,7 +1,8 @@
-"""A worker of `winboot hook` on moto's queue and groups and the lab's API server; the machines are canned.
+"""A worker of `winboot hook` on moto's queue and groups and the lab's API server; the machines are canned, its time is virtual.
 
 A canned machine answers winboot's script as `tests.join.fakes.FakeMachine` does, and registers its Node when the script
-changes it. So a scale-out costs tenths of a second, and a worker can be killed before each of its calls.
+changes it. The worker runs its own loop (`Worker.run`), one thread at a time: a scale-out costs tenths of a second, and a
+worker can be killed before each of its calls, always at the same place.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from ipaddress import ip_address
@@ -28,6 +29,7 @@ from winboot_lab.cluster import ClusterServer, LabCluster
 from winboot_lab.cluster.cluster import ClusterPlan
 from winboot_lab.cluster.identity import ADMIN, Identity, user
 
+from tests.cloud.virtual_time import Kernel, VirtualPace
 from tests.config.scene import CA, FILE, GOOD
 from tests.join.fakes import QUICK, FakeMachine, Found, Silent, completed
 from winboot.base.errors import ClusterUnreachable, Unreachable
@@ -35,9 +37,11 @@ from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet import Options, RunContext
 from winboot.node.run import Stop
 from winboot.operations.hook import Settings, Worker
+from winboot.operations.hook.azure_queue import AzureQueue
 from winboot.operations.hook.metrics import Log
-from winboot.operations.hook.work import NodeWork, Target
+from winboot.operations.hook.work import NodeWork, Outcome, Target
 from winboot.operations.join.secrets import BOOTSTRAP
+from winboot.remote.cloud.base import Message
 from winboot.remote.cloud.pool import Pool
 from winboot.remote.cluster import connect
 from winboot.remote.cluster.claims import Claimant
@@ -66,18 +70,53 @@ class Tap:
     before: dict[str, Callable[[], None]] = field(default_factory=dict)
 
     def __call__(self, name: str) -> None:
-        if threading.current_thread().name.startswith(("csr-", "keeper-")):
-            # Threads that look again and again: how often depends on the clock.
+        if threading.current_thread().name.startswith("csr-"):
+            # A thread that looks again and again, in real time: how often depends on the clock.
             if self.dead:
                 raise ClusterUnreachable("the process is no more")
             return
         if self.dead:
             raise Killed
-        self.calls.append(name)
-        if len(self.calls) == self.die_at:
-            self.dead = True
-            raise Killed
+        if name != "queue.receive":
+            self.calls.append(name)
+            if len(self.calls) == self.die_at:
+                self.dead = True
+                raise Killed
         self.before.pop(name, lambda: None)()
+
+
+class Polled:
+    """A queue whose long poll and visibility timeout pass in virtual time; moto delivers each message at every request."""
+
+    def __init__(self, inner: Any, bench: Bench) -> None:
+        self._inner, self._bench = inner, bench
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def receive(self, most: int, visibility: int) -> list[Message]:
+        """Up to 20 s, asked every five."""
+        kernel, hidden = self._bench.kernel, self._bench.hidden
+        for _ in range(4):
+            found = [one for one in self._inner.receive(most, 0) if hidden.get(one.id, 0.0) <= kernel.now]
+            hidden.update((one.id, kernel.now + visibility) for one in found)
+            kernel.sleep(0.1 if found else 5.0)
+            if found:
+                return found
+        return []
+
+    def extend(self, message: Message, seconds: int) -> None:
+        """Keep it hidden."""
+        self._inner.extend(message, 0)
+        self._bench.hidden[message.id] = self._bench.kernel.now + seconds
+
+
+class RealStop(Stop):
+    """A signal in virtual time as a join sees it, whose threads wait in real time."""
+
+    def __init__(self, virtual: Stop) -> None:
+        super().__init__()
+        self._event = virtual._event
 
 
 class Tapped:
@@ -169,7 +208,10 @@ class Bench:
     # What a machine's metadata service answers: method and content give status and body.
     metadata: Callable[[str, str], tuple[int, str]] = lambda method, content: (404, "")
     requests: list[str] = field(default_factory=list)
-    _now: float = 0.0
+    kernel: Kernel = field(default_factory=Kernel)
+    # By the id of a message: until when the queue hides it.
+    hidden: dict[str, float] = field(default_factory=dict)
+    processes: int = 0
 
     def admin(self, method: str, path: str, body: Any = None, **rest: Any) -> Any:
         """A request as the administrator."""
@@ -256,10 +298,15 @@ class Bench:
             stop=stop or Stop(),
         )
         options = Options(patience=QUICK, ready=5.0)
-        given = {"join_timeout": 0.2, "drain_timeout": 1.0, "again": 0.05, **settings}
+        given = {"join_timeout": 600.0, "drain_timeout": 1.0, **settings}
         pool = Pool.read(self.pool)
         pool._opened = self.provider
-        return BenchWork(pool, context, options, bench=self, **given)
+        return BenchWork(pool, context, options, clock=lambda: self.kernel.now, bench=self, **given)
+
+    def pace(self, name: str) -> VirtualPace:
+        """Time and threads of a new process."""
+        self.processes += 1
+        return VirtualPace(self.kernel, f"{name}-{self.processes}")
 
     def worker(
         self,
@@ -268,41 +315,64 @@ class Bench:
         *,
         tap: Tap | None = None,
         work: NodeWork | None = None,
-        heartbeat: float = 600.0,
+        pace: VirtualPace | None = None,
         **settings: Any,
     ) -> Worker:
         """A new process."""
-        tap = tap or Tap()
+        tap, pace = tap or Tap(), pace or self.pace(name)
+        polled = queue if isinstance(queue, AzureQueue) else Polled(queue, self)
         return Worker(
-            queue=Tapped(queue, tap, "queue"),  # type: ignore[arg-type]
+            queue=Tapped(polled, tap, "queue"),  # type: ignore[arg-type]
             work=work or self.work(tap),
-            claimant=Claimant(name, lambda: self._now, duration=CLAIM_S),
+            claimant=Claimant(name, pace.now, duration=CLAIM_S),
             leases=lambda cluster: cluster.leases(NAMESPACE),
-            stop=Stop(),
-            settings=Settings(heartbeat=heartbeat, visibility=0, **settings),
+            stop=pace.stop(),
+            settings=Settings(**{"idle": 150.0, "minders": 1, **settings}),
             log=Log(StringIO()),
+            pace=pace,
         )
 
-    def drive(self, worker: Worker, rounds: int = 12) -> list[str]:
-        """Take what the queue has, one message after the other, until it is empty; the claim's time passes in between."""
-        outcomes: list[str] = []
-        for _ in range(rounds):
-            letters = worker.queue.receive(10, 0)
-            if not letters:
-                return outcomes
-            outcomes += [worker.handle(letter) for letter in letters]
-            self.pass_time()
-        return outcomes
+    def drive(self, worker: Worker, seconds: float = 3600.0) -> list[str]:
+        """Let it work until the queue is quiet, so many seconds at most; gives the outcomes of the items that have ended."""
+        before, pace = len(self.transitions(worker)), worker.pace
+        assert isinstance(pace, VirtualPace)
+        task, end = pace.spawn("run", worker.run), self.kernel.now + seconds
+        try:
+            while not task.ended and self.kernel.now < end:
+                self.kernel.run(min(self.kernel.now + 1.0, end))
+            worker.stop.request()
+            while not task.ended:
+                self.kernel.run(self.kernel.now + 1.0)
+        except BaseException:
+            self._bury(pace.process)
+            raise
+        worker.stop = pace.stop()
+        ended = self.transitions(worker)[before:]
+        return [one["outcome"] for one in ended if one["to"] in ("done", "failed")]
 
-    def pass_time(self) -> None:
-        """As long as it takes until a claim that nobody renews is over."""
-        self._now += CLAIM_S
+    def _bury(self, process: str) -> None:
+        """A process that was killed does nothing more; its threads end."""
+        self.kernel.errors.clear()
+        self.kernel.kill(process)
+        while any(task.process == process and not task.ended for task in self.kernel.tasks):
+            with suppress(Killed):
+                self.kernel.run(self.kernel.now)
+            self.kernel.errors.clear()
+
+    def transitions(self, worker: Worker) -> list[dict[str, Any]]:
+        """The transitions of a worker's items."""
+        return [one for one in logged(worker) if one["message"] == "transition"]
 
     @staticmethod
     def said(worker: Worker) -> list[dict[str, Any]]:
-        """What a worker has logged."""
-        stream: Any = worker.log._stream
-        return [json.loads(line) for line in stream.getvalue().splitlines()]
+        """What a worker has logged beside its begin, its end and its transitions."""
+        return [one for one in logged(worker) if one["message"] not in ("transition", "started", "stopped")]
+
+
+def logged(worker: Worker) -> list[dict[str, Any]]:
+    """All that a worker has logged."""
+    stream: Any = worker.log._stream
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 @dataclass
@@ -320,6 +390,12 @@ class BenchWork(NodeWork):
         if self.self_registering or self.bench is None:
             return {one.member.host.id: "" for one in targets}
         return {one.member.host.id: self._why_not(one) for one in targets}
+
+    def launch(self, target: Target, halt: Stop, **how: Any) -> Outcome:
+        return super().launch(target, RealStop(halt), **how)
+
+    def prepare(self, target: Target, halt: Stop, **how: Any) -> Outcome:
+        return super().prepare(target, RealStop(halt), **how)
 
     def _why_not(self, target: Target) -> str:
         assert self.bench is not None
@@ -344,9 +420,10 @@ def a_bench(folder: Path, name: str, **inventory: Any) -> Iterator[Bench]:
             **inventory,
         }
         (folder / name).write_text(yaml.safe_dump(wanted), encoding="utf-8")
-        bench = Bench(folder, lab, folder / name, _now=time.monotonic())
+        bench = Bench(folder, lab, folder / name)
         bench.admin("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         yield bench
+        bench.kernel.close()
 
 
 def _serving_request(name: str, address: str) -> str:

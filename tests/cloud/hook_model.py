@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -21,8 +22,10 @@ from winboot.node.run import Stop
 from winboot.operations.hook import Settings, Worker
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.work import NodeWork, Outcome, Place
-from winboot.remote.cloud.aws_hooks import waits_for
-from winboot.remote.cloud.base import HookAction, HookNeeds, Letter
+from winboot.remote.cloud.aws_hooks import stage_of, waits_for
+from winboot.remote.cloud.aws_messages import parse
+from winboot.remote.cloud.base import HookAction, HookNeeds, Stage
+from winboot.remote.cloud.base import Message as Delivered
 from winboot.remote.cluster.base import Drained, NodeFacts
 from winboot.remote.cluster.claims import Claim, Claimant
 from winboot.remote.cluster.labels import CORDON, OWNED
@@ -105,6 +108,8 @@ class World:
         self.never_boots = self.never_joins = self.boot_s = 0.0
         # Whether EventBridge tells of states, beside hooks and spot.
         self.bridge = True
+        # By instance: how often its Node was made.
+        self.made: Counter[str] = Counter()
         self._arrived: list[VirtualStop] = []
         # By the id of a message: what it warns of, and when a worker first had it.
         self.warnings: dict[str, str] = {}
@@ -144,7 +149,7 @@ class World:
         for one in arrived:
             one.request()
 
-    def receive(self, most: int, visibility: int) -> list[Letter]:
+    def receive(self, most: int, visibility: int) -> list[Delivered]:
         """Long poll of 20 s."""
         self.api()
         end = self.kernel.now + 20.0
@@ -157,13 +162,14 @@ class World:
             soonest = min((one.visible for one in self.messages.values()), default=end)
             arrives.wait(max(min(soonest, end) - self.kernel.now, 0.001))
 
-    def _deliver(self, message: Message, visibility: int) -> Letter:
+    def _deliver(self, message: Message, visibility: int) -> Delivered:
         message.visible = self.kernel.now + visibility
         message.received += 1
         message.handle += 1
         if message.received == 1 and self.warnings[message.id]:
             self._expect_cordon(self.warnings[message.id])
-        return Letter(f"{message.id}/{message.handle}", message.body, message.received, id=message.id)
+        handle = f"{message.id}/{message.handle}"
+        return Delivered(handle, parse(message.body), message.received, id=message.id)
 
     def _expect_cordon(self, instance: str) -> None:
         """The promise: its Node is cordoned within 5 s of the message."""
@@ -337,23 +343,23 @@ class World:
 
     # What a hook's queue asks.
 
-    def extend(self, letter: Letter, seconds: int) -> None:
+    def extend(self, delivered: Delivered, seconds: int) -> None:
         """Only the last handle of a message counts."""
         self.api()
-        message = self._held(letter)
+        message = self._held(delivered)
         if message is not None:
             message.visible = self.kernel.now + seconds
             self.kernel.at(message.visible, self._arrive)
 
-    def delete(self, letter: Letter) -> None:
+    def delete(self, delivered: Delivered) -> None:
         """With an old handle SQS may keep it."""
         self.api()
-        message = self._held(letter)
+        message = self._held(delivered)
         if message is not None:
             del self.messages[message.id]
 
-    def _held(self, letter: Letter) -> Message | None:
-        name, _, handle = letter.handle.partition("/")
+    def _held(self, delivered: Delivered) -> Message | None:
+        name, _, handle = delivered.handle.partition("/")
         message = self.messages.get(name)
         return message if message is not None and message.handle == int(handle) else None
 
@@ -361,6 +367,10 @@ class World:
         """The lifecycle state."""
         self.api()
         return self.instances[action.instance].state
+
+    def stage(self, action: HookAction) -> Stage:
+        """By its lifecycle state."""
+        return stage_of(self.state(action))
 
     def begin(self, action: HookAction) -> None:
         """Nothing."""
@@ -583,6 +593,7 @@ class ModelWork:
                     return Outcome(False, "the connection was lost", "ConnectionLost")
                 if part == 5 and self.world.node_of(one.id) is None:
                     node = Node(target.spec.node.name, one.provider_id)
+                    self.world.made[one.id] += 1
                     self.world.nodes[node.name] = node
             if one.never_joins:
                 return Outcome(False, "the Node is not Ready", "NotReady")

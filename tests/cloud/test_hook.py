@@ -199,31 +199,6 @@ def test_a_message_that_comes_late_or_says_nothing_is_deleted(story: Story) -> N
     assert story.waiting() == 0
 
 
-@pytest.mark.nightly
-def test_a_worker_killed_before_its_answer_is_followed_by_another(story: Story) -> None:
-    """Its claim stands, its message comes again: the next one waits for the claim to be over, and continues."""
-    story.aws.scale("pool", 1)
-    first = story.worker("first", visibility=1)
-
-    class Killed(BaseException):
-        pass
-
-    def die(*given: Any) -> bool:
-        raise Killed
-
-    first.queue.complete = die  # type: ignore[method-assign]
-    (letter,) = first.queue.receive(1, 1)
-    with pytest.raises(Killed):
-        first.handle(letter)
-    assert list(story.aws.states("pool").values()) == ["Pending:Wait"]
-
-    said = story.run(story.worker("second", visibility=1))
-
-    assert "left to the worker that holds it" in {line["message"] for line in said}
-    assert list(story.aws.states("pool").values()) == ["InService"]
-    assert list(story.nodes().values()) == [True]
-
-
 @pytest.mark.check
 def test_a_started_machine_becomes_a_node_over_winrm_and_the_metrics_say_so(story: Story) -> None:
     """The one join with a machine of the lab that is in every run."""

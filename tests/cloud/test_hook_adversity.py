@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 from winboot_lab.aws import LAUNCHING, TERMINATING, AwsSite
 
-from tests.cloud.hook_bench import CSRS, Bench, Killed, Tap, Tapped, a_bench
+from tests.cloud.hook_bench import CSRS, Bench, Killed, Tap, Tapped, a_bench, logged
 from winboot.base.errors import CloudUnreachable, ClusterConflict
 from winboot.node.run import Stop
-from winboot.operations.hook.cases import Case
-from winboot.operations.hook.keeper import Keeper
+from winboot.operations.hook.heartbeat import Owner
+from winboot.operations.hook.item import WorkItem
 from winboot.operations.hook.pace import Pace
-from winboot.remote.cloud.base import HookAction, Letter
+from winboot.operations.hook.shared import Settings
+from winboot.operations.hook.sweep import Sweep
+from winboot.remote.cloud.base import HookAction, Message
 from winboot.remote.cluster.claims import Claim
 
 
@@ -49,10 +51,10 @@ def test_a_group_goes_from_0_to_3_to_1_and_every_message_comes_twice(bench: tupl
 
     outcomes = made.drive(worker)
 
-    assert sorted(outcomes) == ["continue"] * 3 + ["stale"] * 3
+    assert outcomes == ["continue"] * 3
     assert len(in_service(aws)) == len(made.open_nodes()) == 3
     aws.scale("pool", 1)
-    assert sorted(made.drive(worker)) == ["continue"] * 2 + ["stale"] * 2
+    assert made.drive(worker) == ["continue"] * 2
     assert len(aws.states("pool")) == len(made.nodes()) == 1
     assert made.leases() == []
 
@@ -114,8 +116,6 @@ def test_messages_may_come_out_of_order(bench: tuple[AwsSite, Bench]) -> None:
     """The end of a machine comes before its beginning: it is drained, and the older message finds nobody waiting."""
     aws, made = bench
     aws.scale("pool", 1)
-    hooks = queue(aws, made)
-    (launch,) = hooks.receive(10, 600)
     aws.client("autoscaling").complete_lifecycle_action(
         LifecycleHookName="launching",
         AutoScalingGroupName="pool",
@@ -123,10 +123,8 @@ def test_messages_may_come_out_of_order(bench: tuple[AwsSite, Bench]) -> None:
         LifecycleActionResult="CONTINUE",
     )
     aws.scale("pool", 0)
-    worker = made.worker(hooks)
 
-    assert made.drive(worker) == ["continue"]
-    assert worker.handle(launch) == "stale"
+    assert sorted(made.drive(made.worker(queue(aws, made)))) == ["continue", "stale"]
     assert made.nodes() == [] and [result for _, result in aws.completed] == ["CONTINUE"] * 2
 
 
@@ -146,8 +144,9 @@ def test_a_test_message_is_deleted_and_what_is_not_understood_is_counted_and_lef
     aws.client("sqs").send_message(QueueUrl=aws.queue(), MessageBody="[" * 100_000)
     worker = made.worker(queue(aws, made))
 
-    assert sorted(made.drive(worker, rounds=1)) == ["ignored", "not understood", "not understood"]
+    assert made.drive(worker, seconds=100.0) == []
     assert waiting(aws) == 2
+    assert b'winboot_hook_messages_total{kind="other",outcome="ignored"} 1.0' in worker.metrics.text()
     assert b'winboot_hook_messages_total{kind="other",outcome="not understood"} 2.0' in worker.metrics.text()
 
 
@@ -159,15 +158,16 @@ def test_an_instance_that_nobody_knows_is_forgotten_after_some_deliveries(
     aws.scale("pool", 1)
     (instance,) = aws.states("pool")
     hooks = queue(aws, made)
-    hooks.state = lambda action: "Pending:Wait"
+    hooks.stage = lambda action: "starts"
     aws.client("ec2").terminate_instances(InstanceIds=[instance])
     worker = made.worker(hooks, gone_after=3)
     worker.work.host = lambda instance: None  # type: ignore[method-assign]
 
-    assert made.drive(worker) == ["unknown", "unknown", "gone"]
+    assert made.drive(worker) == ["gone"]
+    assert [one["message"] for one in made.said(worker)] == ["the cloud does not know it yet"] * 2 + ["gone"]
 
 
-def test_throttling_leaves_the_message_and_the_next_delivery_does_the_work(
+def test_what_is_throttled_is_tried_again(
     bench: tuple[AwsSite, Bench],
 ) -> None:
     aws, made = bench
@@ -178,15 +178,10 @@ def test_throttling_leaves_the_message_and_the_next_delivery_does_the_work(
     def throttled() -> None:
         raise CloudUnreachable("AWS: RequestLimitExceeded", hint="try again")
 
-    for call in ("queue.state", "queue.complete"):
-        tap.before[call] = throttled
-        (letter,) = worker.queue.receive(1, 0)
-        assert worker.handle(letter) == "error"
-        assert list(aws.states("pool").values()) == ["Pending:Wait"]
-    made.pass_time()
+    tap.before |= {"queue.stage": throttled, "queue.complete": throttled}
 
-    assert made.drive(worker)[-1] == "continue"
-    assert [one["problem"] for one in made.said(worker) if one["message"] == "left in the queue"] == [
+    assert made.drive(worker) == ["continue"]
+    assert [one["problem"] for one in made.said(worker) if one["message"] == "work failed"] == [
         "AWS: RequestLimitExceeded"
     ] * 2
 
@@ -238,7 +233,7 @@ def test_another_clusters_instance_is_left_alone(bench: tuple[AwsSite, Bench]) -
     aws.group("theirs", aws.network(), cluster="kubernetes.io/cluster/other")
     aws.scale("theirs", 1)
 
-    assert set(made.drive(made.worker(queue(aws, made)), rounds=3)) == {"foreign"}
+    assert set(made.drive(made.worker(queue(aws, made)), seconds=400.0)) == {"foreign"}
     assert list(aws.states("theirs").values()) == ["Pending:Wait"]
     assert aws.completed == [] and made.machines == {} and made.leases() == []
 
@@ -247,31 +242,19 @@ def test_a_worker_that_was_paused_is_refused_and_answers_nothing(bench: tuple[Aw
     """It stops in the middle of a change; another one takes the claim over and raises the fence; it wakes up."""
     aws, made = bench
     aws.scale("pool", 1)
-    asleep, awake, tap = threading.Event(), threading.Event(), Tap()
-
-    def sleep() -> None:
-        asleep.set()
-        assert awake.wait(30)
-
-    hooks = queue(aws, made)
-    paused = made.worker(hooks, "paused", tap=tap)
+    tap, hooks = Tap(), queue(aws, made)
+    paused, other = made.worker(hooks, "paused", tap=tap), made.worker(hooks, "other")
     # The answer is what it was about to send.
-    tap.before["cluster.lift_taint"] = sleep
-    (letter,) = paused.queue.receive(1, 0)
-    outcome: list[str] = []
-    thread = threading.Thread(target=lambda: outcome.append(paused.handle(letter)))
-    thread.start()
-    assert asleep.wait(30)
-    other = made.worker(hooks, "other")
+    tap.before["cluster.lift_taint"] = lambda: made.kernel.pause(1000.0)
+    made.kernel.at(200.0, lambda: made.kernel.spawn(other.pace.process, other.run))  # type: ignore[attr-defined]
 
-    assert made.drive(other) == ["held", "continue"]
+    assert made.drive(paused) == ["left"]
+
+    assert [one["outcome"] for one in made.transitions(other) if one["to"] == "done"] == ["continue"]
+    assert "skipped: another worker owns it" in [one["message"] for one in made.said(other)]
     (machine,) = made.machines.values()
     assert [facts["TakeOver"] for facts in machine.facts][-1] is True
     assert machine.facts[0]["TakeOver"] is False
-    awake.set()
-    thread.join(30)
-
-    assert outcome == ["left"]
     assert aws.completed == [(next(iter(aws.states("pool"))), "CONTINUE")]
 
 
@@ -283,17 +266,16 @@ def test_a_paused_worker_does_not_give_back_anothers_claim(bench: tuple[AwsSite,
     paused, other = made.worker(hooks, "paused", tap=tap), made.worker(hooks, "other")
 
     def taken_over() -> None:
-        """The other one has it now, and works."""
+        """The other one owns it now, and works."""
         (target,) = other.work.targets()
         leases = target.cluster.leases("winboot-system")
         assert other.claimant.take(leases, target.spec.node.name) is None
-        made.pass_time()
+        made.kernel.pause(100.0)
         assert other.claimant.take(leases, target.spec.node.name) is not None
 
     tap.before["cluster.lift_taint"] = taken_over
-    (letter,) = paused.queue.receive(1, 0)
 
-    assert paused.handle(letter) == "left"
+    assert made.drive(paused, seconds=110.0) == ["left"]
     assert len(made.leases()) == 1
     assert aws.completed == []
 
@@ -306,11 +288,12 @@ def test_sigterm_finishes_what_is_held_and_takes_nothing_new(bench: tuple[AwsSit
     # The signal comes in the middle of the first machine's join, and the group starts another one.
     tap.before["machine.run"] = lambda: (worker.stop.request(15), aws.scale("pool", 2))  # type: ignore[func-returns-value]
 
-    worker.run()
+    first, *rest = made.drive(worker)
 
+    assert first == "continue" and set(rest) == {"left"}
     states = list(aws.states("pool").values())
     assert states.count("InService") == 1 and set(states) == {"InService", "Pending:Wait"}
-    assert made.said(worker)[-1]["message"] == "stopped"
+    assert logged(worker)[-1]["message"] == "stopped"
     assert made.leases() == []
 
 
@@ -324,9 +307,8 @@ def test_a_join_that_a_signal_interrupts_is_no_failed_one(bench: tuple[AwsSite, 
     # Something listens, and then the connection is lost again and again.
     worker.work.bench = None  # type: ignore[attr-defined]
     tap.before["machine.run"] = lambda: worker.stop.request(15)
-    (letter,) = worker.queue.receive(1, 0)
 
-    assert worker.handle(letter) == "left"
+    assert made.drive(worker) == ["left"]
     assert (aws.completed, made.leases()) == ([], [])
     assert list(aws.states("pool").values()) == ["Pending:Wait"]
 
@@ -334,14 +316,16 @@ def test_a_join_that_a_signal_interrupts_is_no_failed_one(bench: tuple[AwsSite, 
 def test_heartbeats_keep_message_hook_and_claim_while_the_work_lasts(bench: tuple[AwsSite, Bench]) -> None:
     aws, made = bench
     aws.scale("pool", 1)
-    (instance,) = aws.states("pool")
     tap = Tap()
-    worker = made.worker(queue(aws, made), tap=tap, heartbeat=0.02)
-    beaten = threading.Event()
-    tap.before["machine.run"] = lambda: _until(lambda: instance in aws.heartbeats, beaten)
+    worker = made.worker(queue(aws, made), tap=tap)
+    # Longer than claim and message last without one.
+    tap.before["machine.run"] = lambda: made.kernel.sleep(1000.0)
 
     assert made.drive(worker) == ["continue"]
-    assert beaten.is_set()
+
+    (item,) = {one["machine"] for one in made.transitions(worker)}
+    assert tap.calls.count("queue.extend") > 30 and aws.heartbeats.count(item) > 30
+    assert tap.calls.count("lease.renew") > 30
 
 
 def test_a_worker_that_lost_its_claim_prolongs_neither_message_nor_hook() -> None:
@@ -354,28 +338,24 @@ def test_a_worker_that_lost_its_claim_prolongs_neither_message_nor_hook() -> Non
         refused.set()
         raise ClusterConflict("the claim is another worker's", hint="")
 
-    worker: Any = SimpleNamespace(
-        extend=lambda case, seconds: asked.append("extend"),
-        beat=lambda case: asked.append("beat") or True,  # type: ignore[func-returns-value]
+    shared: Any = SimpleNamespace(
+        queue=SimpleNamespace(
+            extend=lambda message, seconds: asked.append("extend"),
+            heartbeat=lambda action: asked.append("beat") or True,  # type: ignore[func-returns-value]
+        ),
+        settings=Settings(heartbeat=0.001),
         log=lambda *text, **about: None,
         pace=Pace(),
     )
     leases: Any = SimpleNamespace(renew=renew)
-    case = Case(HookAction("launch", "i-1", "pool", "join"), {"1": Letter("1", "{}")}, 0.0, Stop(), 0.0)
+    item = WorkItem(HookAction("launch", "i-1", "pool", "join"), {}, 0.0, Stop())
+    item.messages["1"] = Message("1", item.action)
 
-    with Keeper(worker, case, leases, Claim("win-1", "w", 60), every=0.001, visibility=120) as keeper:
+    with Owner(shared, item, leases, Claim("win-1", "w", 60)) as owner:
         assert refused.wait(30)
 
-    # The first beat goes out at once, before the claim was asked for again.
-    assert (keeper.lost, asked, case.halt.requested) == (True, ["extend", "beat", "renew"], True)
-
-
-def _until(done: Any, told: threading.Event) -> None:
-    for _ in range(500):
-        if done():
-            told.set()
-            return
-        threading.Event().wait(0.01)
+    # The first heartbeat goes out at once, before the claim was asked for again.
+    assert (owner.lost, asked, item.halt.requested) == (True, ["extend", "beat", "renew"], True)
 
 
 def test_a_node_that_was_made_by_a_worker_that_died_is_not_joined_again(
@@ -397,7 +377,7 @@ def test_a_node_that_was_made_by_a_worker_that_died_is_not_joined_again(
     (machine,) = made.machines.values()
     before = machine.modes.count("Change")
 
-    assert made.drive(made.worker(queue(aws, made), "next")) == ["held", "continue"]
+    assert made.drive(made.worker(queue(aws, made), "next")) == ["continue"]
     assert machine.modes.count("Change") == before == 1
 
 
@@ -411,6 +391,9 @@ def test_every_line_of_the_log_is_one_json_object_about_a_machine(bench: tuple[A
     assert (begun["message"], done["message"]) == ("begun", "done")
     assert {"time", "kind", "instance", "group", "node", "result", "reason"} <= set(done)
     assert json.dumps(done).count("\n") == 0
+    path = [(one["from"], one["to"]) for one in made.transitions(worker)]
+    assert path == [("new", "waiting"), ("waiting", "queued"), ("queued", "joining"), ("joining", "done")]
+    assert {"time", "machine", "group", "kind", "reason"} <= set(made.transitions(worker)[0])
     assert LAUNCHING != TERMINATING and isinstance(worker.queue, Tapped)
 
 
@@ -471,8 +454,8 @@ def test_a_claim_says_why_the_work_failed_and_a_takeover_begins_with_notes_of_it
     other, seen = made.worker(queue(aws, made), "other", tap=(second := Tap())), []
     # Something listens there now, so that a join is tried.
     other.work.bench = None  # type: ignore[attr-defined]
-    second.before["queue.begin"] = lambda: seen.append(the_lease(made))
-    assert made.drive(other)[-1] == "abandon"
+    second.before["machine.run"] = lambda: seen.append(the_lease(made))
+    assert made.drive(other) == ["abandon"]
     taken = seen[0]
     assert "winboot.io/result" not in taken["metadata"]["annotations"]
     assert taken["spec"]["leaseTransitions"] == 1
@@ -482,6 +465,14 @@ def a_sweeper(made: Bench, aws: AwsSite, name: str = "one") -> Any:
     """A worker for machines that join by themselves."""
     work = made.work(Tap(), self_registering=True)
     return made.worker(queue(aws, made), name, work=work, sweep=30.0)
+
+
+def lose_messages(aws: AwsSite, made: Bench) -> None:
+    """What is in the queue is lost."""
+    hooks = queue(aws, made)
+    while messages := hooks.receive(10, 0):
+        for message in messages:
+            hooks.delete(message)
 
 
 def approved(made: Bench) -> list[bool]:
@@ -495,21 +486,20 @@ def test_a_sweep_finishes_machines_that_no_message_names(bench: tuple[AwsSite, B
     aws, made = bench
     aws.scale("pool", 2)
     worker = a_sweeper(made, aws)
-    while letters := worker.queue.receive(10, 0):
-        for letter in letters:
-            worker.queue.delete(letter)
+    lose_messages(aws, made)
     first, second = worker.work.targets()
     made.register(first.spec, first.member.identity.provider_id, "uuid")
     made.register(second.spec, second.member.identity.provider_id, "uuid", ready=False)
 
-    worker.sweep()
+    sweep = Sweep(worker)
+    sweep.sweep()
 
     assert made.open_nodes() == [first.spec.node.name]
     assert approved(made) == [True, True] and made.leases() == []
     made.register(first.spec, first.member.identity.provider_id, "uuid")
     made.register(second.spec, second.member.identity.provider_id, "uuid")
-    worker.sweep()
-    worker.sweep()
+    sweep.sweep()
+    sweep.sweep()
     assert sorted(made.open_nodes()) == sorted(one.spec.node.name for one in (first, second))
     assert approved(made) == [True] * 4
     said = [one["message"] for one in made.said(worker)]
@@ -528,7 +518,7 @@ def test_a_sweep_leaves_what_another_worker_holds_and_what_is_cordoned(bench: tu
     assert other.claimant.take(leases, held.spec.node.name) is not None
     cordoned.cluster.cordon(cordoned.spec.node.name)
 
-    worker.sweep()
+    Sweep(worker).sweep()
 
     assert made.open_nodes() == [] and len(made.leases()) == 1
 
@@ -539,6 +529,7 @@ def test_the_loop_sweeps_when_it_is_due_and_a_cloud_that_does_not_answer_does_no
     aws, made = bench
     aws.scale("pool", 1)
     worker = a_sweeper(made, aws)
+    lose_messages(aws, made)
     (target,) = worker.work.targets()
     made.register(target.spec, target.member.identity.provider_id, "uuid")
     plain, failed = worker.work.settle, []
@@ -551,9 +542,9 @@ def test_the_loop_sweeps_when_it_is_due_and_a_cloud_that_does_not_answer_does_no
             return plain()
 
     worker.work.__class__ = Fails
-    worker._sweep_when_due()
-    worker._sweep_when_due()
+
+    assert made.drive(worker, seconds=20.0) == []
     assert made.open_nodes() == [] and made.said(worker)[-1]["message"] == "nothing swept"
-    worker._sweep_due = 0.0
-    worker._sweep_when_due()
+
+    made.drive(worker, seconds=60.0)
     assert made.open_nodes() == [target.spec.node.name]

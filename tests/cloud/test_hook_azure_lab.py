@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 import yaml
 from winboot_lab.cli.staging import stage
+from winboot_lab.cluster.identity import user
 from winboot_lab.up import Lab, NodePlan
 from winboot_lab.windows.sockets import Request, Response
 
 from tests.cloud.azure_arm import SUBSCRIPTION, Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
-from tests.cloud.test_hook_azure import NOTICE
+from tests.cloud.test_hook_azure import NOTICE, written
 from winboot.cli.targets import run_context
 from winboot.node.run import Patience, Quiet, Stop
 from winboot.operations.hook import Settings, Worker
@@ -29,6 +30,7 @@ from winboot.operations.join import Options
 from winboot.remote.cloud.metadata import ADDRESS
 from winboot.remote.cloud.pool import Pool
 from winboot.remote.cluster.claims import Claimant
+from winboot.remote.cluster.labels import EVENTS
 
 INVENTORY = {
     "subscription_id": SUBSCRIPTION,
@@ -112,6 +114,13 @@ def test_a_scale_set_goes_from_0_to_3_to_1_with_machines_of_the_lab(
     assert ready(worker) == ["pool000000", "pool000001", "pool000002"]
 
     arm.scale_in(scale_set, 1)
+    for event in arm.events:
+        # What the task \\winboot\\events does; tests/steps/test_azure_events.py runs it.
+        name = f"pool{int(event['Resources'][0].rpartition('_')[2]):06}"
+        patch = {"metadata": {"annotations": {EVENTS: written(event)}}}
+        kind = "application/merge-patch+json"
+        kubelet = user(f"system:node:{name}", "system:nodes")
+        lab.cluster.request(kubelet, "PATCH", f"/api/v1/nodes/{name}", patch, content_type=kind)
     worker.run()
     assert ready(worker) == ["pool000000"]
     assert len(arm.approved) == 2 and arm.events == []

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from winboot.operations.hook.message import Nothing, parse
-from winboot.remote.cloud.base import HookAction
+from winboot.remote.cloud.aws_messages import parse
+from winboot.remote.cloud.base import HookAction, Nothing
 
 DIRECT: dict[str, Any] = {
     "Service": "AWS Auto Scaling",

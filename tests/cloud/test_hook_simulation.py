@@ -12,7 +12,8 @@ A thousand runs of each are in `make matrix`.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -67,7 +68,7 @@ def untold(workers: list[Worker]) -> list[str]:
         for worker in workers
         for line in said(worker)
         if line["message"] == "cordoned" and line["kind"] == "drain"
-        if worker.pace._process not in worker.pace._kernel.dead  # type: ignore[attr-defined]
+        if worker.pace.process not in worker.pace._kernel.dead  # type: ignore[attr-defined]
     }
     return [f"the drain of {one} ended without a word" for one in sorted(begun - ended)]
 
@@ -297,6 +298,61 @@ def played(seed: int) -> list[str]:
         return settled(world) + untold(workers)
     finally:
         kernel.close()
+
+
+def killed_at(kernel: Kernel, worker: Worker, number: int, follow: Callable[[], object]) -> None:
+    """End this worker's process at its transition of that number; another one follows."""
+    plain, left = worker.items.log, [number]
+
+    def log(message: str, **about: Any) -> None:
+        plain(message, **about)
+        left[0] -= message == "transition"
+        if message == "transition" and left[0] == 0:
+            kernel.kill(worker.pace.process)  # type: ignore[attr-defined]
+            kernel.at(kernel.now + 1.0, follow)
+            kernel.check()
+
+    worker.items.log = log  # type: ignore[assignment]
+
+
+def killed_everywhere(
+    a_world: Callable[[Kernel], World],
+    process: Callable[[Any, str], Worker],
+    wrong_in: Callable[[Any], list[str]],
+) -> tuple[int, dict[int, list[str]]]:
+    """Scale a group out to three machines and in to one, once for each transition, with a kill there; gives how many there are,
+    and what was wrong after a kill at which."""
+    wrong: dict[int, list[str]] = {}
+    count = number = 0
+    while number <= count:
+        kernel = Kernel()
+        world = a_world(kernel)
+        world.boot_s = 120.0
+        worker = process(world, "first")
+        killed_at(kernel, worker, number, partial(process, world, "next"))
+        kernel.at(0.0, partial(world.scale, 3))
+        kernel.at(HOUR, partial(world.scale, 1))
+        kernel.run(3 * HOUR)
+        if number == 0:
+            count = sum(line["message"] == "transition" for line in said(worker))
+        joined = [f"{one} was joined {times} times" for one, times in world.made.items() if times > 1]
+        lost = [f"{world.launched} machines were started"] if world.launched != 3 or world.expired else []
+        alive = ["no kill"] if number and "first" not in kernel.dead else []
+        if found := [*wrong_in(world), *joined, *lost, *alive]:
+            wrong[number] = found
+        kernel.close()
+        number += 1
+    return count, wrong
+
+
+def test_a_kill_at_every_transition_loses_no_machine_and_joins_none_twice() -> None:
+    count, wrong = killed_everywhere(lambda kernel: World(kernel, 5), a_process, settled)
+    assert count > 15 and wrong == {}
+
+
+def test_a_kill_at_every_transition_loses_no_machine_of_a_scale_set_and_joins_none_twice() -> None:
+    count, wrong = killed_everywhere(lambda kernel: AzureWorld(kernel, 5), an_azure_process, settled_azure)
+    assert count > 15 and wrong == {}
 
 
 # 194: a killed worker's machine that waits for a free worker of another one; 221: throttled when an end was asked for.

@@ -127,13 +127,13 @@ def test_a_machine_without_a_name_hides_no_other(bench: Scene) -> None:
     assert [one for one, _ in told] == [blank] and "computer_name" in told[0][1]
 
 
-def test_the_second_copy_of_an_end_finds_nothing_to_do(bench: Scene) -> None:
+def test_copies_of_a_message_are_one_work_item(bench: Scene) -> None:
     aws, made = bench
     a_node(aws, made)
     aws.copies = 3
     aws.scale("pool", 0)
 
-    assert sorted(made.drive(a_worker(aws, made))) == ["continue", "stale", "stale"]
+    assert made.drive(a_worker(aws, made)) == ["continue"] and messages(aws) == 0
 
 
 # Notices.
@@ -175,12 +175,13 @@ def test_a_spot_interruption_drains_until_the_notice_ends_and_the_node_goes_with
 
     worker.work.__class__ = type("Slow", (type(worker.work),), {"drain": staticmethod(drain)})
 
-    assert made.drive(worker, rounds=1) == ["done"]
+    # Its group starts another one.
+    assert made.drive(worker) == ["done", "continue"]
 
     assert drained == [([True], worker.work.drain_timeout)]
     (line,) = [one for one in made.said(worker) if one["message"] == "drained"]
     assert "shop/web-1" in line["left"] and line["notice"] == "spot interruption"
-    assert made.nodes() == []
+    assert instance not in str(made.nodes())
 
 
 def test_the_end_of_a_machine_takes_its_node_and_a_lie_about_it_does_not(bench: Scene) -> None:
@@ -189,12 +190,12 @@ def test_the_end_of_a_machine_takes_its_node_and_a_lie_about_it_does_not(bench: 
     instance = a_node(aws, made)
     notice(aws, "EC2 Instance State-change Notification", instance, state="terminated")
     worker = a_worker(aws, made)
-    (letter,) = worker.queue.receive(1, 0)
-    case: Any = worker._opened(letter)
 
-    assert worker._act(case) == "waits" and len(made.nodes()) == 1
+    made.drive(worker, seconds=100.0)
+    assert len(made.nodes()) == 1
     aws.client("ec2").terminate_instances(InstanceIds=[instance])
-    assert worker._act(case) == "done" and made.nodes() == []
+    # Its group starts another one.
+    assert sorted(made.drive(worker)) == ["continue", "done"] and instance not in str(made.nodes())
 
 
 def test_a_notice_about_another_clusters_machine_is_left(bench: Scene) -> None:
@@ -202,7 +203,7 @@ def test_a_notice_about_another_clusters_machine_is_left(bench: Scene) -> None:
     theirs = aws.instance(aws.network(), **{"kubernetes.io/cluster/other": "owned"})["InstanceId"]
     notice(aws, "EC2 Spot Instance Interruption Warning", theirs)
 
-    assert made.drive(a_worker(aws, made), rounds=1) == ["foreign"]
+    assert set(made.drive(a_worker(aws, made), seconds=100.0)) == {"foreign"}
     assert messages(aws) == 1
 
 
@@ -265,15 +266,16 @@ def test_a_machine_that_its_group_does_not_list_yet_is_tried_again(bench: Scene)
     aws, made = bench
     aws.scale("pool", 1)
     hooks = queue(aws, made)
-    plain, looks = hooks.state, []
+    plain, looks = hooks.stage, []
 
-    def state(action: Any) -> str:
+    def stage(action: Any) -> Any:
         looks.append(action)
-        return "" if len(looks) < 3 else str(plain(action))
+        return "unlisted" if len(looks) < 3 else plain(action)
 
-    hooks.state = state
+    hooks.stage = stage
 
-    assert made.drive(made.worker(hooks)) == ["unknown", "unknown", "continue"]
+    # What answers is joined at once, and the stage is asked for then.
+    assert made.drive(made.worker(hooks)) == ["continue"] and len(looks) > 2
 
 
 # Whose machine it is.
@@ -287,12 +289,12 @@ def test_a_filter_named_tag_key_does_not_take_another_clusters_machine(bench: Sc
     aws.group("theirs", aws.network(), cluster="kubernetes.io/cluster/theirs")
     aws.scale("theirs", 1)
 
-    assert set(made.drive(a_worker(aws, made), rounds=2)) == {"foreign"}
+    assert set(made.drive(a_worker(aws, made), seconds=200.0)) == {"foreign"}
 
     assert list(aws.states("theirs").values()) == ["Pending:Wait"]
     assert made.machines == {} and Pool.read(made.pool).asked() == []
     aws.scale("pool", 1)
-    assert "continue" in made.drive(a_worker(aws, made), rounds=2)
+    assert "continue" in made.drive(a_worker(aws, made), seconds=200.0)
 
 
 @pytest.mark.parametrize(
@@ -325,40 +327,41 @@ def test_a_join_ends_with_its_machine_and_the_end_takes_the_claim(bench: Scene) 
     aws.scale("pool", 1)
     (instance,) = aws.states("pool")
     tap = Tap()
-    worker = made.worker(queue(aws, made), tap=tap, heartbeat=0.02)
-    (letter,) = worker.queue.receive(1, 600)
-    case: Any = worker._opened(letter)
-    case.joins, halted = True, []
+    worker = made.worker(queue(aws, made), tap=tap)
 
     def ended() -> None:
         set_state(aws, "Terminating:Wait")
         aws.hook(the_group(), instance, "autoscaling:EC2_INSTANCE_TERMINATING")
-        halted.append(case.halt.wait(30))
+        # The next heartbeat is refused.
+        made.kernel.sleep(60.0)
 
     tap.before["machine.run"] = ended
 
-    assert worker._act(case) == "waits" and halted == [True]
-    assert worker._act(case) == "stale"
+    assert sorted(made.drive(worker)) == ["continue", "stale"]
+
+    assert "the join ends with its machine" in [one["message"] for one in made.said(worker)]
     (machine,) = made.machines.values()
     assert "Change" not in machine.modes
-    assert made.leases() == [] and aws.completed == []
-    assert made.drive(a_worker(aws, made)) == ["continue"]
-    assert aws.completed == [(instance, "CONTINUE")] and made.nodes() == []
+    assert made.leases() == [] and aws.completed == [(instance, "CONTINUE")] and made.nodes() == []
 
 
 def test_a_notice_ends_the_join_of_its_machine_and_the_group_hears_it(bench: Scene) -> None:
     aws, made = bench
     aws.scale("pool", 1)
     (instance,) = aws.states("pool")
-    worker = a_worker(aws, made)
-    (letter,) = worker.queue.receive(1, 0)
-    notice(aws, "EC2 Spot Instance Interruption Warning", instance)
-    (warning,) = [one for one in worker.queue.receive(10, 0) if "Spot" in one.body]
-    assert worker.handle(warning) == "done"
+    tap = Tap()
+    worker = a_worker(aws, made, tap=tap)
 
-    assert worker.handle(letter) == "abandon"
+    def warned() -> None:
+        notice(aws, "EC2 Spot Instance Interruption Warning", instance)
+        made.kernel.sleep(30.0)
 
-    assert made.machines == {} and aws.completed == [(instance, "ABANDON")]
+    tap.before["machine.run"] = warned
+
+    assert sorted(made.drive(worker)) == ["abandon", "done"]
+
+    (machine,) = made.machines.values()
+    assert "Change" not in machine.modes and aws.completed == [(instance, "ABANDON")]
     (done,) = [one for one in made.said(worker) if one["message"] == "done"]
     assert "spot interruption" in done["reason"]
 
@@ -390,10 +393,10 @@ def test_a_queue_that_is_not_there_or_not_allowed_is_an_error_at_the_start(bench
     provider: Any = made.work(Tap()).pool.provider
     missing = provider.hooks(aws.queue().replace("hooks", "none"))
     missing._long_poll = 0
-    worker = made.worker(missing, idle=0.0)
+    worker = made.worker(missing)
 
     with pytest.raises(UsageError, match="there is no queue http"):
-        worker.run()
+        made.drive(worker)
     assert not worker.ready
 
     class Refused:
@@ -401,20 +404,29 @@ def test_a_queue_that_is_not_there_or_not_allowed_is_an_error_at_the_start(bench
             raise CloudRefused("AccessDenied", hint="")
 
     with pytest.raises(CloudRefused):
-        made.worker(Refused(), idle=0.0).run()
+        made.drive(made.worker(Refused()))
 
 
 def test_a_worker_is_ready_only_while_it_receives(bench: Scene) -> None:
     aws, made = bench
     hooks = queue(aws, made)
-    worker, seen = made.worker(hooks, idle=0.0), []
-    answers = [list, lambda: (_ for _ in ()).throw(CloudRefused("gone", hint="")), list]
-    hooks.receive = lambda most, visibility: answers[len(seen)]()
-    for _ in answers:
-        worker._received(first=False)
-        seen.append(worker.ready)
+    worker = made.worker(hooks, pause=30.0, idle=None)
+    seen: list[tuple[bool, bool]] = []
+    # Away from a minute on, for a minute.
+    plain = hooks.receive
 
-    assert seen == [True, False, True] and worker.healthy
+    def receive(most: int, visibility: int) -> Any:
+        if 60.0 <= made.kernel.now < 120.0:
+            raise CloudRefused("gone", hint="")
+        return plain(most, visibility)
+
+    hooks.receive = receive
+    for at in (50.0, 100.0, 170.0):
+        made.kernel.at(at, lambda: seen.append((worker.ready, worker.healthy)))
+
+    made.drive(worker, seconds=180.0)
+
+    assert seen == [(True, True), (False, True), (True, True)]
 
 
 def test_the_hook_calls_what_its_policy_says_and_nothing_else(bench: Scene) -> None:
@@ -432,8 +444,7 @@ def test_the_hook_calls_what_its_policy_says_and_nothing_else(bench: Scene) -> N
     hooks._long_poll = 0
     for size in (1, 0):
         aws.scale("pool", size)
-        worker = made.worker(hooks, work=work, idle=0.3, pause=0.05, look=0.02)
-        worker.run()
+        made.drive(made.worker(hooks, work=work))
 
     assert aws.states("pool") == {} and [result for _, result in aws.completed] == ["CONTINUE"] * 2
     assert called | {"kms:Decrypt"} == {right.action for right in rights(("hook",))}

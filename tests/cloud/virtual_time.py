@@ -66,6 +66,8 @@ class Kernel:
         self.current: Task | None = None
         self.tasks: list[Task] = []
         self.dead: set[str] = set()
+        # By process: until when it is paused, with all its threads.
+        self.paused: dict[str, float] = {}
         self.errors: list[BaseException] = []
         self._numbers = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -99,6 +101,12 @@ class Kernel:
         self.back.release()
         task.turn.acquire()
         self.check(task)
+
+    def pause(self, seconds: float) -> None:
+        """Pause the process whose turn it is: none of its threads does anything for so long."""
+        assert self.current is not None
+        self.paused[self.current.process] = self.now + seconds
+        self.sleep(seconds)
 
     def wake(self, task: Task, number: int) -> None:
         """End its wait, if it is still in that one."""
@@ -136,6 +144,10 @@ class Kernel:
     def _resume(self, task: Task, number: int) -> None:
         if task.ended or task.waits != number:
             return
+        until = self.paused.get(task.process, 0.0)
+        if until > self.now and task.process not in self.dead:
+            self.at(until, lambda: self._resume(task, number))
+            return
         self.current = task
         task.turn.release()
         self.back.acquire()
@@ -168,7 +180,7 @@ class VirtualPace(Pace):
     """Time and threads of one process."""
 
     def __init__(self, kernel: Kernel, process: str) -> None:
-        self._kernel, self._process = kernel, process
+        self._kernel, self.process = kernel, process
 
     def now(self) -> float:
         """See `Pace`."""
@@ -184,4 +196,4 @@ class VirtualPace(Pace):
 
     def spawn(self, name: str, work: Callable[[], object]) -> Task:
         """See `Pace`."""
-        return self._kernel.spawn(self._process, work)
+        return self._kernel.spawn(self.process, work)

@@ -863,9 +863,9 @@ _EVENTS = _held_by(
         "or not node.ready:",
     ),
     (
-        "event-of-a-node-that-did-not-ask",
-        "if node is not None and target.spec.node.scheduled_events else",
-        "if node is not None else",
+        "event-by-the-id-that-a-kubelet-chose",
+        "node = nodes.get(target.spec.node.name)",
+        "node = next((one for one in nodes.values() if EVENTS in one.annotations), None)",
     ),
 )
 

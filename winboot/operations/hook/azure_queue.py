@@ -27,9 +27,10 @@ from winboot.remote.cloud.base import (
     CloudHost,
     HookAction,
     HookNeeds,
-    Letter,
     Lifecycle,
+    Message,
     Query,
+    Stage,
     Wait,
     same_provider_id,
 )
@@ -95,11 +96,11 @@ class AzureQueue:
     # The event of a machine that was logged last as one that takes nothing away.
     _noted: dict[str, str] = field(default_factory=dict)
 
-    def receive(self, most: int, visibility: int) -> list[Letter]:
+    def receive(self, most: int, visibility: int) -> list[Message]:
         """Look, at most once in `every` seconds; what a machine tells of itself is heard in between."""
         while not self._found and (left := self._due - self.pace.now()) > 0:
-            if letters := self._letters(self._told(), most, visibility):
-                return letters
+            if messages := self._messages(self._reported(), most, visibility):
+                return messages
             if self.wait(min(left, _LISTEN_S)):
                 return []
         if self.wait(0.0):
@@ -108,27 +109,27 @@ class AzureQueue:
             self._due = self.pace.now() + self.every
             # What ends has a notice that runs.
             self._found = deque(sorted(self._wanted(), key=lambda one: one.kind == LAUNCH))
-        return self._letters(self._rest(), most, visibility)
+        return self._messages(self._rest(), most, visibility)
 
     def _rest(self) -> Iterator[HookAction]:
         """What the last look has found and nobody has had yet."""
         while self._found:
             yield self._found.popleft()
 
-    def _letters(self, actions: Iterable[HookAction], most: int, visibility: int) -> list[Letter]:
-        now, letters = self.pace.now(), list[Letter]()
+    def _messages(self, actions: Iterable[HookAction], most: int, visibility: int) -> list[Message]:
+        now, messages = self.pace.now(), list[Message]()
         for action in actions:
             handle = _handle(action)
             if self._hidden.get(handle, 0.0) > now:
                 continue
             self._hidden[handle] = now + visibility
             self._received[handle] = self._received.get(handle, 0) + 1
-            letters.append(Letter(handle, "", self._received[handle], action))
-            if len(letters) == most:
+            messages.append(Message(handle, action, self._received[handle]))
+            if len(messages) == most:
                 break
-        return letters
+        return messages
 
-    def _told(self) -> Iterator[HookAction]:
+    def _reported(self) -> Iterator[HookAction]:
         """What machines of the last look have reported of themselves since."""
         reporting = self.work.seen() or ()
         clusters = {id(one.cluster): one.cluster for one in reporting}
@@ -142,23 +143,27 @@ class AzureQueue:
             if self._heard.get(_handle(action), 0.0) <= self.pace.now():
                 yield action
 
-    def extend(self, letter: Letter, seconds: int) -> None:
+    def extend(self, message: Message, seconds: int) -> None:
         """Keep it from being delivered again."""
-        self._hidden[letter.handle] = self.pace.now() + seconds
+        self._hidden[message.handle] = self.pace.now() + seconds
 
-    def delete(self, letter: Letter) -> None:
+    def delete(self, message: Message) -> None:
         """Forget it; what still has to be done is seen again."""
-        self._hidden.pop(letter.handle, None)
-        self._heard[letter.handle] = self.pace.now() + self.every
-        self._received.pop(letter.handle, None)
+        self._hidden.pop(message.handle, None)
+        self._heard[message.handle] = self.pace.now() + self.every
+        self._received.pop(message.handle, None)
 
-    def state(self, action: HookAction) -> str:
-        """Where a machine that starts is, in the words of AWS that the worker knows; empty where nothing is left to do."""
+    def stage(self, action: HookAction) -> Stage:
+        """Where a machine that starts is: by its Node, and by what Azure lists."""
         target = self.work.target(action.instance)
         if action.instance in self._going:
-            return "Terminating:Wait"
-        # Nobody's machine is the worker's to name.
-        return "Pending:Wait" if target is None or self._is_new(target, self._node(target)) else ""
+            return "ends"
+        if target is None:
+            # The worker asks whose machine it is.
+            return "starts"
+        if not _runs(target):
+            return "unlisted"
+        return "starts" if _is_new(target, self._node(target)) else "stays"
 
     def begin(self, action: HookAction) -> None:
         """Keep scale-in and automatic repairs from a machine that is being joined: it does not look healthy meanwhile."""
@@ -229,7 +234,7 @@ class AzureQueue:
             node, event = known.get(_provider_id(target)), _own_event(target, named[id(target.cluster)])
             if event is None or not self._matters(event, target):
                 self._give_back(target, node)
-                if self._is_new(target, node) and self._resting.get(instance, 0.0) <= self.pace.now():
+                if _is_new(target, node) and self._resting.get(instance, 0.0) <= self.pace.now():
                     yield HookAction(LAUNCH, instance, group, "")
             elif event.status == "Scheduled":
                 yield _asked_for(event, target)
@@ -241,12 +246,6 @@ class AzureQueue:
                 continue
             with suppress(ClusterError):
                 self._forget_gone(cluster, cluster.nodes(), listed)
-
-    def _is_new(self, target: Target, node: NodeFacts | None) -> bool:
-        host = target.member.host
-        if host.state != "running" or host.data.get("provisioning_state") == "deleting":
-            return False
-        return node is None or node.has_taint(target.spec.node.startup_taint.key) or _unanswered(host, node)
 
     def _node(self, target: Target) -> NodeFacts | None:
         return self.work.node_of(target)
@@ -327,6 +326,19 @@ def seconds_of(duration: str) -> float:
 def _gravity(event: ScheduledEvent) -> int:
     """The less the worse; what is only noted comes last."""
     return _EVENTS.index(event.kind) if event.kind in _EVENTS else len(_EVENTS)
+
+
+def _runs(target: Target) -> bool:
+    host = target.member.host
+    return host.state == "running" and host.data.get("provisioning_state") != "deleting"
+
+
+def _is_new(target: Target, node: NodeFacts | None) -> bool:
+    """Whether the machine runs and is no node yet, or was joined without an answer."""
+    if not _runs(target):
+        return False
+    starting = target.spec.node.startup_taint.key
+    return node is None or node.has_taint(starting) or _unanswered(target.member.host, node)
 
 
 def _is_ours(node: NodeFacts) -> bool:

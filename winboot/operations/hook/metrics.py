@@ -24,9 +24,15 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._transitions = Counter(
+            "winboot_hook_transitions",
+            "Transitions of work items, by the states before and after",
+            ["kind", "before", "after"],
+            registry=self.registry,
+        )
         self._messages = Counter(
             "winboot_hook_messages",
-            "Messages by what became of them",
+            "Messages and work items that have ended, by their outcome",
             ["kind", "outcome"],
             registry=self.registry,
         )
@@ -45,8 +51,12 @@ class Metrics:
         )
         self.held = Gauge("winboot_hook_held", "Machines being worked on", registry=self.registry)
 
-    def done(self, kind: str, outcome: str, seconds: float | None = None) -> None:
-        """Count one message; `seconds` where it was worked on to its end."""
+    def transition(self, kind: str, before: str, after: str) -> None:
+        """Count one transition of a work item."""
+        self._transitions.labels(kind, before, after).inc()
+
+    def ended(self, kind: str, outcome: str, seconds: float | None = None) -> None:
+        """Count one that has ended; `seconds` where it was worked on to its end."""
         self._messages.labels(kind, outcome).inc()
         if seconds is not None:
             self._seconds.labels(kind).observe(seconds)

@@ -96,6 +96,7 @@ class NodeWork:
     drain_timeout: float = 600.0
     again: float = _AGAIN_S
     self_registering: bool = False
+    clock: Callable[[], float] = time.monotonic
     # Called with a machine's id and what is wrong with it, where it does not resolve; the others go on.
     unresolved: Callable[[str, str], None] = _unheard
     _look: tuple[float, tuple[Target, ...]] | None = None
@@ -117,13 +118,13 @@ class NodeWork:
         For a cloud whose list of one machine costs as much as that of all.
         """
         found = tuple(self.targets())
-        self._look = (time.monotonic() + lasts, found)
+        self._look = (self.clock() + lasts, found)
         return found
 
     def seen(self) -> tuple[Target, ...] | None:
         """What `look` has found; None where nobody has looked, or too long ago."""
         look = self._look
-        return look[1] if look is not None and time.monotonic() < look[0] else None
+        return look[1] if look is not None and self.clock() < look[0] else None
 
     def notes(self, target: Target) -> dict[str, str]:
         """What a claim says of the work on a machine."""
@@ -133,6 +134,9 @@ class NodeWork:
     def targets(self, instances: tuple[str, ...] = ()) -> list[Target]:
         """All machines that the inventory means, or those of these ids, as the cloud has them now. One that does not
         resolve (its address or its name is gone already) is told of, and hides no other."""
+        known = self.seen() if instances else None
+        if known is not None and self.pool.name != "aws":
+            return [one for one in known if one.member.host.id in instances]
         found = self.pool.asked(ids=instances, states=ANY_LIVE)
         try:
             return self._resolved(self.pool.members(found))

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from winboot.base.errors import CloudError, UsageError
 from winboot.remote.cloud.aws_calls import Calls, error_code, translated
-from winboot.remote.cloud.base import HookAction, HookNeeds, Letter
+from winboot.remote.cloud.aws_messages import parse
+from winboot.remote.cloud.base import HookAction, HookNeeds, Message, Stage
 
 # How long SQS holds a request while there is no message: the longest it allows.
 LONG_POLL_S: Final = 20
@@ -21,6 +22,12 @@ _FIRST: Final = "queue.amazonaws.com"
 _FIRST_REGION: Final = "us-east-1"
 # What SQS answers about a queue that is not there, by its two protocols (API reference, ReceiveMessage).
 _NO_QUEUE: Final = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+
+# States in which a group has let a machine in, or works on letting it in.
+_STAYS: Final = (
+    *("InService", "Pending", "Standby", "EnteringStandby", "Detach"),
+    *("Warmed:Stopped", "Warmed:Running", "Warmed:Hibernated"),
+)
 
 
 class AwsHooks:
@@ -41,7 +48,7 @@ class AwsHooks:
     def _queue(self) -> Any:
         return self._calls.client("sqs", self._region, endpoint=self._endpoint)
 
-    def receive(self, most: int, visibility: int) -> list[Letter]:
+    def receive(self, most: int, visibility: int) -> list[Message]:
         """Wait for messages; none after the long poll is over. UsageError where there is no such queue."""
         try:
             with translated("waiting for messages"):
@@ -60,29 +67,32 @@ class AwsHooks:
                 ) from error
             raise
         return [
-            Letter(
+            Message(
                 handle=one["ReceiptHandle"],
-                body=one["Body"],
+                action=parse(one["Body"]),
                 id=one.get("MessageId", ""),
                 received=int(one.get("Attributes", {}).get("ApproximateReceiveCount", 1)),
             )
             for one in answer.get("Messages", [])
         ]
 
-    def extend(self, letter: Letter, seconds: int) -> None:
+    def extend(self, message: Message, seconds: int) -> None:
         """Keep the message from being delivered again for so long."""
         with translated("keeping a message"):
             self._queue().change_message_visibility(
-                QueueUrl=self._url, ReceiptHandle=letter.handle, VisibilityTimeout=seconds
+                QueueUrl=self._url, ReceiptHandle=message.handle, VisibilityTimeout=seconds
             )
 
-    def delete(self, letter: Letter) -> None:
+    def delete(self, message: Message) -> None:
         """The message is done with."""
         with translated("deleting a message"):
-            self._queue().delete_message(QueueUrl=self._url, ReceiptHandle=letter.handle)
+            self._queue().delete_message(QueueUrl=self._url, ReceiptHandle=message.handle)
 
-    def state(self, action: HookAction) -> str:
-        """The lifecycle state of the instance (`Pending:Wait`); empty where no group has it."""
+    def stage(self, action: HookAction) -> Stage:
+        """By its lifecycle state, where a group has it."""
+        return stage_of(self._state(action))
+
+    def _state(self, action: HookAction) -> str:
         with translated(f"reading the lifecycle state of {action.instance}"):
             answer = self._calls.client("autoscaling", self._region).describe_auto_scaling_instances(
                 InstanceIds=[action.instance]
@@ -101,7 +111,7 @@ class AwsHooks:
                 )
         except CloudError:
             # Auto Scaling answers ValidationError for any reason; the state tells whether it still waits.
-            if waits_for(action, self.state(action)):
+            if waits_for(action, self._state(action)):
                 raise
             return False
         return True
@@ -124,10 +134,21 @@ class AwsHooks:
                 )
         except CloudError:
             # Auto Scaling answers ValidationError for any reason; the state tells whether it still waits.
-            if waits_for(action, self.state(action)):
+            if waits_for(action, self._state(action)):
                 raise
             return False
         return True
+
+
+def stage_of(state: str) -> Stage:
+    """Of a lifecycle state (EC2 Auto Scaling user guide, "Amazon EC2 Auto Scaling instance lifecycle"); empty: no group has the
+    instance."""
+    if not state:
+        return "unlisted"
+    warm, plain = state.startswith("Warmed:"), state.removeprefix("Warmed:")
+    if plain.startswith("Pending") and not plain.endswith(":Proceed"):
+        return "warms" if warm else "starts"
+    return "stays" if state.startswith(_STAYS) else "ends"
 
 
 def waits_for(action: HookAction, state: str) -> bool:

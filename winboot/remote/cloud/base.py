@@ -183,18 +183,28 @@ class HookAction:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A message as a queue gave it. `handle` is what deletes it, `received` how often it was delivered.
+class Nothing:
+    """A message without work in it, and why. One that is not `understood` may be meant for another program, or be newer than
+    winboot."""
 
-    `action` is what it asks for, where the cloud says so by its state and not by a text in `body`. `id` is the same each
-    time that a message is delivered, with another handle.
-    """
+    reason: str
+    understood: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as a queue delivered it. `handle` is what deletes it, `received` how often it was delivered; `id` stays the
+    same when it is delivered again, with another handle."""
 
     handle: str
-    body: str
+    action: HookAction | Nothing
     received: int = 1
-    action: HookAction | None = None
     id: str = ""
+
+
+# Where a machine is for its group: it waits to be let in, or to be prepared for a warm pool; it ends; it is in the group, and
+# nothing waits; no group lists it.
+Stage = Literal["starts", "warms", "ends", "stays", "unlisted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,20 +226,20 @@ class HookQueue(Protocol):
         """Whether a machine that starts and is answered with ABANDON is ended by its group."""
         ...
 
-    def receive(self, most: int, visibility: int) -> list[Letter]:
+    def receive(self, most: int, visibility: int) -> list[Message]:
         """Wait a while for messages. They are not delivered again for `visibility` seconds."""
         ...
 
-    def extend(self, letter: Letter, seconds: int) -> None:
+    def extend(self, message: Message, seconds: int) -> None:
         """Keep a message from being delivered again."""
         ...
 
-    def delete(self, letter: Letter) -> None:
+    def delete(self, message: Message) -> None:
         """Delete a message; the last thing that is done."""
         ...
 
-    def state(self, action: HookAction) -> str:
-        """The cloud's word for where the machine is (`Pending:Wait`); empty where its group no longer has it."""
+    def stage(self, action: HookAction) -> Stage:
+        """Where the machine is now."""
         ...
 
     def begin(self, action: HookAction) -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
 
-from winboot.remote.cloud.base import HookAction
+from winboot.remote.cloud.base import HookAction, Nothing
 
 _KINDS: Final[dict[str, Literal["launch", "terminate"]]] = {
     "autoscaling:EC2_INSTANCE_LAUNCHING": "launch",
@@ -25,14 +24,6 @@ _TEST: Final = "autoscaling:TEST_NOTIFICATION"
 SPOT_NOTICE: Final = timedelta(minutes=2)
 # How often an envelope may lie in another one; SNS wraps once.
 _DEEPEST: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """A message without work in it, and why. One that is not `understood` may be somebody else's, or newer than winboot."""
-
-    reason: str
-    understood: bool = False
 
 
 def parse(body: str, depth: int = 0) -> HookAction | Nothing:
