@@ -187,12 +187,6 @@ TRAPS: Final = (
         effect=lambda site: not has_address(site) and not site.machine.reachable(),
     ),
     Trap(
-        "kube-proxy looks for the endpoint cbr0, and flannel's is called cbr0_ep",
-        put(', "rootHnsEndpointName": "cbr0_ep"', ""),
-        r'Failed to find HNS endpoint, health check VIPs will not work.*hnsEndpointName="cbr0"',
-        well=True,
-    ),
-    Trap(
         "host-local gives the first pod the address of the host's own endpoint",
         put("'<<pod_endpoint>>'; holder", "'<<pod_first>>'; holder"),
         r"The IP address is either invalid or not part of any configured subnet",
@@ -216,9 +210,9 @@ TRAPS: Final = (
         effect=lambda site: addresses(site) == {"Hostname"},
     ),
     Trap(
-        "containerd 2 does not read a configuration of version 1",
-        put("version = 3", "version = 1", where="containerd-config"),
-        r"no longer supported",
+        "containerd does not read a configuration that is newer than it",
+        put("version = 3", "version = 5", where="containerd-config"),
+        r"expected containerd config version equal to or less than `4`, got `5`",
     ),
     Trap(
         "recovery delays in seconds are read as milliseconds, and the service is given up within one",

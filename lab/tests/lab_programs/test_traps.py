@@ -175,18 +175,6 @@ def test_an_external_cloud_provider_without_node_ip_has_no_address(node: Node) -
     assert kinds == ["Hostname"]
 
 
-def test_containerd_2_refuses_version_1(node: Node) -> None:
-    """Trap 9."""
-    node.binaries()
-    node.configuration()
-    node.file(TOML, CONTAINERD_TOML.replace("version = 3", "version = 1"))
-
-    node.containerd()
-
-    assert "no longer supported" in node.log("containerd")
-    assert node.machine.services.need("containerd").status == "Stopped"
-
-
 def test_containerd_ignores_the_sections_of_the_other_dialect(node: Node) -> None:
     """Trap 9: with version 2 and the new names, the CNI folders are the defaults, where nothing is."""
     node.binaries()
@@ -316,8 +304,8 @@ def test_dsr_needs_its_gate_up_to_1_32() -> None:
     assert "WinDSR feature gate not enabled" in node.log("kube-proxy")
 
 
-def vxlan() -> Node:
-    """A node on an overlay."""
+def vxlan(*, flannel: bool = True) -> Node:
+    """A node on an overlay; before its flanneld starts where it has none."""
     node = Node(ClusterPlan(flannel={"Type": "vxlan", "VNI": 4096, "Port": 4789}))
     node.binaries()
     node.configuration()
@@ -328,8 +316,9 @@ def vxlan() -> Node:
     node.containerd()
     node.kubelet()
     node.settle(10)
-    node.flanneld()
-    node.settle(60)
+    if flannel:
+        node.flanneld()
+        node.settle(60)
     return node
 
 

@@ -8,6 +8,7 @@ import tomllib
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from winboot_lab.programs.base import Daemon, GoError, Run, fetch_served, go_tex
 from winboot_lab.programs.containerd_config import Config, default, parse
 from winboot_lab.programs.goflags import Flags, pflags
 from winboot_lab.programs.outside import Outside
+from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, FailureActions
@@ -130,7 +132,19 @@ def load_config(run: Run, flags: Flags) -> Config:
         if given:
             run.read(path, "containerd: failed to load TOML from")
         return default(version)
-    return parse(run.read(path), path, version)
+    return parse(run.read(path), path, version, lambda pattern: _imported(run, path, pattern))
+
+
+def _imported(run: Run, parent: str, pattern: str) -> list[tuple[str, bytes]]:
+    """The files of an entry of `imports`, in the order of their names (config.go, resolveImports)."""
+    folder, _, name = pattern.replace("/", "\\").rpartition("\\")
+    if folder[1:2] != ":":
+        folder = "\\".join(part for part in (paths.parent(run.path(parent)), folder) if part)
+    if "*" not in name:
+        return [(paths.join(folder, name), run.read(paths.join(folder, name)))]
+    found = run.machine.files.list(folder) if run.machine.files.is_directory(folder) else []
+    names = sorted(entry.name for entry in found if fnmatch(entry.name.lower(), name.lower()))
+    return [(paths.join(folder, one), run.read(paths.join(folder, one))) for one in names]
 
 
 class Containerd(Daemon):
@@ -158,6 +172,8 @@ class Containerd(Daemon):
                 f"containerd: failed to get listener for main endpoint: open {self.config.pipe}: Access is denied."
             )
         self.machine.files.pipes[pipe] = self.run.process.pid
+        for warning in self.config.warnings:
+            self._say("warning", warning)
         for section in self.config.ignored:
             self._say("warning", f"Ignoring unknown key in TOML for plugin: {section}")
         if self.config.broken is not None:
