@@ -60,8 +60,8 @@ Text: TypeAlias = "str | Known"
 # operator in the cluster does, or a person, and winboot only looks at it; or the solution has no such thing.
 Owner = Literal["winboot", "agent", "operator", "none"]
 # Where pods go: to pods of the cluster, to services, to the networks that the nodes are in (as the profile says them,
-# else the node's own), or to the node's own subnet.
-Destination = Literal["pods", "services", "nodes", "node_subnet"]
+# else the node's own), to the node's own subnet, or to the pods of the node itself.
+Destination = Literal["pods", "services", "nodes", "node_subnet", "node_pods"]
 HnsType = Literal["L2Bridge", "L2Tunnel", "Overlay", "Transparent"]
 
 
@@ -150,6 +150,7 @@ def destinations(
         "services": services,
         "nodes": nodes or (Known("node_subnet"),),
         "node_subnet": (Known("node_subnet"),),
+        "node_pods": (Known("pod_cidr"),),
     }
     return [network for kind in kinds for network in networks[kind]]
 
@@ -163,14 +164,18 @@ def _widest(exceptions: Sequence[Text]) -> list[Text]:
     """Of networks with one first address the one with the shortest prefix.
 
     Windows Server 2019 drops the prefix lengths of exceptions and then what is there twice (Azure/AgentBaker
-    azurecnifunc.ps1, GetBroadestRangesForEachAddress).
+    azurecnifunc.ps1, GetBroadestRangesForEachAddress). The network of a node's own pods lies in that of all pods.
     """
     lengths: dict[str, int] = {}
     for one in exceptions:
         if isinstance(one, str):
             first, _, length = one.partition("/")
             lengths[first] = min(int(length), lengths.get(first, 128))
-    return [one for one in exceptions if isinstance(one, Known) or _is_widest(one, lengths)]
+    return [
+        one
+        for one in exceptions
+        if (one.name != "pod_cidr" if isinstance(one, Known) else _is_widest(one, lengths))
+    ]
 
 
 def _is_widest(cidr: str, lengths: Mapping[str, int]) -> bool:

@@ -11,6 +11,7 @@ from winboot.config.networks.base import (
     Choices,
     ClusterNeed,
     Data,
+    Destination,
     Download,
     Known,
     Network,
@@ -62,6 +63,7 @@ _PATHS = {
     "subnet_env": r"C:\run\flannel\subnet.env",
 }
 _PROGRAMS = (("flanneld", "flanneld"),)
+_OVERLAY_EXCEPTIONS: tuple[Destination, ...] = (*OVERLAY_EXCEPTIONS, "node_pods")
 _DOWNLOADS = (
     CNI_PLUGINS,
     Download("flannel-cni", "flannel_cni", "flannel's CNI plug-in", proposed("flannel-cni")),
@@ -96,7 +98,7 @@ def _host_gw_conf(choices: Choices) -> Mapping[str, Data]:
 def _vxlan_conf(choices: Choices) -> Mapping[str, Data]:
     delegate: dict[str, Data] = {
         "type": "win-overlay",
-        "policies": overlay_policies(choices),
+        "policies": overlay_policies(choices, _OVERLAY_EXCEPTIONS),
         "endpointMacPrefix": choices.vxlan.mac_prefix,
     }
     if choices.dsr:
@@ -208,7 +210,9 @@ FLANNEL_VXLAN = Network(
     steps_before=_STEPS,
     pod_cidr=True,
     source_vip=True,
-    exceptions=OVERLAY_EXCEPTIONS,
+    exceptions=_OVERLAY_EXCEPTIONS,
+    # win-overlay would append it again, in a policy of its own (see policies.outbound_nat).
+    fixed_exceptions=("node_pods",),
     ports=(PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),),
     features=("overlay",),
     needs=_NEEDS,

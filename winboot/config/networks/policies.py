@@ -28,8 +28,8 @@ def outbound_nat(exceptions: Sequence[Text]) -> Data:
 
     Behind flannel the plug-ins look for one network among them, byte for byte, and append a policy of the same type
     for it where it is missing (containernetworking/plugins netconf_windows.go, ApplyOutboundNatPolicy). win-bridge
-    looks for flannel's whole Network, which is therefore written as flannel has it; win-overlay for this node's
-    subnet alone, so an overlay of flannel's always has a second policy, as with RKE2.
+    looks for flannel's whole Network, which is therefore written as flannel has it; win-overlay for the network of
+    this node's pods (win-overlay_windows.go, cmdHcnAdd), which stands beside it. Which of two policies holds is open.
     """
     return _policy("OutBoundNAT", {"Exceptions": list(exceptions)})
 
@@ -59,10 +59,10 @@ def _ipv4(cidrs: Sequence[str]) -> list[str]:
     return [cidr for cidr in cidrs if ":" not in cidr]
 
 
-def overlay_policies(choices: Choices) -> list[Data]:
+def overlay_policies(choices: Choices, own: Sequence[Destination] = OVERLAY_EXCEPTIONS) -> list[Data]:
     """What a pod on an overlay needs; its node is not among the exceptions, for an overlay cannot reach it anyway."""
     return [
-        outbound_nat(choices.nat_exceptions(OVERLAY_EXCEPTIONS)),
+        outbound_nat(choices.nat_exceptions(own)),
         *(encapsulated_route(cidr) for cidr in choices.service_cidrs),
         provider_address(choices.node_ip),
     ]
