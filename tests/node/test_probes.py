@@ -142,6 +142,17 @@ def test_any_network_will_do_where_somebody_else_brings_one_without_a_name(
     assert "repair" not in found.next
 
 
+def test_what_kube_proxy_writes_on_each_overlay_is_no_fault() -> None:
+    """A node port without direct server return, and an endpoint of its source address that is attached to nothing
+    (lab/contracts/kube-proxy.yaml)."""
+    facts = a_look()
+    port = {"address": "", "port": 30080, "dsr": False}
+    facts["balancers"].append({**facts["balancers"][0], **port})
+    facts["endpoints"].append({**facts["endpoints"][0], "name": "", "address": "10.244.1.200", "state": 1})
+
+    assert [name for name, one in judged(facts).items() if not one.passed] == []
+
+
 def test_the_node_object_is_held_against_the_profile() -> None:
     spec = a_spec_of("flannel-vxlan")
     starting = replace(a_node(spec), taints=(*spec.node.taints, spec.node.startup_taint))

@@ -7,6 +7,7 @@ a `Probe` with what was expected and seen, the probable cause and the next step.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -371,9 +372,10 @@ def _endpoints(facts: Sequence[Facts]) -> Probe:
         "node-endpoints",
         "attached",
         (
-            f"{one['name'] or one['address']} is in state {one['state']}"
+            f"{one['name']} is in state {one['state']}"
             for one in facts
-            if one["state"] not in _ATTACHED
+            # kube-proxy attaches its source address to nothing, and names none of its endpoints (hns.go, createEndpoint).
+            if one["name"] and one["state"] not in _ATTACHED
         ),
         f"{len(facts)} attached",
         "an endpoint is left over from a pod that is gone, or the host's own was detached",
@@ -401,7 +403,9 @@ def _balanced(spec: NodeSpec, facts: Sequence[Facts], services: Sequence[Service
             yield "not in effect: " + _some(f"{one['address']}:{one['port']}" for one in broken)
         if spec.kube_proxy.wanted:
             wanted = spec.kube_proxy.dsr
-            other = [one for one in facts if bool(one["dsr"]) != wanted]
+            other = [
+                one for one in facts if bool(one["dsr"]) != wanted and _takes_dsr(spec, str(one["address"]))
+            ]
             if other:
                 is_ = "without" if wanted else "with"
                 yield f"{is_} direct server return: " + _some(
@@ -416,6 +420,15 @@ def _balanced(spec: NodeSpec, facts: Sequence[Facts], services: Sequence[Service
         "kube-proxy does not run, cannot read the services, or ran with other settings before",
         "`Restart-Service kube-proxy` writes them again; its log tells why one is refused.",
     )
+
+
+def _takes_dsr(spec: NodeSpec, address: str) -> bool:
+    """True for a service's own address: node ports and outer addresses have direct server return only for local traffic
+    (kubernetes pkg/proxy/winkernel/proxier.go, localTrafficDSR)."""
+    if not address:
+        return False
+    own = ipaddress.ip_address(address)
+    return any(own in ipaddress.ip_network(cidr) for cidr in spec.cluster.service_cidrs)
 
 
 def _some(texts: Iterable[str], most: int = 3) -> str:

@@ -182,7 +182,9 @@ def _balanced(node: NodeScene, address: str, port: int, protocol: int) -> Iterat
         yield f"the load balancer of {node.name} for {where} leads nowhere", _KUBE_PROXY
     network = _network(node)
     source = str(found["source"])
-    if node.overlay and network is not None and not any(_within(source, one) for one in network["subnets"]):
+    # For what lies outside the pods' networks kube-proxy takes the node's own address.
+    own = network is None or source == node.address or any(_within(source, one) for one in network["subnets"])
+    if node.overlay and not own:
         yield (
             f"kube-proxy of {node.name} answers from {source or 'no address'}, which is not in its pod network",
             "The source VIP is of an earlier network: `winboot repair` reserves the right one and restarts kube-proxy.",
