@@ -28,6 +28,16 @@ def test_an_endpoint_without_a_name_is_passed_over(node: Node):
     assert node.look(STEP).states == {STEP: "ok"}
 
 
+def test_endpoints_of_kube_proxy_are_no_pods(node: Node):
+    """A start would leave undone what a pod must not be cut off by."""
+    made = [one["Name"] for one in node.machine.hns.endpoints.values() if one["IsRemoteEndpoint"]]
+
+    late = call(node, "$script:Run['Mode'] = 'Guard'; Test-LateWithPod -Network 'cbr0' -Own 'cbr0_ep'")
+
+    assert set(made) == {""}
+    assert late.objects == [False]
+
+
 def test_a_service_that_does_not_run_is_started_before_anything_is_made_anew(joined: Callable[[str], Node]):
     """Its networks persist: made a second time, they would be two of one name."""
     node = joined("own network")

@@ -517,12 +517,12 @@ function Restart-IdleAgent {
 
 function Test-LateWithPod {
     # Whether the guard does what belongs to a start, and a pod is on the network by now: then it works, and a join asks before it takes
-    # it away. Own is the host's own endpoint there.
+    # it away. Own is the host's own endpoint there. Those of kube-proxy have no name: the source address and remote ones.
     param([string]$Network, [string]$Own = '')
     if ($script:Run.Mode -ne 'Guard') { return $false }
     $ids = @(Get-HnsObject -Kind networks -Name $Network | ForEach-Object { $_.ID })
     @(Get-HnsObject -Kind endpoints | Where-Object {
-            $ids -contains (Read-Member -Object $_ -Names 'VirtualNetwork') -and (Read-Member -Object $_ -Names 'Name') -ne $Own
+            $ids -contains (Read-Member -Object $_ -Names 'VirtualNetwork') -and @('', $Own) -notcontains "$(Read-Member -Object $_ -Names 'Name')"
         }).Count -gt 0
 }
 
