@@ -475,13 +475,6 @@ MUTATIONS: Final = (
         "Unable to find HNS Network specified",
     ),
     _anywhere(
-        "flannel-host-gw",
-        "wrong endpoint of kube-proxy",
-        '"rootHnsEndpointName": "cbr0_ep"',
-        '"rootHnsEndpointName": "wrong"',
-        "Failed to find HNS endpoint, health check VIPs will not work",
-    ),
-    _anywhere(
         "flannel-host-gw", "wrong backend", '"Type": "host-gw"', '"Type": "udp"', "unknown backend type udp"
     ),
     _in_conf("flannel-vxlan", "wrong name", '"name": "flannel.4096"', '"name": "wrong"', _NO_NETWORK),

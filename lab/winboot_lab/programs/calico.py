@@ -13,7 +13,7 @@ from winboot_lab.programs import hcn
 from winboot_lab.programs.base import GoError, Run
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
-from winboot_lab.programs.plugins import HostLocal, WinOverlay
+from winboot_lab.programs.plugins import HostLocal, Interface, WinOverlay
 from winboot_lab.windows.programs_api import image_bytes
 
 NETWORK: Final = "Calico"
@@ -158,10 +158,10 @@ class Calico(WinOverlay):
         ipam = {**(conf.get("ipam") or {}), "subnet": subnets[0].get("AddressPrefix")}
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
 
-    def policies(self, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any], address: Interface) -> list[Any]:
         """Its own exceptions are the pools: pods do not hide from each other (cni-plugin/internal/pkg/utils/network_windows.go,
         SetupRoutes and updateOutboundNATPolicy)."""
-        found = super().policies(conf, network)
+        found = super().policies(conf, network, address)
         return [
             {**one, "ExceptionList": [*one["ExceptionList"], str(POOL)]} if one.get("ExceptionList") else one
             for one in found

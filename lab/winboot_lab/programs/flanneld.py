@@ -31,6 +31,9 @@ PREFIX: Final = "flannel.alpha.coreos.com"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MANAGEMENT_S: Final = 5.0
 INTERFACE_S: Final = {"host-gw": 5.0, "vxlan": 45.0}
+ATTACH_S: Final = 5.0
+# encapOverhead of vxlan_network_windows.go.
+ENCAPSULATION: Final = 50
 ROUTES_S: Final = 10.0
 RETRY_S: Final = 5.0
 SYNC_LIMIT_S: Final = 600.0
@@ -57,7 +60,9 @@ _FLAGS: Final = {
     "vmodule": "text",
     "logtostderr": "bool",
 }
-Phase = Literal["nodes", "lease", "management", "interface", "running"]
+# Its usage function ends it, with the code of success (main.go, usage).
+USAGE: Final = "Usage: flanneld.exe [OPTION]..."
+Phase = Literal["nodes", "lease", "management", "interface", "attach", "running"]
 
 
 class FlanneldProgram:
@@ -82,7 +87,7 @@ class FlanneldProgram:
         try:
             flags = goflags(argv[1:], _FLAGS)
         except GoError as e:
-            return Exit(2, b"", go_text(str(e)))
+            return Exit(0, b"", go_text(str(e), USAGE))
         if flags.flag("version"):
             return Exit(0, b"", go_text(f"v{run.version}"))
         raise run.refuse("in the foreground")
@@ -119,10 +124,6 @@ class Backend:
             if backend.get(name):
                 raise GoError(f"{name} is not supported on Windows")
 
-    @property
-    def mtu(self) -> int:
-        return 1500 if self.type == "host-gw" else 1450
-
 
 class Flanneld(Daemon):
     """A running flanneld."""
@@ -137,6 +138,11 @@ class Flanneld(Daemon):
         self._seen: tuple[int, ...] = ()
         self._others: list[tuple[str, str]] = []
         self._link: Adapter | None = None
+        self._mtu = 0
+        self._endpoint = ""
+        # The network's id, and the machine's address as the network has it.
+        self._network, self._management = "", ""
+        self._host_route = False
 
     # Start
 
@@ -145,8 +151,9 @@ class Flanneld(Daemon):
         try:
             self._flags = goflags(self.run.argv[1:], _FLAGS)
         except GoError as e:
-            self.klog(str(e), "E")
-            return Died(2)
+            for line in (str(e), USAGE):
+                self.sink(line)
+            return Died(0)
         try:
             self._prepare()
         except GoError as e:
@@ -188,6 +195,7 @@ class Flanneld(Daemon):
         if adapter is None or not adapter.ipv4:
             raise GoError(f"Failed to find any valid interface to use: failed to find interface {wanted}")
         address = wanted if wanted[:1].isdigit() else adapter.ipv4[0].ip
+        self._mtu = adapter.mtu - (ENCAPSULATION if self.backend.type == "vxlan" else 0)
         public = self._option("public-ip")
         if public and public != address and self.backend.type == "host-gw":
             why = "meaning that probably you're on a NAT, which is not supported by host-gw backend"
@@ -218,6 +226,8 @@ class Flanneld(Daemon):
                     self._await_management()
                 case "interface":
                     self._await_interface()
+                case "attach":
+                    self._attach()
                 case "running":
                     self._keep_up()
         except GoError as e:
@@ -285,87 +295,100 @@ class Flanneld(Daemon):
 
     # The HNS network
 
-    def _matches(self, network: Mapping[str, Any], kind: str, subnet: ipaddress.IPv4Network) -> bool:
-        first = (network.get("Subnets") or [{}])[0]
-        return (
-            str(network.get("Type", "")).lower() == kind.lower()
-            and first.get("AddressPrefix") == str(subnet)
-            and first.get("GatewayAddress") == str(subnet[1])
-        )
-
-    def _existing(self, kind: str, subnet: ipaddress.IPv4Network) -> bool:
-        """Keep a network that fits; remove one that does not, with all that hangs on it."""
-        found = hcn.network(self.machine, self.backend.name)
-        if found is None:
-            return False
-        if self._matches(found, kind, subnet):
-            self.klog(f"Found existing HNSNetwork {self.backend.name}")
-            return True
-        self.klog(f"Deleting stale HNSNetwork {self.backend.name}", "W")
-        hcn.call(self.machine, "DELETE", f"/networks/{found['ID']}")
-        return False
-
     def _ensure_bridge(self, subnet: ipaddress.IPv4Network) -> None:
-        if self._existing("L2Bridge", subnet):
-            return
-        self.klog(f"Attempting to create HNSNetwork {self.backend.name}")
-        request = {
-            "Name": self.backend.name,
-            "Type": "L2Bridge",
-            "DNSServerList": self.backend.dns,
-            "Subnets": [{"AddressPrefix": str(subnet), "GatewayAddress": str(subnet[1])}],
-        }
+        """Keep a network with this subnet, of whatever type; replace one that has none of it."""
+        wanted = {"AddressPrefix": str(subnet), "GatewayAddress": str(subnet[1])}
+        found = hcn.network(self.machine, self.backend.name)
+        for one in (found or {}).get("Subnets") or []:
+            if {key: one.get(key) for key in wanted} == wanted:
+                self.klog(f"Found existing HNSNetwork {self.backend.name}")
+                assert found is not None  # it has a subnet
+                self._network, self._management = str(found["ID"]), str(found["ManagementIP"])
+                return
+        if found is not None:
+            hcn.call(self.machine, "DELETE", f"/networks/{found['ID']}")
+            self.klog(f"Deleted stale HNSNetwork {self.backend.name}")
+        request: dict[str, Any] = {"Name": self.backend.name, "Type": "L2Bridge", "Subnets": [wanted]}
+        if self.backend.dns:
+            request["DNSServerList"] = self.backend.dns
+        self.klog(f"Attempting to create HNSNetwork {json.dumps(request, separators=(',', ':'))}")
         try:
-            hcn.call(self.machine, "POST", "/networks/", request)
+            self._network = str(hcn.call(self.machine, "POST", "/networks/", request)["ID"])
         except GoError as e:
-            raise GoError(f"unable to create network {self.backend.name}: {e}") from None
+            raise GoError(f"failed to create HNSNetwork {self.backend.name}: {e}") from None
+        self.klog(f"Waiting to get ManagementIP from HNSNetwork {self.backend.name}")
 
     def _ensure_overlay(self, subnet: ipaddress.IPv4Network) -> None:
-        if not self._existing("Overlay", subnet):
-            self._make_overlay(subnet)
+        """Keep an overlay whose first subnet this is; replace whatever else has its name."""
+        found = self._second_version()
+        first = found["Ipams"][0]["Subnets"][0]["IpAddressPrefix"] if found is not None else ""
+        if found is not None and (found["Type"], first) == ("Overlay", str(subnet)):
+            self.klog(f"Found existing HostComputeNetwork {self.backend.name}")
+            self._management = _setting(found, "ProviderAddress", "ProviderAddress")
+        else:
+            if found is not None:
+                hcn.delete(self.machine, "Network", str(found["ID"]))
+                self.klog(f"Deleted stale HostComputeNetwork {self.backend.name}")
+            found = self._make_overlay(subnet)
+        self._network = str(found["ID"])
+        self._host_route = any(one["Type"] == "HostRoute" for one in found["Policies"])
+
+    def _add_host_route(self) -> None:
+        if self._host_route:
+            return
         try:
-            hcn.add_host_route(self.machine, self._network()["ID"])
+            hcn.add_host_route(self.machine, self._network)
         except GoError:
             self.klog(
                 "Could not apply HostRoute policy for local host to local pod connectivity. This policy requires "
                 "Windows 18321.1000.19h1_release.190117-1502 or newer"
             )
 
-    def _make_overlay(self, subnet: ipaddress.IPv4Network) -> None:
+    def _second_version(self) -> dict[str, Any] | None:
+        return next(iter(hcn.find(self.machine, "Network", Name=self.backend.name)), None)
+
+    def _make_overlay(self, subnet: ipaddress.IPv4Network) -> dict[str, Any]:
         holder = self.machine.network.holder(self.public_ip)
         # The interface as it is called, also that of a switch (vxlan_windows.go: interfaceName, since 761c2578).
-        adapter = holder.name if holder is not None else ""
-        vsid = {"Type": "VSID", "VSID": self.backend.vni}
+        adapter = {"NetworkAdapterName": holder.name if holder is not None else ""}
+        route = {"NextHop": str(subnet[1]), "DestinationPrefix": "0.0.0.0/0"}
+        vsid = {"Type": "VSID", "Settings": {"IsolationId": self.backend.vni}}
+        ipam = {"IpAddressPrefix": str(subnet), "Policies": [vsid], "Routes": [route]}
         request = {
             "Name": self.backend.name,
             "Type": "Overlay",
-            "NetworkAdapterName": adapter,
+            "Policies": [{"Type": "NetAdapterName", "Settings": adapter}],
+            "MacPool": {},
+            "Dns": {},
+            "Ipams": [{"Type": "Static", "Subnets": [ipam]}],
             "Flags": 8,  # EnableNonPersistent: the network is gone after a reboot
-            "Subnets": [{"AddressPrefix": str(subnet), "GatewayAddress": str(subnet[1]), "Policies": [vsid]}],
+            "Health": {"Extra": {}},
+            **hcn.SCHEMA,
         }
+        self.klog(f"Attempting to create HostComputeNetwork {self.backend.name}")
         try:
-            hcn.call(self.machine, "POST", "/networks/", request)
+            return hcn.create(self.machine, "Network", request)
         except GoError as e:
-            raise GoError(f"failed to create network {self.backend.name}: {e}") from None
-
-    def _network(self) -> dict[str, Any]:
-        found = hcn.network(self.machine, self.backend.name)
-        if found is None:
-            raise GoError(f"network {self.backend.name} has gone")
-        return found
+            raise GoError(f"failed to create HostComputeNetwork {self.backend.name}: {e}") from None
 
     def _await_management(self) -> None:
-        address = str(self._network().get("ManagementIP", ""))
-        if address:
+        """A new network learns the machine's address after it is made: asked by its id until then."""
+        self._management = self._management or self._asked_address()
+        if self._management:
             self._phase = "interface"
             self._limit = self.machine.time.seconds + INTERFACE_S[self.backend.type]
         elif self.machine.time.seconds >= self._limit:
-            raise GoError(
-                f"timed out waiting to get net interface for HNSNetwork {self.backend.name}: no ManagementIP"
-            )
+            what = "HNSNetwork" if self.backend.type == "host-gw" else "HostComputeNetwork"
+            raise GoError(f"timeout, failed to get management IP from {what} {self.backend.name}")
+
+    def _asked_address(self) -> str:
+        if self.backend.type == "host-gw":
+            return str(hcn.call(self.machine, "GET", f"/networks/{self._network}").get("ManagementIP", ""))
+        found = hcn.find(self.machine, "Network", ID=self._network)
+        return _setting(found[0], "ProviderAddress", "ProviderAddress") if found else ""
 
     def _await_interface(self) -> None:
-        address = str(self._network().get("ManagementIP", ""))
+        address = self._management
         adapter = self.machine.network.holder(address)
         if adapter is None:
             if self.machine.time.seconds >= self._limit:
@@ -375,14 +398,16 @@ class Flanneld(Daemon):
             return
         self._link = adapter
         if self.backend.type == "host-gw":
-            self._ensure_endpoint(adapter)
-        else:
-            self._publish_mac()
+            self._ensure_endpoint()
+            self._phase, self._limit = "attach", self.machine.time.seconds + ATTACH_S
+            return
+        self._add_host_route()
+        self._publish_mac()
         self._write_subnet_env()
         self._phase = "running"
 
-    def _ensure_endpoint(self, adapter: Adapter) -> None:
-        """The host's own endpoint on the bridge, attached to the host, with forwarding on both sides."""
+    def _ensure_endpoint(self) -> None:
+        """The host's own endpoint on the bridge, with the second address of the subnet."""
         name, address = f"{self.backend.name}_ep", str(self.subnet[2])
         found = hcn.endpoint(self.machine, name)
         if found is not None and found.get("IPAddress") != address:
@@ -390,27 +415,46 @@ class Flanneld(Daemon):
             found = None
         if found is None:
             # No gateway: HNS takes the subnet's (expectedBridgeEndpoint in v0.27.4 hostgw_windows.go).
-            request = {"Name": name, "VirtualNetwork": self._network()["ID"], "IPAddress": address}
+            request = {"Name": name, "VirtualNetwork": self._network, "IPAddress": address}
             found = hcn.call(self.machine, "POST", "/endpoints/", request)
-        if self.machine.network.holder(address) is None:
+        self._endpoint = str(found["ID"])
+
+    def _attach(self) -> None:
+        """Attach the endpoint to the host, which HNS may refuse for a while, and forward on both sides."""
+        try:
             body = {"SystemType": "Host", "CompartmentId": 1}
-            hcn.call(self.machine, "POST", f"/endpoints/{found['ID']}/attach", body)
-        own = self.machine.network.holder(address)
-        for one in (adapter, own):
+            hcn.call(self.machine, "POST", f"/endpoints/{self._endpoint}/attach", body)
+        except GoError as e:
+            if "This endpoint is already attached to the switch." not in str(e):
+                if self.machine.time.seconds < self._limit:
+                    return
+                name = f"{self.backend.name}_ep"
+                raise GoError(
+                    f"failed to hot attach bridge HNSEndpoint {name} to host compartment: {e}"
+                ) from None
+        own = self.machine.network.holder(str(self.subnet[2]))
+        if own is None:
+            raise GoError(
+                f"failed to find interface for IP Address {self.subnet[2]}: no interface with given IP found"
+            )
+        for one in (self._link, own):
             if one is not None:
                 one.forwarding = True
+        self._write_subnet_env()
+        self._phase = "running"
 
     def _publish_mac(self) -> None:
-        policies = self._network().get("Policies") or []
-        mac = next((str(p["Address"]) for p in policies if p.get("Type") == "DrMacAddress"), "")
-        self._acquire_lease(mac.lower().replace("-", ":"))
+        network = self._second_version()
+        if network is None:
+            raise GoError(f"failed to get HNS network: Network name {self.backend.name!r} not found")
+        self._acquire_lease(_setting(network, "DrMacAddress", "Address").lower().replace("-", ":"))
 
     def _write_subnet_env(self) -> None:
         masquerade = "true" if self._option("ip-masq", "false").lower() in ("1", "true") else "false"
         lines = {
             "FLANNEL_NETWORK": self.backend.network,
             "FLANNEL_SUBNET": f"{self.subnet[1]}/{self.subnet.prefixlen}",
-            "FLANNEL_MTU": str(self.backend.mtu),
+            "FLANNEL_MTU": str(self._mtu),
             "FLANNEL_IPMASQ": masquerade,
         }
         path = self._option("subnet-file", "/run/flannel/subnet.env")
@@ -431,6 +475,7 @@ class Flanneld(Daemon):
             self.klog(f"Failed to watch *v1.Node: {e}", "E", "reflector.go:1")
             return
         others: list[tuple[str, str]] = []
+        routers: dict[str, str] = {}
         for node in nodes:
             annotations = node["metadata"].get("annotations") or {}
             if node["metadata"]["name"] == self.node or not node["spec"].get("podCIDR"):
@@ -441,10 +486,12 @@ class Flanneld(Daemon):
                     self.klog(f"Ignoring non-{self.backend.type} subnet: type={kind}", "W")
                 continue
             others.append((node["spec"]["podCIDR"], annotations[f"{PREFIX}/public-ip"]))
+            data = json.loads(annotations.get(f"{PREFIX}/backend-data") or "null") or {}
+            routers[node["spec"]["podCIDR"]] = str(data.get("VtepMAC", ""))
         if self.backend.type == "host-gw":
             self._set_routes(others)
         else:
-            self._set_remote_subnets(others)
+            self._set_remote_subnets(others, routers)
         self._seen, self._others = seen, others
 
     def _routed(self) -> bool:
@@ -472,23 +519,36 @@ class Flanneld(Daemon):
             # New-NetRoute as it stands: kept over a restart.
             net.add_route(Route(prefix, hop, adapter.index))
 
-    def _set_remote_subnets(self, others: list[tuple[str, str]]) -> None:
-        network = hcn.network(self.machine, self.backend.name)
+    def _set_remote_subnets(self, others: list[tuple[str, str]], routers: Mapping[str, str]) -> None:
+        """A remote subnet for each node that has told the MAC address of its router (handleSubnetEvents)."""
+        network = self._second_version()
         if network is None:
-            self.klog(f"Error updating network {self.backend.name}: not found", "E", "vxlan_windows.go:1")
+            self.klog(f"Unable to find network {self.backend.name}", "E", "vxlan_network_windows.go:1")
             return
-        own = [p for p in network.get("Policies") or [] if p.get("Type") != "RemoteSubnetRoute"]
-        remote = [
-            {
-                "Type": "RemoteSubnetRoute",
-                "DestinationPrefix": prefix,
-                "IsolationId": self.backend.vni,
-                "ProviderAddress": hop,
-            }
-            for prefix, hop in others
+        wanted = [
+            self._remote_subnet(prefix, hop, routers[prefix]) for prefix, hop in others if routers[prefix]
         ]
-        if network.get("Policies") != [*own, *remote]:
-            hcn.call(self.machine, "POST", f"/networks/{network['ID']}", {"Policies": [*own, *remote]})
+        there = [one for one in network["Policies"] if one["Type"] == "RemoteSubnetRoute"]
+        for how, policies in (
+            ("Remove", [one for one in there if one not in wanted]),
+            ("Add", [one for one in wanted if one not in there]),
+        ):
+            for policy in policies:
+                hcn.modify(self.machine, str(network["ID"]), how, policy)
+
+    def _remote_subnet(self, prefix: str, hop: str, router: str) -> dict[str, Any]:
+        settings = {
+            "DestinationPrefix": prefix,
+            "IsolationId": self.backend.vni,
+            "ProviderAddress": hop,
+            "DistributedRouterMacAddress": router,
+        }
+        return {"Type": "RemoteSubnetRoute", "Settings": settings}
+
+
+def _setting(network: Mapping[str, Any], policy: str, name: str) -> str:
+    """A setting of the first policy of a type; empty where there is none."""
+    return next((str(one["Settings"][name]) for one in network["Policies"] if one["Type"] == policy), "")
 
 
 def _inside(prefix: str, network: ipaddress.IPv4Network) -> bool:

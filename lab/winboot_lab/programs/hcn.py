@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from winboot_lab.programs.base import GoError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def call(machine: Machine, method: str, path: str, request: Any = None) -> Any:
     """One HNSCall; GoError with the service's own words when it refuses."""
-    text = "" if request is None else json.dumps(request)
+    text = "" if request is None else _compact(request)
     result = machine.invoke("hns.call", {"method": method, "path": path, "request": text})
     if result.errors:
         raise GoError(f"HNS failed with error : {result.errors[0].message}")
@@ -23,13 +23,76 @@ def call(machine: Machine, method: str, path: str, request: Any = None) -> Any:
     return answer.get("Output")
 
 
+SCHEMA: Final = {"SchemaVersion": {"Major": 2, "Minor": 0}}
+
+
+def find(machine: Machine, kind: str, **named: str) -> list[dict[str, Any]]:
+    """The objects of a kind (Network, Endpoint, LoadBalancer) as the second version shows them; `named` is the filter of
+    hcsshim's queries (hcn.go, HostComputeQuery)."""
+    query = {**SCHEMA, "Filter": json.dumps(named, separators=(",", ":"))} if named else SCHEMA
+    found: list[dict[str, Any]] = json.loads(
+        _ask(machine, "hcn.list", f"Enumerate{kind}s", kind=kind, query=query)
+    )
+    return found
+
+
+def create(machine: Machine, kind: str, document: dict[str, Any]) -> dict[str, Any]:
+    """A new object of a kind, of the second version."""
+    made: dict[str, Any] = json.loads(
+        _ask(machine, "hcn.create", f"Create{kind}", kind=kind, settings=document)
+    )
+    return made
+
+
+def delete(machine: Machine, kind: str, identity: str) -> None:
+    """Remove an object of a kind."""
+    _ask(machine, "hcn.delete", f"Delete{kind}", kind=kind, id=identity)
+
+
+def add_to_namespace(machine: Machine, namespace: str, identity: str) -> None:
+    """Give an endpoint to a sandbox (hcnnamespace.go, AddNamespaceEndpoint)."""
+    _modify_namespace(machine, namespace, "Add", identity)
+
+
+def remove_from_namespace(machine: Machine, namespace: str, identity: str) -> None:
+    """Take an endpoint from a sandbox (RemoveNamespaceEndpoint)."""
+    if namespace:
+        _modify_namespace(machine, namespace, "Remove", identity)
+
+
+def _modify_namespace(machine: Machine, namespace: str, how: str, identity: str) -> None:
+    request = {"ResourceType": "Endpoint", "RequestType": how, "Settings": {"EndpointId": identity}}
+    _ask(machine, "hcn.join", "ModifyNamespace", namespace=namespace, settings=request)
+
+
+def _ask(machine: Machine, command: str, call: str, **parameters: Any) -> str:
+    given = {name: one if isinstance(one, str) else _compact(one) for name, one in parameters.items()}
+    result = machine.invoke(command, given)
+    if result.errors:
+        raise GoError(f"hcn{call} failed in Win32: {_words(result.errors[0].message)}")
+    return str(result.objects[0]) if result.objects else ""
+
+
+def _words(message: str) -> str:
+    """HNS' words and its HRESULT, as hcsshim puts them."""
+    code, _, told = message.partition(" {")
+    return f"{json.loads('{' + told)['Error']} ({code.lower()})" if told else message
+
+
+def _compact(document: Any) -> str:
+    """JSON as Go's encoder writes it."""
+    return json.dumps(document, separators=(",", ":"))
+
+
 def add_host_route(machine: Machine, identity: str) -> None:
     """The policy HostRoute of an overlay; GoError where Windows is too old for it."""
-    policies = [{"Type": "HostRoute", "Settings": {}}]
-    request = {"ResourceType": "Policy", "RequestType": "Add", "Settings": {"Policies": policies}}
-    result = machine.invoke("hcn.modify", {"id": identity, "settings": json.dumps(request)})
-    if result.errors:
-        raise GoError(f"hcnModifyNetwork failed in Win32: {result.errors[0].message}")
+    modify(machine, identity, "Add", {"Type": "HostRoute", "Settings": {}})
+
+
+def modify(machine: Machine, identity: str, how: str, policy: dict[str, Any]) -> None:
+    """Add a policy to a network, or remove it (hcnnetwork.go, AddPolicy and RemovePolicy)."""
+    request = {"ResourceType": "Policy", "RequestType": how, "Settings": {"Policies": [policy]}}
+    _ask(machine, "hcn.modify", "ModifyNetwork", id=identity, settings=request)
 
 
 def networks(machine: Machine) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot.config.compat.version import Version
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
 HEALTH: Final = 10256
 METRICS: Final = 10249
 SYNC_S: Final = 30.0
+# How long it waits for the Node's address before it goes on without one, and for an overlay's late settings.
+NODE_S: Final = 30.0
+OVERLAY_S: Final = 10.0
 SERVICES: Final = kind_of("services")
 SLICES: Final = kind_of("endpointslices", "discovery.k8s.io")
 Key = tuple[str, int, int]  # address (empty for a NodePort), port, protocol
+Backend = tuple[str, str]  # address, node (empty where it is outside the cluster)
 _SLICES: Final = "/apis/discovery.k8s.io/v1/endpointslices"
 
 
@@ -71,6 +76,10 @@ class KubeProxy(Daemon):
         self._outside = outside
         self._next = 0.0
         self._found = False
+        self._until = self.machine.time.seconds + NODE_S
+        self._node_ip, self._mac = "", ""
+        # A service without any endpoint that HNS has: it is tried again at each sync.
+        self._left_out = False
         self.synced = False
         self._seen: tuple[object, ...] = ()
         # The services that it has written, and to which network. It does not look whether HNS still has them: syncProxyRules of
@@ -133,21 +142,54 @@ class KubeProxy(Daemon):
     # Each second
 
     def on_tick(self) -> Died | None:
-        """Wait for the network; then write the services to HNS, again and again."""
+        """Learn the node's address, wait for the network, then write the services to HNS, again and again."""
         if self.machine.time.seconds < self._next and not self._news():
             return None
         try:
-            network = hcn.network(self.machine, self._network_name)
+            if not self._node_ip:
+                self._learn_address()
+                return None
+            network = self._network()
             if network is None:
                 self._wait_for_network()
-                return None
-            if not self._found:
+            elif self._found:
+                self._sync(network)
+                self._next = self.machine.time.seconds + (SYNC_S if self.synced else 2.0)
+            else:
                 self._begin(network)
-            self._sync(network)
-            self._next = self.machine.time.seconds + (SYNC_S if self.synced else 2.0)
         except GoError as e:
             return self.fatal(f'"Error running ProxyServer" err="unable to create proxier: {e}"')
         return None
+
+    def _learn_address(self) -> None:
+        """The Node's address, which decides the host's MAC address; without one in time it takes the loopback's."""
+        try:
+            node = self._client.ask("GET", f"/api/v1/nodes/{self._node}")
+            addresses = node.get("status", {}).get("addresses") or []
+            self._node_ip = next((one["address"] for one in addresses if one["type"] == "InternalIP"), "")
+        except (GoError, ApiFailure) as e:
+            problem = e.message if isinstance(e, ApiFailure) else str(e)
+            self.klog(f'"Failed to retrieve node info" err="{problem}"', "E", "server.go:1")
+        if not self._node_ip and self.machine.time.seconds >= self._until:
+            self._node_ip = "127.0.0.1"
+        if self._node_ip:
+            self.klog(f'"Successfully retrieved NodeIPs" NodeIPs=["{self._node_ip}"]', "I", "server.go:1")
+            self._forget_balancers()
+            return
+        self._next = self.machine.time.seconds + 1.0
+
+    @property
+    def _node(self) -> str:
+        return str(self._settings.get("hostnameOverride") or self.machine.name).lower()
+
+    def _forget_balancers(self) -> None:
+        """What another proxy left in HNS goes before anything is looked at."""
+        for found in hcn.call(self.machine, "GET", "/policylists/") or []:
+            hcn.call(self.machine, "DELETE", f"/policylists/{found['ID']}")
+        hcn.call(self.machine, "GET", "/globals/version")
+
+    def _network(self) -> dict[str, Any] | None:
+        return next(iter(hcn.find(self.machine, "Network", Name=self._network_name)), None)
 
     def _news(self) -> bool:
         """Whether a watch of services or endpoints would have told of something."""
@@ -165,28 +207,28 @@ class KubeProxy(Daemon):
         self._next = self.machine.time.seconds + 1.0
 
     def _begin(self, network: Mapping[str, Any]) -> None:
-        """What is settled once: the overlay's source address, the root endpoint, and a clean table."""
+        """What is settled once: the overlay's source address and the host's MAC address."""
         version = Version.parse(self.run.version)
-        if str(network.get("Type", "")).lower() == "overlay":
+        if network["Type"] == "Overlay":
             if not self._gate("WinOverlay", since="1.20", version=version):
                 raise GoError("WinOverlay feature gate not enabled")
-            if not self._settings.get("winkernel.sourceVip"):
+            if not self._source:
                 raise GoError("source-vip flag not set")
-        else:
-            self._find_root()
-        for found in hcn.call(self.machine, "GET", "/policylists/") or []:
-            hcn.call(self.machine, "DELETE", f"/policylists/{found['ID']}")
+            self._mac = self._host_mac()
+            # Remote subnets and the management address may come later than the network.
+            self._next = self.machine.time.seconds + OVERLAY_S
         self.klog('"Using Kernelspace Proxier."')
         self._found = True
 
-    def _find_root(self) -> None:
-        root = str(self._settings.get("winkernel.rootHnsEndpointName") or "cbr0")
-        if hcn.endpoint(self.machine, root) is None:
-            self.klog(
-                f'"Failed to find HNS endpoint, health check VIPs will not work" hnsEndpointName="{root}"',
-                "E",
-                "proxier.go:1",
-            )
+    @property
+    def _source(self) -> str:
+        return str(self._settings.get("winkernel.sourceVip") or "")
+
+    def _host_mac(self) -> str:
+        holder = self.machine.network.holder(self._node_ip)
+        if holder is None or not holder.mac:
+            raise GoError(f"could not find host mac address for {self._node_ip}")
+        return holder.mac.replace("-", ":").lower()
 
     def _sync(self, network: Mapping[str, Any]) -> None:
         try:
@@ -194,7 +236,7 @@ class KubeProxy(Daemon):
                 self._client.latest(SERVICES, SLICES),
                 str(network["ID"]),
             )
-            if self.synced and seen == self._seen:
+            if self.synced and seen == self._seen and not self._left_out:
                 return
             services = self._client.ask("GET", "/api/v1/services")["items"]
             slices = self._client.ask("GET", _SLICES)["items"]
@@ -203,79 +245,176 @@ class KubeProxy(Daemon):
             problem = e.message if isinstance(e, ApiFailure) else str(e)
             self.klog(f'"Failed to watch" err="failed to list: {problem}"', "E", "reflector.go:1")
             return
-        backends = _backends(slices)
-        if self._written_to != str(network["ID"]):
-            self._written, self._written_to = {}, str(network["ID"])
-            for found in hcn.call(self.machine, "GET", "/policylists/") or []:
-                self._written[_key(found)] = (str(found["ID"]), self._addresses(found))
-        wanted = dict(_wanted(services, backends))
-        for key in [
-            one for one in self._written if one not in wanted or wanted[one][1] != self._written[one][1]
-        ]:
-            identity, _ = self._written.pop(key)
-            if identity in self.machine.hns.policy_lists:
-                hcn.call(self.machine, "DELETE", f"/policylists/{identity}")
-        for key, (inner, addresses) in wanted.items():
-            if key not in self._written:
-                self._balance(network, key, inner, addresses)
+        self._left_out = False
+        self._write(network, services, _backends(slices))
         self.synced = True
         self._seen = seen
 
-    def _balance(self, network: Mapping[str, Any], key: Key, inner: int, backends: tuple[str, ...]) -> None:
-        address, port, protocol = key
-        policy: dict[str, Any] = {
-            "Type": "ELB",
-            # None for a NodePort: all addresses of the node.
-            "VIPs": [address] if address else [],
-            "ExternalPort": port,
-            "InternalPort": inner,
-            "Protocol": protocol,
-            "IsDSR": self._dsr,
-        }
-        source = self._settings.get("winkernel.sourceVip")
-        if source:
-            policy["SourceVIP"] = source
-        references = [f"/endpoints/{self._remote(network, backend)}" for backend in backends]
-        body = {"References": references, "Policies": [policy]}
-        made = hcn.call(self.machine, "POST", "/policylists/", body)
-        self._written[key] = (str(made["ID"]), backends)
+    def _write(
+        self,
+        network: Mapping[str, Any],
+        services: list[dict[str, Any]],
+        backends: Mapping[str, list[Backend]],
+    ) -> None:
+        identity = str(network["ID"])
+        known = {one["IpConfigurations"][0]["IpAddress"]: one for one in self._endpoints(identity)}
+        balancers = hcn.find(self.machine, "LoadBalancer")
+        if self._written_to != identity:
+            self._written, self._written_to = (
+                {_key(one): self._noted(one, known) for one in balancers},
+                identity,
+            )
+        if network["Type"] == "Overlay":
+            self._make_vips(identity, services, known)
+        wanted = dict(_wanted(services, backends))
+        there = {str(one["ID"]) for one in balancers}
+        for key in [one for one in self._written if self._written[one][1] != _addresses(wanted.get(one))]:
+            balancer, _ = self._written.pop(key)
+            if balancer in there:
+                hcn.delete(self.machine, "LoadBalancer", balancer)
+        for key, (inner, found) in wanted.items():
+            if key not in self._written:
+                self._balance(network, key, inner, found, known)
 
-    def _addresses(self, policy_list: Mapping[str, Any]) -> tuple[str, ...]:
-        """The addresses that a load balancer leads to."""
-        known = self.machine.hns.endpoints
-        ids = [str(reference).rpartition("/")[2] for reference in policy_list.get("References") or []]
-        return tuple(str(known[one]["IPAddress"]) for one in ids if one in known)
+    def _endpoints(self, network: str) -> list[dict[str, Any]]:
+        return [
+            one
+            for one in hcn.find(self.machine, "Endpoint", VirtualNetwork=network)
+            if one["IpConfigurations"]
+        ]
 
-    def _remote(self, network: Mapping[str, Any], address: str) -> str:
-        """The id of the HNS endpoint of a backend; one that is not on this node is made as a remote one."""
-        for endpoint in hcn.endpoints(self.machine):
-            if endpoint.get("IPAddress") == address and endpoint.get("VirtualNetwork") == network["ID"]:
-                return str(endpoint["ID"])
-        mac = "02-11-" + "-".join(f"{int(part):02X}" for part in address.split("."))
-        request = {
-            "VirtualNetwork": network["ID"],
-            "IPAddress": address,
+    def _make_vips(
+        self, network: str, services: list[dict[str, Any]], known: dict[str, dict[str, Any]]
+    ) -> None:
+        """On an overlay the source address and each service's address are endpoints of their own."""
+        if self._source not in known:
+            known[self._source] = self._make(network, self._source, self._mac)
+        for service in services:
+            address = str(service["spec"].get("clusterIP", ""))
+            if address not in ("", "None", *known):
+                known[address] = self._make(network, address, self._mac, provider=self._node_ip)
+
+    def _make(self, network: str, address: str, mac: str, *, provider: str | None = None) -> dict[str, Any]:
+        """An endpoint (hns.go, createEndpoint): a remote one where there is a `provider`, which may be empty."""
+        policies = (
+            [{"Type": "ProviderAddress", "Settings": {"ProviderAddress": provider}}] if provider else []
+        )
+        document: dict[str, Any] = {
+            "HostComputeNetwork": network,
+            **({"Policies": policies} if policies else {}),
+            "IpConfigurations": [{"IpAddress": address}],
+            "Dns": {},
             "MacAddress": mac,
-            "IsRemoteEndpoint": True,
+            **({} if provider is None else {"Flags": 1}),
+            "Health": {"Extra": {}},
+            **hcn.SCHEMA,
         }
-        return str(hcn.call(self.machine, "POST", "/endpoints/", request)["ID"])
+        return hcn.create(self.machine, "Endpoint", document)
+
+    def _balance(
+        self,
+        network: Mapping[str, Any],
+        key: Key,
+        inner: int,
+        backends: tuple[Backend, ...],
+        known: dict[str, dict[str, Any]],
+    ) -> None:
+        address, port, protocol = key
+        identities, public = self._identities(network, backends, known)
+        if not identities:
+            self._left_out = True
+            self.klog(
+                f'"Endpoint information not available for service, not applying any policy" serviceName="{address}:{port}"',
+                "E",
+                "proxier.go:1",
+            )
+            return
+        ports: dict[str, Any] = {"Protocol": protocol, "InternalPort": inner, "ExternalPort": port}
+        source = self._node_ip if public and self._source else self._source
+        document: dict[str, Any] = {
+            "HostComputeEndpoints": identities,
+            **({"SourceVIP": source} if source else {}),
+            # None for a NodePort: all addresses of the node. Never DSR, LocalRoutedVIP (2) and VipExternalIP (16).
+            **({"FrontendVIPs": [address]} if address else {}),
+            "PortMappings": [ports if address else {**ports, "Flags": 18}],
+            **hcn.SCHEMA,
+            **({"Flags": 1} if address and self._dsr else {}),
+        }
+        made = hcn.create(self.machine, "LoadBalancer", document)
+        self._written[key] = (str(made["ID"]), tuple(ip for ip, _ in backends))
+
+    def _identities(
+        self, network: Mapping[str, Any], backends: tuple[Backend, ...], known: dict[str, dict[str, Any]]
+    ) -> tuple[list[str], bool]:
+        """The endpoints of the backends, and whether one is outside the pods' networks. One that is not on this node is made
+        as a remote one; a pod of this node that HNS does not have is left out."""
+        found, public = list[str](), False
+        for address, node in backends:
+            if address not in known and node == self._node:
+                self.klog(
+                    f'"Local endpoint not found: on network" ip="{address}" hnsNetworkName="{self._network_name}"',
+                    "E",
+                    "proxier.go:1",
+                )
+                continue
+            provider = _provider(network, address) if network["Type"] == "Overlay" else ""
+            public = public or (network["Type"] == "Overlay" and address not in known and not provider)
+            if address not in known:
+                provider = provider or (self._node_ip if network["Type"] == "Overlay" else "")
+                known[address] = self._make(
+                    str(network["ID"]), address, _conjured(address), provider=provider
+                )
+            found.append(str(known[address]["ID"]))
+        return found, public
+
+    @staticmethod
+    def _noted(
+        balancer: Mapping[str, Any], known: Mapping[str, dict[str, Any]]
+    ) -> tuple[str, tuple[str, ...]]:
+        """A load balancer that was there: its id, and the addresses it leads to."""
+        ids = {one["ID"]: address for address, one in known.items()}
+        return str(balancer["ID"]), tuple(ids[one] for one in balancer["HostComputeEndpoints"] if one in ids)
 
 
-def _backends(slices: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Addresses by service."""
-    found: dict[str, list[str]] = {}
+def _addresses(wanted: tuple[int, tuple[Backend, ...]] | None) -> tuple[str, ...] | None:
+    return None if wanted is None else tuple(address for address, _ in wanted[1])
+
+
+def _conjured(address: str) -> str:
+    """proxier.go, conjureMac: the address in hexadecimal digits."""
+    return "02-11-" + "-".join(f"{int(part):02x}" for part in address.split("."))
+
+
+def _provider(network: Mapping[str, Any], address: str) -> str:
+    """The node behind a pod's address, by the remote subnets that flanneld notes at the network."""
+    for policy in network["Policies"]:
+        settings = policy["Settings"]
+        if policy["Type"] == "RemoteSubnetRoute" and ip_address(address) in ip_network(
+            settings["DestinationPrefix"]
+        ):
+            return str(settings["ProviderAddress"])
+    return ""
+
+
+def _backends(slices: list[dict[str, Any]]) -> dict[str, list[Backend]]:
+    """Addresses by service, each with its node."""
+    found: dict[str, list[Backend]] = {}
     for one in slices:
         metadata = one["metadata"]
         service = (metadata.get("labels") or {}).get("kubernetes.io/service-name", "")
-        addresses = [a for e in one.get("endpoints") or [] for a in e.get("addresses") or []]
-        found.setdefault(f"{metadata['namespace']}/{service}", []).extend(addresses)
+        ends = [
+            (address, str(e.get("nodeName", "")))
+            for e in one.get("endpoints") or []
+            for address in e.get("addresses") or []
+        ]
+        found.setdefault(f"{metadata['namespace']}/{service}", []).extend(ends)
     return found
 
 
 def _wanted(
-    services: list[dict[str, Any]], backends: Mapping[str, list[str]]
-) -> Iterator[tuple[Key, tuple[int, tuple[str, ...]]]]:
-    """Each load balancer that there should be: its key, the port of the backends, and their addresses."""
+    services: list[dict[str, Any]], backends: Mapping[str, list[Backend]]
+) -> Iterator[tuple[Key, tuple[int, tuple[Backend, ...]]]]:
+    """Each load balancer that there should be: its key, the port of the backends, and these."""
     for service in services:
         spec = service["spec"]
         found = tuple(backends.get(f"{service['metadata']['namespace']}/{service['metadata']['name']}", ()))
@@ -289,7 +428,7 @@ def _wanted(
                 yield ("", int(port["nodePort"]), protocol), (inner, found)
 
 
-def _key(policy_list: Mapping[str, Any]) -> Key:
-    policy = (policy_list.get("Policies") or [{}])[0]
-    address = str((policy.get("VIPs") or [""])[0])
-    return address, int(policy.get("ExternalPort", 0)), int(policy.get("Protocol", 6))
+def _key(balancer: Mapping[str, Any]) -> Key:
+    ports = balancer["PortMappings"][0]
+    address = str((balancer.get("FrontendVIPs") or [""])[0])
+    return address, int(ports["ExternalPort"]), int(ports["Protocol"])

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 VERSIONS: Final = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 STORE: Final = "/var/lib/cni/networks"
 SUBNET_ENV: Final = "/run/flannel/subnet.env"
-_IN_USE: Final = (
-    "hcnCreateEndpoint failed in Win32: The IP address is either invalid or not part of any configured subnet(s). "
-    "(0x803b002f)"
-)
 
 
 class Plugin:
@@ -38,9 +34,11 @@ class Plugin:
         run = Run(machine, process, argv, env, stdin)
         command = env.get("CNI_COMMAND", "")
         if command == "VERSION":
-            return Exit(0, go_text(json.dumps({"cniVersion": "1.0.0", "supportedVersions": list(VERSIONS)})))
+            return Exit(0, go_text(json.dumps({"cniVersion": "1.1.0", "supportedVersions": list(VERSIONS)})))
         if not command:
-            return Exit(1, b"", go_text(f"{self.about} {run.version}"))
+            # skel.go, pluginMain: it only says what it is, with the code of success.
+            protocols = f"CNI protocol versions supported: {', '.join(VERSIONS)}"
+            return Exit(0, b"", go_text(f"{self.about} v{run.version}", protocols))
         try:
             return Exit(0, json.dumps(self._answer(run, command)).encode("utf-8"))
         except GoError as e:
@@ -124,6 +122,9 @@ class HostLocal(Plugin):
         sets = [s[0] for s in ipam.get("ranges") or [[ipam]]]
         ranges = [_Range(entry, index) for index, entry in enumerate(sets)]
         folder = self._folder(run, conf)
+        # Its lock stays as a file (backend/disk/lock.go, NewFileLock).
+        if not run.machine.files.exists(paths.join(folder, "lock")):
+            run.write(paths.join(folder, "lock"), b"")
         return {"cniVersion": "1.0.0", "ips": [self._take(run, folder, r, n) for n, r in enumerate(ranges)]}
 
     def _take(self, run: Run, folder: str, range_: _Range, index: int) -> dict[str, str]:
@@ -160,117 +161,161 @@ class WinPlugin(Plugin):
     """What win-bridge and win-overlay share: address, HNS endpoint with policies, and the sandbox's namespace."""
 
     def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
-        """Take an address, make the endpoint, attach it."""
+        """Take an address, make the endpoint, give it to the sandbox. The address goes back where that fails (cmdAdd)."""
         name = str(conf["name"])
         network = self.network(run, name)
         endpoint_name = f"{run.env['CNI_CONTAINERID']}_{name}"
         if int(conf.get("apiVersion", 1)) != 2:
             # A namespace GUID means nothing to the old API: it looks for an endpoint that a v1 runtime would have made.
             raise GoError(f"failed to find HNSEndpoint {endpoint_name}: Endpoint {endpoint_name} not found")
+        hcn.find(run.machine, "Endpoint", Name=endpoint_name)
         lease = cni.invoke(run, "ADD", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
         # The plug-ins know one address of a pod, the first that they are given.
-        addresses = [ipaddress.ip_interface(lease["ips"][0]["address"])]
+        address = ipaddress.ip_interface(lease["ips"][0]["address"])
         try:
-            self._make(run, conf, network, endpoint_name, addresses)
+            made = self._make(run, conf, network, endpoint_name, address)
         except GoError:
             cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
             raise
+        given = {"address": str(address), "gateway": str(self.gateway(address, network))}
         return {
-            "cniVersion": "1.0.0",
-            "interfaces": [{"name": endpoint_name, "sandbox": run.env["CNI_NETNS"]}],
-            "ips": [
-                {"address": str(a), "gateway": str(self.gateway(a, network)), "interface": 0}
-                for a in addresses
-            ],
-            "dns": conf.get("dns") or {},
+            "cniVersion": conf.get("cniVersion", "1.1.0"),
+            "interfaces": [{"name": endpoint_name, "mac": made["MacAddress"]}],
+            "ips": [given],
+            "dns": _lower(_dns(conf)),
         }
 
     def delete(self, run: Run, conf: dict[str, Any]) -> None:
         """Give address and endpoint back."""
         if conf.get("ipam"):
             cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
-        found = hcn.endpoint(run.machine, f"{run.env['CNI_CONTAINERID']}_{conf['name']}")
-        if found is not None:
-            hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
+        for found in hcn.find(run.machine, "Endpoint", Name=f"{run.env['CNI_CONTAINERID']}_{conf['name']}"):
+            hcn.remove_from_namespace(run.machine, str(found["HostComputeNamespace"]), str(found["ID"]))
+            hcn.delete(run.machine, "Endpoint", str(found["ID"]))
 
     def network(self, run: Run, name: str) -> dict[str, Any]:
-        """The HNS network; it is found by the configuration's name."""
-        found = hcn.network(run.machine, name)
-        if found is None:
-            raise GoError(f'error while hcn.GetNetworkByName({name}): Network name "{name}" not found')
-        return found
+        """The HNS network, of the second version; it is found by the configuration's name."""
+        for found in hcn.find(run.machine, "Network", Name=name):
+            return found
+        raise GoError(f'error while hcn.GetNetworkByName({name}): Network name "{name}" not found')
 
     def gateway(self, address: Interface, network: Mapping[str, Any]) -> Address:
         """What the pod's default route points at."""
         return address.network[2]
 
-    def policies(self, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
-        """The endpoint's policies."""
-        return endpoint_policies(conf)
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any], address: Interface) -> list[Any]:
+        """The endpoint's policies: those of the configuration, and the plug-in's own behind them."""
+        raise NotImplementedError
+
+    def look_again(self, run: Run, conf: Mapping[str, Any], name: str) -> None:
+        """What is asked once more between the address and the endpoint (GenerateHcnEndpoint)."""
+        hcn.find(run.machine, "Endpoint", Name=name)
+        _ask_for_dsr(run, conf)
+
+    def mac(self, conf: Mapping[str, Any], address: Interface) -> str:
+        """The MAC address that the plug-in asks for; empty where HNS chooses."""
+        return ""
 
     def _make(
-        self,
-        run: Run,
-        conf: dict[str, Any],
-        network: Mapping[str, Any],
-        name: str,
-        addresses: list[Interface],
-    ) -> None:
-        taken = {e.get("IPAddress") for e in hcn.endpoints(run.machine)}
-        if any(str(a.ip) in taken for a in addresses):
-            raise GoError(f"error while adding HostComputeEndpoint: {_IN_USE}")
-        dns = (conf.get("runtimeConfig") or {}).get("dns") or conf.get("dns") or {}
-        request: dict[str, Any] = {
+        self, run: Run, conf: dict[str, Any], network: Mapping[str, Any], name: str, address: Interface
+    ) -> dict[str, Any]:
+        """An endpoint as hcsshim writes it (pkg/hns/endpoint_windows.go, GenerateHcnEndpoint): without a prefix length."""
+        self.look_again(run, conf, name)
+        gateway, everywhere = (
+            str(self.gateway(address, network)),
+            "0.0.0.0/0" if address.version == 4 else "::/0",
+        )
+        policies, mac = self.policies(conf, network, address), self.mac(conf, address)
+        document: dict[str, Any] = {
             "Name": name,
-            "VirtualNetwork": network["ID"],
-            "DNSServerList": ",".join(dns.get("servers") or dns.get("nameservers") or []),
-            "DNSSuffix": ",".join(dns.get("searches") or dns.get("search") or []),
-            "Policies": self.policies(conf, network),
-            "Namespace": {"ID": run.env["CNI_NETNS"]},
+            "HostComputeNetwork": network["ID"],
+            **({"Policies": policies} if policies else {}),
+            "IpConfigurations": [{"IpAddress": str(address.ip)}],
+            "Dns": _dns(conf),
+            "Routes": [{"NextHop": gateway, "DestinationPrefix": everywhere}],
+            **({"MacAddress": mac} if mac else {}),
+            "Health": {"Extra": {}},
+            **hcn.SCHEMA,
         }
-        for address in addresses:
-            gateway, length = str(self.gateway(address, network)), address.network.prefixlen
-            if address.version == 4:
-                request |= {"IPAddress": str(address.ip), "PrefixLength": length, "GatewayAddress": gateway}
-            else:
-                request |= {
-                    "IPv6Address": str(address.ip),
-                    "IPv6PrefixLength": length,
-                    "GatewayAddressV6": gateway,
-                }
         try:
-            hcn.call(run.machine, "POST", "/endpoints/", request)
+            made = hcn.create(run.machine, "Endpoint", document)
+            hcn.add_to_namespace(run.machine, run.env["CNI_NETNS"], str(made["ID"]))
         except GoError as e:
             raise GoError(f"error while adding HostComputeEndpoint: {e}") from None
+        return made
 
 
-def endpoint_policies(conf: Mapping[str, Any]) -> list[Any]:
-    """The policies of the configuration as the endpoint gets them, with the plug-in's own NAT appended.
+def _ask_for_dsr(run: Run, conf: Mapping[str, Any]) -> None:
+    """hcn.DSRSupported, which hcsshim remembers."""
+    if conf.get("loopbackDSR"):
+        hcn.call(run.machine, "GET", "/globals/version")
 
-    The plug-in adds an OutBoundNAT for `ipMasqNetwork`, unless an OutBoundNAT of the configuration names exactly
-    that network among its exceptions, with exactly these keys. Two of them leave it open which one holds.
-    """
+
+def _dns(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """What the runtime gives comes before the configuration (netconf_windows.go, GetDNS)."""
+    own, runtime = conf.get("dns") or {}, (conf.get("runtimeConfig") or {}).get("dns") or {}
+    found = {
+        "Domain": own.get("domain"),
+        "Search": runtime.get("searches") or runtime.get("search") or own.get("search"),
+        "ServerList": runtime.get("servers") or runtime.get("nameservers") or own.get("nameservers"),
+        "Options": own.get("options"),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _lower(dns: Mapping[str, Any]) -> dict[str, Any]:
+    """The same in a CNI result."""
+    names = {"Domain": "domain", "Search": "search", "ServerList": "nameservers", "Options": "options"}
+    return {names[key]: value for key, value in dns.items()}
+
+
+def _configured(conf: Mapping[str, Any]) -> list[dict[str, Any]]:
     given = [p.get("value") or p.get("Value") for p in conf.get("policies") or [] if isinstance(p, dict)]
-    found: list[dict[str, Any]] = [p for p in given if isinstance(p, dict)]
-    masquerade = conf.get("ipMasqNetwork")
-    if conf.get("ipMasq") and masquerade:
-        has = any(
-            p.get("Type") == "OutBoundNAT"
-            and masquerade in ((p.get("Settings") or {}).get("Exceptions") or [])
-            for p in found
-        )
-        if not has:
-            found.append({"Type": "OutBoundNAT", "Settings": {"Exceptions": [masquerade]}})
-    for mapping in (conf.get("runtimeConfig") or {}).get("portMappings") or []:
-        ports = {"InternalPort": mapping.get("containerPort"), "ExternalPort": mapping.get("hostPort")}
-        found.append({"Type": "PortMapping", "Settings": ports})
-    return found
+    return [p for p in given if isinstance(p, dict)]
+
+
+def _masqueraded(policies: list[dict[str, Any]], network: str) -> list[dict[str, Any]]:
+    """With an OutBoundNAT for `network`, unless one of the configuration names exactly that among its exceptions, with
+    exactly these keys (ApplyOutboundNatPolicy). Two of them leave it open which one holds."""
+    has = any(
+        p.get("Type") == "OutBoundNAT" and network in ((p.get("Settings") or {}).get("Exceptions") or [])
+        for p in policies
+    )
+    own = {"Type": "OutBoundNAT", "Settings": {"Exceptions": [network]}}
+    return policies if has or not network else [*policies, own]
+
+
+def _port_mappings(conf: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """ApplyPortMappingPolicy."""
+    return [
+        {
+            "Type": "PortMapping",
+            "Settings": {
+                "InternalPort": mapping.get("containerPort"),
+                "ExternalPort": mapping.get("hostPort"),
+                "Protocol": 17 if str(mapping.get("protocol", "tcp")).lower() == "udp" else 6,
+                "VIP": mapping.get("hostIP", ""),
+            },
+        }
+        for mapping in (conf.get("runtimeConfig") or {}).get("portMappings") or []
+    ]
+
+
+def _loopback(conf: Mapping[str, Any], address: Interface) -> list[dict[str, Any]]:
+    """ApplyLoopbackDSRPolicy."""
+    own = {"Type": "OutBoundNAT", "Settings": {"Destinations": [str(address.ip)]}}
+    return [own] if conf.get("loopbackDSR") else []
 
 
 class WinBridge(WinPlugin):
     """L2Bridge: the gateway is the second address, where the host's endpoint sits."""
 
     about = "CNI win-bridge plugin"
+
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any], address: Interface) -> list[Any]:
+        """NAT for `ipMasqNetwork`, port mappings, loopback (win-bridge_windows.go, processEndpointArgs)."""
+        found = _masqueraded(_configured(conf), str(conf.get("ipMasqNetwork") or ""))
+        return [*found, *_port_mappings(conf), *_loopback(conf, address)]
 
 
 class WinOverlay(WinPlugin):
@@ -279,24 +324,36 @@ class WinOverlay(WinPlugin):
     about = "CNI win-overlay plugin"
 
     def network(self, run: Run, name: str) -> dict[str, Any]:
-        """The network must be an overlay."""
+        """The network must be an overlay. It is asked for in the first version of the API, too."""
+        first = hcn.network(run.machine, name)
         found = super().network(run, name)
-        if str(found.get("Type", "")).lower() != "overlay":
-            raise GoError(f"network {name} is of an unexpected type: {found.get('Type')}")
-        return found
+        if first is None or found["Type"] != "Overlay":
+            raise GoError(f"network {name} is of an unexpected type: {found['Type']}")
+        return {**found, "First": first}
 
     def gateway(self, address: Interface, network: Mapping[str, Any]) -> Address:
         """The overlay's gateway."""
-        subnets = network.get("Subnets") or [{}]
-        return ipaddress.ip_address(subnets[0].get("GatewayAddress") or str(address.network[1]))
+        return ipaddress.ip_address(network["First"]["Subnets"][0]["GatewayAddress"])
 
-    def policies(self, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
-        """The configured ones, and the provider address."""
-        found = super().policies(conf, network)
+    def look_again(self, run: Run, conf: Mapping[str, Any], name: str) -> None:
+        """As above; its own loopback policy comes first."""
+        _ask_for_dsr(run, conf)
+        hcn.find(run.machine, "Endpoint", Name=name)
+
+    def mac(self, conf: Mapping[str, Any], address: Interface) -> str:
+        """Made of the address, behind a prefix (endpointMacPrefix)."""
+        prefix = conf.get("endpointMacPrefix") or "0E-2A"
+        return f"{prefix}-" + "-".join(f"{part:02x}" for part in address.ip.packed)
+
+    def policies(self, conf: dict[str, Any], network: Mapping[str, Any], address: Interface) -> list[Any]:
+        """Loopback, the provider address, and with `ipMasq` NAT for the node's own subnet, not for `ipMasqNetwork`; no port
+        mappings (win-overlay_windows.go, processEndpointArgs and cmdHcnAdd)."""
+        found = [*_configured(conf), *_loopback(conf, address)]
         if not any(p.get("Type") == "ProviderAddress" for p in found):
-            provider = {"ProviderAddress": network.get("ManagementIP", "")}
+            provider = {"ProviderAddress": network["First"]["ManagementIP"]}
             found.append({"Type": "ProviderAddress", "Settings": provider})
-        return found
+        own = network["First"]["Subnets"][0]["AddressPrefix"] if conf.get("ipMasq") else ""
+        return _masqueraded(found, own)
 
 
 class Azure(Plugin):

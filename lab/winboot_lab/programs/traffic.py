@@ -568,7 +568,9 @@ def _source_vip(machine: Machine, network: Json, policy: Json, backend: str) -> 
         one["IPAddress"] == source and (one.get("Namespace") or {}).get("ID")
         for one in machine.hns.endpoints.values()
     )
-    if not source or not _in_subnets(network, source) or taken:
+    # For what lies outside the pods' networks kube-proxy names the node's own address (proxier.go, containsPublicIP).
+    own = source == machine.network.lan.address
+    if not source or not (own or _in_subnets(network, source)) or taken:
         raise Lost(f"answers to the source address {source or 'none'} do not come back to this node")
 
 

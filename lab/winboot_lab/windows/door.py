@@ -219,6 +219,14 @@ host networking:
       -> str JSON properties of a network, as computenetwork.dll's HcnQueryNetworkProperties gives; TimeoutException as above
   hcn.modify  id, settings, seconds=inf
       -> nothing; HcnModifyNetwork; TimeoutException as above
+  hcn.list  kind, query
+      -> str JSON list of the objects that HcnEnumerate<kind>s finds by a query (kind: Network, Endpoint, LoadBalancer)
+  hcn.create  kind, settings
+      -> str JSON object, as HcnCreate<kind> gives
+  hcn.delete  kind, id
+      -> nothing; HcnDelete<kind>
+  hcn.join  namespace, settings
+      -> nothing; HcnModifyNamespace
 objects:
   object.call  object, member, arguments=[]  what the method returns; `refreshed` holds the properties the
       object has afterwards

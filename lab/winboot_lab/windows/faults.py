@@ -50,7 +50,8 @@ _WRITING = (
         "file.make-directory",
     ),
     *("file.handle-write", "file.handle-resize", "file.set-", "file.link", "acl.set", "certificate.add"),
-    *("certificate.remove", "eventlog.create", "hcs.destroy-layer", "hcn.modify", "process.stop"),
+    *("certificate.remove", "eventlog.create", "hcs.destroy-layer", "process.stop"),
+    *("hcn.modify", "hcn.create", "hcn.delete", "hcn.join"),
     *("registry.set", "registry.delete", "registry.create", "program.run", "program.start"),
 )
 

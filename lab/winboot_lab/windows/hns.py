@@ -482,16 +482,26 @@ class Hns:
         return json.dumps({**found, "Policies": policies})
 
     def modify(self, identity: str, settings: str) -> None:
-        """HcnModifyNetwork: adding the policy HostRoute (microsoft/hcsshim hcnnetwork.go, AddPolicy) to an overlay. The
-        first version shows it as a policy without settings (Get-HnsNetwork in knabben.github.io/2021/0903)."""
+        """HcnModifyNetwork: AddPolicy and RemovePolicy (hcsshim, hcnnetwork.go) of an overlay, for HostRoute and remote
+        subnets. The first version shows HostRoute without settings (Get-HnsNetwork in knabben.github.io/2021/0903)."""
         network, asked = self._find("networks", identity), json.loads(settings)
-        policy = {"Type": "HostRoute", "Settings": {}}
-        if asked != {"ResourceType": "Policy", "RequestType": "Add", "Settings": {"Policies": [policy]}}:
-            raise Refusal("value", settings, "a change of an HCN network other than adding HostRoute")
-        if network["Type"] != "Overlay" or self._machine.release.hns_version < _HOST_ROUTE_SINCE:
-            raise _wrong_parameter()
-        if not _has_host_route(network):
-            network["Policies"].append({"Type": "HostRoute"})
+        if asked["ResourceType"] != "Policy" or asked["RequestType"] not in ("Add", "Remove"):
+            raise Refusal("value", settings, "a change of an HCN network other than one of its policies")
+        for policy in asked["Settings"]["Policies"]:
+            if policy["Type"] not in ("HostRoute", "RemoteSubnetRoute"):
+                raise Refusal("value", settings, "an HCN policy other than HostRoute and RemoteSubnetRoute")
+            if network["Type"] != "Overlay" or self._machine.release.hns_version < _HOST_ROUTE_SINCE:
+                raise _wrong_parameter()
+            one = {"Type": policy["Type"], **policy["Settings"]}
+            network["Policies"] = [known for known in network["Policies"] if known != one]
+            if asked["RequestType"] == "Add":
+                network["Policies"].append(one)
+
+    def join(self, identity: str, namespace: str) -> None:
+        """HcnModifyNamespace: an endpoint is a sandbox's from now on, or no one's. AttachedSharing of hcsshim's EndpointState
+        is 3."""
+        given = {"Namespace": {"ID": namespace}, "State": 3} if namespace else {"Namespace": {}, "State": 1}
+        self._find("endpoints", identity).update(given)
 
     def host_reaches(self, address: str) -> bool:
         """Whether packets of the host itself arrive at a local endpoint: on an overlay only with HostRoute
@@ -515,7 +525,8 @@ class Hns:
         address = str(wanted.get("IPAddress") or self._free_address(network))
         taken = [e for e in self.endpoints.values() if e["VirtualNetwork"] == network["ID"]]
         if any(e["IPAddress"] == address and not e.get("IsRemoteEndpoint") for e in taken):
-            raise HnsError(0x803B0010, "The object already exists.")
+            words = "The IP address is either invalid or not part of any configured subnet(s)."
+            raise HnsError(0x803B002F, words)
         endpoint: Json = {
             "ActivityId": str(uuid.uuid4()).upper(),
             "ID": self._identity(wanted.get("ID")),

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from winboot_lab.windows.primitives import access, console, files, network, programs, registry, system
+from winboot_lab.windows.primitives import access, console, files, hcn, network, programs, registry, system
 
-__all__ = ["access", "console", "files", "network", "programs", "registry", "system"]
+__all__ = ["access", "console", "files", "hcn", "network", "programs", "registry", "system"]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable
-from typing import Any
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.accounts import ADMINISTRATORS
@@ -13,7 +10,6 @@ from winboot_lab.windows.call import primitive
 from winboot_lab.windows.door import Plain, Record
 from winboot_lab.windows.eventlog import LEVELS, Event
 from winboot_lab.windows.failure import failure
-from winboot_lab.windows.hns import HnsError
 from winboot_lab.windows.primitives.access import read_acl, show_acl
 from winboot_lab.windows.registry import ENVIRONMENT
 from winboot_lab.windows.session import Session
@@ -365,11 +361,11 @@ def hns_call(
     """vmcompute.dll's HNSCall, by a caller who waits so long for it."""
     if session.machine.services.find("hns") is None:
         raise failure("System.DllNotFoundException", "Unable to load DLL 'vmcompute.dll'", hresult=0x80131524)
-    _hang(session, session.machine.hns.hanging(method, path, request), seconds)
+    hang(session, session.machine.hns.hanging(method, path, request), seconds)
     return (session.machine.hns.call(method, path, request),)
 
 
-def _hang(session: Session, hanging: float, seconds: float) -> None:
+def hang(session: Session, hanging: float, seconds: float) -> None:
     """What a call costs that hangs so long, to a caller who waits so long for it."""
     if hanging:
         session.wait(min(hanging, seconds))
@@ -387,32 +383,3 @@ def hcs_destroy_layer(session: Session, path: str) -> Objects:
         return (-0x7FF8FFE0,)
     machine.files.destroy_layer(path)
     return (0,)
-
-
-@primitive("hcn.query")
-def hcn_query(session: Session, id: str, query: str, seconds: float = float("inf")) -> Objects:
-    """computenetwork.dll: HcnOpenNetwork and HcnQueryNetworkProperties, by a caller who waits so long for it."""
-    _hang(session, session.machine.hns.hanging("QUERY", f"/networks/{id}"), seconds)
-    return (_hcn(session, lambda: session.machine.hns.properties(id, query)),)
-
-
-@primitive("hcn.modify")
-def hcn_modify(session: Session, id: str, settings: str, seconds: float = float("inf")) -> Objects:
-    """computenetwork.dll: HcnOpenNetwork and HcnModifyNetwork, by a caller who waits so long for it."""
-    _hang(session, session.machine.hns.hanging("MODIFY", f"/networks/{id}"), seconds)
-    _hcn(session, lambda: session.machine.hns.modify(id, settings))
-    return ()
-
-
-def _hcn(session: Session, work: Callable[[], Any]) -> Any:
-    """What a call gives; a failed HRESULT as winboot's declaration throws it."""
-    if session.machine.services.find("hns") is None:
-        raise failure(
-            "System.DllNotFoundException", "Unable to load DLL 'computenetwork.dll'", hresult=0x80131524
-        )
-    try:
-        return work()
-    except HnsError as refused:
-        text = json.dumps({"Success": False, "Error": refused.message, "ErrorCode": refused.code})
-        message = f"0x{refused.code:08X} {text}"
-        raise failure("System.InvalidOperationException", message, hresult=0x80131509) from None
