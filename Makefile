@@ -5,6 +5,8 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.locked
+DEMO := $(VENV)/.demo
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 # The tests of a file stay together.
 SUITE := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 # With an arena of memory for each thread, the many threads of the labs keep a hundred MiB that nobody uses. Not for
@@ -20,11 +22,21 @@ help: ## this list
 $(STAMP): requirements.lock pyproject.toml lab/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "winboot needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
-	touch $(STAMP)
+	@echo 'fetching the packages of the developers (about 520 MB) into $(VENV)'
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation -e . -e ./lab
+	touch $(STAMP) $(DEMO)
 
-demo: $(STAMP) ## lab up, three nodes joined over WinRM, second run without a change, report written
+# The runtime and the lab alone, of the same lock.
+$(DEMO): requirements.lock pyproject.toml lab/pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "winboot needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PYTHON) tools/runtime_lock.py > $(VENV)/runtime.lock
+	$(INSTALL) --require-hashes -r $(VENV)/runtime.lock
+	$(INSTALL) --no-deps --no-build-isolation -e . -e ./lab
+	touch $(DEMO)
+
+demo: $(DEMO) ## lab up, three nodes joined over WinRM, second run without a change, report written
 	$(BIN)/winboot lab demo --report demo-report
 
 test: $(STAMP) ## the test suite: minutes; CHANGED=1: the tests of what differs from main (CHANGED=REF: from there)

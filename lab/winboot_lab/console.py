@@ -17,6 +17,7 @@ from winboot_lab.engine.convert import to_string
 from winboot_lab.engine.exceptions import ErrorRecord
 from winboot_lab.engine.objects import InformationRecord
 from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.values import plain
 from winboot_lab.engines import run_script
 from winboot_lab.windows.door import Interrupted, MachineStopped
 from winboot_lab.windows.failure import Failure
@@ -169,7 +170,7 @@ class _Printer:
         match stream, value:
             case "output", None:
                 return
-            case "output", _ if isinstance(value, _PLAIN):
+            case "output", _ if isinstance(plain(value), _PLAIN):
                 self._line(to_string(value))
             case "output", _:
                 raise Refusal("value", type(value).__name__, "the lab's console prints text and numbers only")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -210,12 +212,73 @@ def test_the_log_follows_no_link_of_somebody_else(place: str, tmp_path: Path) ->
     assert target.read_text(encoding="utf-8") == "kept\n"
 
 
-def test_a_second_pass_begins_at_the_first_step_again() -> None:
+def test_progress_never_runs_backwards() -> None:
+    """A look counts nothing; after a restart the script begins at its first step again, and the count stays."""
     screen = Screen(["win-1"])
-    screen.at_step("win-1", "kubelet")
+    screen.tell("win-1", PassBegun(STEPS, look=True), STARTED)
+    screen.tell("win-1", *(StepDone("r", one, "would-change", 1) for one in STEPS))
+    assert screen.frame()[0].startswith("win-1    look")
     screen.at_step("win-1", "directories")
-
     assert screen.frame()[0].startswith("win-1     3/6")
+    screen.at_step("win-1", "kubelet")
+    assert screen.frame()[0].startswith("win-1     6/6")
+    screen.at_step("win-1", "windows-features")
+    assert screen.frame()[0].startswith("win-1     6/6     0 s  windows-features")
+
+
+class Terminal(io.StringIO):
+    """What a person sees in the end: rows, with the moves of the cursor that rich writes."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def rows(self) -> list[str]:
+        """The screen after all that was written. Only up, erase and the ends of lines move anything."""
+        rows, at, column = [""], 0, 0
+        for text, number, what in re.findall(r"([^\x1b]+)|\x1b\[([?0-9;]*)([A-Za-z])", self.getvalue()):
+            if what == "A":
+                at = max(0, at - int(number or 1))
+            elif what == "K":
+                rows[at] = ""
+            for part in re.findall(r"\n|\r|[^\r\n]+", text):
+                if part == "\n":
+                    at, column = at + 1, 0
+                    rows += [""] * (at + 1 - len(rows))
+                elif part == "\r":
+                    column = 0
+                else:
+                    rows[at] = rows[at][:column] + part + rows[at][column + len(part) :]
+                    column += len(part)
+        return rows
+
+
+@pytest.mark.parametrize("attempt", range(6))
+def test_no_line_of_nodes_that_end_together_is_written_over(
+    attempt: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines and frames are written one after the other."""
+    for variable in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(variable, raising=False)
+    terminal, nodes = Terminal(), names(12)
+    console = ProgressConsole(terminal)
+    console.size = (80, 24)  # type: ignore[assignment]  # rich takes a pair
+    together = threading.Barrier(len(nodes))
+
+    def end(board: Board, node: str) -> None:
+        together.wait(30)
+        board.event(node, NodeEnded(NodeReport(node, "", "2022", steps=(), ready=True, seconds=41.2)))
+
+    with Board(console, nodes) as board:
+        for node in nodes:
+            board.event(node, PassBegun(STEPS))
+        threads = [threading.Thread(target=end, args=(board, node)) for node in nodes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+
+    seen = [row.split()[0] for row in terminal.rows() if "Ready" in row and " in " in row]
+    assert sorted(seen) == sorted(nodes)
 
 
 def test_a_step_that_continues_as_a_task_stays_in_its_row_while_the_controller_asks_for_it() -> None:
@@ -236,7 +299,7 @@ def test_a_step_that_continues_as_a_task_stays_in_its_row_while_the_controller_a
     screen.board.say("win-1", "connecting")
     screen.at_step("win-1", "windows-features")
 
-    assert screen.frame()[0] == "win-1     2/6     0 s  windows-features"
+    assert screen.frame()[0] == "win-1     5/6     0 s  windows-features"
 
 
 def test_a_node_that_took_a_minute_to_look_at_was_not_waited_for_a_minute() -> None:

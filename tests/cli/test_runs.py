@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -181,6 +182,22 @@ def test_status_tells_version_drift_and_last_run(world: World) -> None:
     assert (first["state"], first["kubelet"], second["state"]) == ("Ready", "v1.34.2", "no Node")
     assert first["drift"] == ["kubelet v1.34.2, wanted v1.36.5"]
     assert second["last"].endswith(": failed")
+
+
+def test_status_names_the_finding_and_not_the_steps_that_wait_for_it(world: World) -> None:
+    """A full disk was `25 steps`: one finding, and 24 steps that build on it."""
+    joined(world)
+    world.cluster = Known("win-2")
+
+    said_of = said(world, "status", "-i", str(world.folder / "inventory.yaml"), "-o", "json", code=2)
+    _, second = lines_of(said_of)
+    rows = said(world, "status", "-i", str(world.folder / "inventory.yaml"), code=2).splitlines()
+    (row,) = [line for line in rows if line.startswith("win-2")]
+
+    assert [one for one in second["drift"] if "(directories) when join looked" in one]
+    assert not [one for one in second["drift"] if " steps " in one]
+    assert re.search(r"  join [0-9]+[smhd] ago: failed$", row)
+    assert len(row) <= 80
 
 
 def test_status_names_a_node_without_an_address(world: World) -> None:

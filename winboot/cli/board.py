@@ -28,6 +28,7 @@ _FAILED_PART: Final = 3
 _COUNTED: Final[tuple[Outcome, ...]] = ("failed", "interrupted", "changed", "blocked", "skipped")
 # The line of totals, and the terminal's own last line.
 _AROUND: Final = 2
+_FRAME_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,9 @@ class _Row:
     most: float = 0.0
     steps: tuple[str, ...] = ()
     told: int = 0
+    # The most steps that a pass of this run has reported done; a restart or a task begins at the first step again.
+    far: int = 0
+    look: bool = False
     task: _Task | None = None
 
     def begin(self, text: str, now: float, most: float = 0.0) -> None:
@@ -84,8 +88,17 @@ class _Row:
 
     @property
     def place(self) -> str:
-        """Which step of how many."""
-        return f"{min(self.told + 1, len(self.steps))}/{len(self.steps)}" if self.steps else ""
+        """Which step of how many; it never goes back."""
+        if self.look:
+            return "look"
+        return f"{min(max(self.told, self.far) + 1, len(self.steps))}/{len(self.steps)}" if self.steps else ""
+
+    def done(self, step: str) -> None:
+        """A step is reported."""
+        self.end_task()
+        self.told = max(self.told, self.steps.index(step) + 1)
+        if not self.look:
+            self.far = max(self.far, self.told)
 
 
 class Board:
@@ -104,18 +117,31 @@ class Board:
         self._nodes = tuple(nodes)
         self._rows: dict[str, _Row] = {}
         self._ended: dict[str, NodeReport] = {}
-        self._live = Live(self, console=console, refresh_per_second=4, transient=True)
+        # rich takes the cursor up by the height of the last frame: a line that comes between that and the next frame is
+        # written over. So lines and frames are written one after the other, and rich starts no thread of its own.
+        self._writing = threading.Lock()
+        self._live = Live(self, console=console, auto_refresh=False, transient=True)
+        self._left = threading.Event()
+        self._painter = threading.Thread(target=self._paint, name="board", daemon=True)
 
     def __enter__(self) -> Board:
-        with self._console.tolerant():
+        with self._writing, self._console.tolerant():
             self._live.__enter__()
+        self._painter.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._console.tolerant():
+        self._left.set()
+        self._painter.join()
+        with self._writing, self._console.tolerant():
             self._live.__exit__(kind, error, trace)
+
+    def _paint(self) -> None:
+        while not self._left.wait(_FRAME_S):
+            with self._writing, self._console.tolerant():
+                self._live.refresh()
 
     def event(self, node: str, event: Event | Notice) -> None:
         """Note what the node does now; one that has ended goes to the log above."""
@@ -125,16 +151,15 @@ class Board:
         with self._lock:
             row, now = self._row(node), self._clock()
             match event:
-                case PassBegun(steps=steps):
-                    row.steps, row.told = steps, 0
+                case PassBegun(steps=steps, look=look):
+                    row.steps, row.told, row.look = steps, 0, look
                     row.back_to_task()
                 case RunStarted() if row.task is not None:
                     row.back_to_task()
                 case RunStarted():
                     row.due(now)
                 case StepDone(step=step) if step in row.steps:
-                    row.end_task()
-                    row.told = max(row.told, row.steps.index(step) + 1)
+                    row.done(step)
                     row.due(now)
                 case Detached(step=step, timeout_s=seconds):
                     row.detach(step, seconds, now)
@@ -158,8 +183,8 @@ class Board:
             self._rows.pop(node, None)
             self._ended[node] = report
         colour = {"failed": "red", "interrupted": "red", "changed": "yellow"}.get(report.outcome, "")
-        with self._console.tolerant():
-            line = Text.assemble((node, "bold"), " ", (one_line(ending(report)), colour))
+        line = Text.assemble((node, "bold"), " ", (one_line(ending(report)), colour))
+        with self._writing, self._console.tolerant():
             self._console.print(line, no_wrap=True, overflow="ellipsis")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -113,6 +114,15 @@ def archive(report: Report, *, ended: bool) -> None:
         if ended:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             typer.echo(f"warning: the report of this run is not kept: {why}", err=True)
+
+
+def age(moment: str) -> str:
+    """How long ago an ISO moment was, in its largest unit as kubectl writes it: 12s, 5m, 3h, 2d."""
+    seconds = max(0, int((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
 
 
 def columns(rows: Sequence[Mapping[str, str]]) -> None:

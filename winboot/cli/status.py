@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
     from winboot.remote.cluster.base import NodeFacts
     from winboot.report.archive import Archive, PastRun
+    from winboot.report.results import NodeReport
 
 _BUILD: Final = "node.kubernetes.io/windows-build"
 
@@ -36,7 +37,8 @@ class Last:
 
     run: PastRun
     outcome: str
-    steps: int
+    # What is not as wanted: the first cause by its id and step (`DiskTooSmall (node-preflight)`), or how many steps.
+    drift: str
 
 
 def status(
@@ -51,7 +53,7 @@ def status(
     """Show each node's version, build, whether it is Ready, what is not as wanted, and the last run over it. The cluster is
     asked, no machine is; `winboot plan` looks at the machines. Exits 2 where a node is missing, not Ready or not as wanted.
     """
-    from winboot.cli.output import columns
+    from winboot.cli.output import age, columns
     from winboot.cli.targets import Clusters, load_fleet, stopping
     from winboot.report.archive import Archive
     from winboot.report.shape import json_line
@@ -75,7 +77,16 @@ def status(
             for row in rows:
                 typer.echo(row["node"])
         case _:
-            columns([_shown(row, wide=output is Form.wide) for row in rows])
+            short = {
+                name: f"{one.run.command} {age(one.run.started)} ago: {one.outcome}"
+                for name, one in last.items()
+            }
+            columns(
+                [
+                    _shown({**row, "last run": short.get(row["node"])}, wide=output is Form.wide)
+                    for row in rows
+                ]
+            )
     right = all(row["state"] == "Ready" and not row["drift"] for row in rows)
     raise typer.Exit(exits.DONE if right else exits.NOT_DONE)
 
@@ -131,9 +142,8 @@ def _row(
     if last is not None:
         run = last.run
         row["last"] = f"{run.run}: {run.command} at {run.started}: {last.outcome}"
-        if last.steps and last.outcome in ("would-change", "failed", "blocked"):
-            steps = "1 step" if last.steps == 1 else f"{last.steps} steps"
-            row["drift"].append(f"{steps} not as wanted when {run.command} looked")
+        if last.drift and last.outcome in ("would-change", "failed", "blocked"):
+            row["drift"].append(f"{last.drift} when {run.command} looked")
     return row
 
 
@@ -172,11 +182,24 @@ def _last(archive: Archive, names: set[str]) -> dict[str, Last]:
             continue
         for node in report.nodes:
             if node.node in wanted:
-                steps = sum(count for state, count in node.counts.items() if state not in ("ok", "changed"))
-                found[node.node] = Last(run, node.outcome if run.ended else "not ended", steps)
+                found[node.node] = Last(run, node.outcome if run.ended else "not ended", _left(node))
         if len(found) == len(names):
             break
     return found
+
+
+def _left(node: NodeReport) -> str:
+    """What a run left to do: one finding by its name; the steps that wait for it are no findings of their own."""
+    from winboot.report.causes import causes
+
+    for cause in causes([node]):
+        if cause.failure is not None:
+            return cause.failure.name
+        if cause.step is not None and cause.step.problem is not None:
+            return f"{cause.step.problem.id} ({cause.step.name})"
+    steps = sum(count for state, count in node.counts.items() if state not in ("ok", "changed"))
+    counted = "1 step" if steps == 1 else f"{steps} steps"
+    return f"{counted} not as wanted" if steps else ""
 
 
 def _shown(row: Mapping[str, Any], *, wide: bool) -> dict[str, str]:
@@ -199,20 +222,15 @@ def _shown(row: Mapping[str, Any], *, wide: bool) -> dict[str, str]:
         return cells
     narrow = ("node", "os", "state", "version", "drift", "last run")
     # `runs` and `-o wide` have the whole of it.
-    cells["last run"] = _short(cells["last run"])
+    cells["last run"] = row["last run"] or "-"
     cells["drift"] = ", ".join(map(_brief, row["drift"])) or "-"
     return {name: cells[name] for name in narrow}
 
 
 def _brief(drift: str) -> str:
-    """`kubelet`, `3 steps`: what of a drift fits into a column."""
+    """`kubelet`, `DiskTooSmall`, `3 steps`: what of a drift fits into a column."""
     steps, found, _ = drift.partition(" not as wanted")
     return steps if found else drift.split()[0]
-
-
-def _short(last: str) -> str:
-    """`join at 2026-11-24T07:00: ok` without the id and the seconds."""
-    return last.partition(": ")[2] or last
 
 
 def _yaml(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -366,7 +366,7 @@ class ScriptRunner:
         run = uuid.uuid4().hex
         heard = Heard()
         self._journal.write("pass", {"mode": mode, "run": run})
-        self._listener.event(self.node, PassBegun(self._steps))
+        self._listener.event(self.node, PassBegun(self._steps, mode == "Look"))
         arguments = {"Mode": mode, "RunId": run, "Facts": dict(facts)}
         self._heard = time.monotonic()
         transport.on_quiet = lambda: self._check_quiet(heard)

@@ -9,9 +9,10 @@ from winboot.report.results import NodeReport
 
 @dataclass(frozen=True, slots=True)
 class PassBegun:
-    """The script begins on the node; it will tell these steps, in this order."""
+    """The script begins on the node; it will report these steps, in this order. `look`: it changes nothing."""
 
     steps: tuple[str, ...]
+    look: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -313,3 +313,38 @@ def test_a_paused_controller_catches_up_when_resumed(scene: Scene) -> None:
 
     assert "podCIDR" not in bare["spec"]
     assert scene.later(bare)["spec"]["podCIDR"] == "10.244.1.0/24"
+
+
+def taints(node: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(one["key"], one["effect"]) for one in node["spec"].get("taints") or []}
+
+
+@pytest.mark.parametrize(("version", "grace"), [("1.31.9", 40), ("1.32.0", 50), ("1.37.1", 50)])
+def test_a_node_whose_kubelet_is_silent_becomes_unreachable_after_the_grace_period(
+    version: str, grace: int
+) -> None:
+    """kubernetes/kubernetes#126287; the node's own clock does not count (tryUpdateNodeHealth, probeTimestamp)."""
+    scene = Scene(ClusterPlan(version=version))
+    name = scene.node()["metadata"]["name"]
+    path, leases = f"/api/v1/nodes/{name}", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    strategic = "application/strategic-merge-patch+json"
+    scene.ask(ADMIN, "PATCH", f"{path}/status", ready, content_type=strategic)
+    late = {"metadata": {"name": name}, "spec": {"renewTime": "2026-03-02T11:30:00.000000Z"}}
+    scene.ask(ADMIN, "POST", leases, late)
+
+    def status(seconds: int) -> tuple[str, set[tuple[str, str]]]:
+        scene.now += timedelta(seconds=seconds)
+        node = scene.ask(ADMIN, "GET", path)
+        (found,) = [one["status"] for one in node["status"]["conditions"] if one["type"] == "Ready"]
+        return found, taints(node)
+
+    assert status(6) == ("True", set())
+    assert status(grace) == ("True", set())
+    assert status(6) == (
+        "Unknown",
+        {("node.kubernetes.io/unreachable", effect) for effect in ("NoSchedule", "NoExecute")},
+    )
+
+    scene.ask(ADMIN, "PATCH", f"{path}/status", ready, content_type=strategic)
+    assert status(1) == ("True", set())

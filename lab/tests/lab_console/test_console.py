@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
+from winboot_lab.cli.breaking import EXAMPLE, at_console
 from winboot_lab.console import run_command
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
@@ -94,3 +96,14 @@ def test_an_object_that_would_need_formatting_is_refused(console: Console) -> No
 
 def test_another_program_runs_by_its_command_line(console: Console) -> None:
     assert console.run("sc.exe query NoSuchService") == 1060
+
+
+@pytest.mark.parametrize("script", [EXAMPLE, "Get-Content -LiteralPath C:\\Windows\\win.ini"])
+def test_the_example_that_lab_up_prints_runs(console: Console, script: str) -> None:
+    """A string of Get-Content carries members, and is text all the same."""
+    console.machine.files.write(r"C:\Windows\win.ini", b"first\r\n")
+
+    code, told = at_console(console.machine, script)
+
+    assert code == 0
+    assert re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}|first", told.strip())

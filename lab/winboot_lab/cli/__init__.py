@@ -159,6 +159,8 @@ def _stay(lab: Lab, folder: Path, invented: list[str], more: dict[str, str]) -> 
         typer.echo(f"warning: no exec, break and heal ({error.strerror or error})", err=True)
         control = nullcontext()
     with control:
+        from winboot_lab.cli.breaking import EXAMPLE
+
         kinds = ", ".join(f"{plan.name} ({plan.release})" for plan in lab.plans[:8])
         more_nodes = f" and {len(lab.plans) - 8} more" if len(lab.plans) > 8 else ""
         typer.echo(f"lab up: {kinds}{more_nodes}")
@@ -170,7 +172,7 @@ def _stay(lab: Lab, folder: Path, invented: list[str], more: dict[str, str]) -> 
             f"  . {env}                  # password, WINBOOT_INVENTORY, KUBECONFIG, WINBOOT_LAB_MIRROR"
         )
         typer.echo("  winboot plan; winboot join; kubectl get nodes")
-        typer.echo("  winboot lab break NODE KIND; winboot lab heal; winboot lab exec NODE 'Get-Date'")
+        typer.echo(f"  winboot lab break NODE KIND; winboot lab heal; winboot lab exec NODE '{EXAMPLE}'")
         typer.echo("Ctrl-C ends the lab.")
         lab.wait()
 

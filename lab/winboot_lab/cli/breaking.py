@@ -13,6 +13,8 @@ from winboot_lab.windows.session import StandardStreams
 
 Hand = Callable[[Lab, Machine], None]
 HALF_AN_HOUR: Final = 1800.0
+# What `lab up` offers to type. The lab does not know how the console formats an object, so the example asks for text.
+EXAMPLE: Final = "Get-Date -Format s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from winboot_lab.cluster.kinds import CSRS, NODES, SECRETS, Kind, Object
 
 KUBELET_SIGNERS: Final = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
 NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 _DNS_NAME: Final = re.compile(r"\A[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _PATH_NAMED: Final = {"roles", "rolebindings", "clusterroles", "clusterrolebindings"}
 _LABEL_VALUE: Final = re.compile(r"\A([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
+from winboot.config.compat.version import Version
 from winboot_lab.cluster import bootstrap
 from winboot_lab.cluster.admission import admit, admit_level
 from winboot_lab.cluster.authentication import Authenticator, Credentials
@@ -24,7 +25,7 @@ from winboot_lab.cluster.authority import (
     is_address,
     load_certificate,
 )
-from winboot_lab.cluster.controllers import Controllers
+from winboot_lab.cluster.controllers import Controllers, monitor_grace
 from winboot_lab.cluster.failure import ApiFailure, not_found, without_version
 from winboot_lab.cluster.identity import Identity, user
 from winboot_lab.cluster.impersonation import impersonated
@@ -118,6 +119,7 @@ class LabCluster:
             self.plan.pod_cidrs if self.plan.allocates else (),
             now,
             self.plan.pod_cidrs,
+            monitor_grace(Version.parse(self.plan.version)),
         )
         self.faults = Faults()
         self._pages = Pages()

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from winboot_lab.cluster.admission import NOT_READY, parse_request
+from winboot.config.compat.version import Version
+from winboot_lab.cluster.admission import NOT_READY, UNREACHABLE, parse_request
 from winboot_lab.cluster.authority import CLIENT_AUTH, SERVER_AUTH, Authority, NotTrusted, subject_of
 from winboot_lab.cluster.identity import NODE_PREFIX, NODES, Identity
 from winboot_lab.cluster.kinds import (
@@ -39,6 +40,9 @@ CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
 # How long after a change a controller acts on it. No figure of Kubernetes: some moment, so that nobody can count on none.
 REACTS_AFTER: Final = timedelta(milliseconds=200)
+# --node-monitor-period (cmd/kube-controller-manager, KubeCloudSharedOptions).
+MONITORS_EVERY: Final = timedelta(seconds=5)
+_OF_THE_KUBELET: Final = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"})
 NAMES: Final = frozenset(
     {
         "csrapproving",
@@ -58,6 +62,12 @@ _USAGES: Final = {
 _GROUP: Final = "certificates.k8s.io"
 
 
+def monitor_grace(version: Version) -> timedelta:
+    """The default of --node-monitor-grace-period: 50 s from 1.32 on, 40 s before (kubernetes/kubernetes#126287, merged for
+    1.32; openshift/openshift-docs#115628 names the release)."""
+    return timedelta(seconds=50 if version.at_least("1.32") else 40)
+
+
 class Controllers:
     """kube-controller-manager, as far as a lab needs one."""
 
@@ -68,8 +78,13 @@ class Controllers:
         cidrs: Sequence[str],
         now: Callable[[], datetime],
         networks: Sequence[str] = (),
+        grace: timedelta = timedelta(seconds=50),
     ) -> None:
         self._store = store
+        self._grace = grace
+        self._next_look = now()
+        # Node -> the last renewal of its Lease, and when it was seen: the node's own clock does not count.
+        self._renewed: dict[str, tuple[str, datetime]] = {}
         # Networks of pods, where no node has a part of its own.
         self._networks = tuple(networks)
         self._authority = authority
@@ -111,6 +126,33 @@ class Controllers:
             while self._due and (all_of_it or self._due[0][0] <= self._now()):
                 _, work, name = self._due.popleft()
                 work(name)
+            if self._now() >= self._next_look and "nodelifecycle" not in self.paused:
+                self._next_look = self._now() + MONITORS_EVERY
+                self._monitor()
+
+    def _monitor(self) -> None:
+        """A node whose kubelet renews its Lease no more becomes Unknown (node_lifecycle_controller.go,
+        tryUpdateNodeHealth)."""
+        for lease in self._store.look(LEASES, "kube-node-lease"):
+            name, renewed = lease["metadata"]["name"], str(lease["spec"].get("renewTime"))
+            known = self._renewed.get(name)
+            if known is None or known[0] != renewed:
+                self._renewed[name] = (renewed, self._now())
+            elif self._now() > known[1] + self._grace:
+                self._lose(name)
+
+    def _lose(self, name: str) -> None:
+        node = self._store.find(NODE_KIND, "", name)
+        ready = condition(node or {}, "Ready")
+        if node is None or ready is None or ready["status"] == "Unknown":
+            return
+        now = self._store.timestamp()
+        for one in node["status"]["conditions"]:
+            if one["type"] in _OF_THE_KUBELET:
+                one.update(status="Unknown", reason="NodeStatusUnknown", lastTransitionTime=now)
+                one["message"] = "Kubelet stopped posting node status."
+        _taint_by_readiness(node, now)
+        self._store.replace(NODE_KIND, node)
 
     def _later(self, work: Callable[[str], None], name: str) -> None:
         self._due.append((self._now() + REACTS_AFTER, work, name))
@@ -362,18 +404,21 @@ def condition(thing: Object, kind: str) -> dict[str, Any] | None:
 
 
 def _taint_by_readiness(node: Object, now: str) -> bool:
-    ready = (condition(node, "Ready") or {}).get("status") == "True"
+    """not-ready where Ready is false, unreachable where it is unknown (node_lifecycle_controller.go,
+    nodeConditionToTaintKeyStatusMap)."""
+    status = (condition(node, "Ready") or {}).get("status", "False")
+    key = {"True": "", "Unknown": UNREACHABLE}.get(status, NOT_READY)
     before = node["spec"].get("taints") or []
-    others = [t for t in before if t["key"] != NOT_READY]
-    if ready:
+    others = [t for t in before if t["key"] not in (NOT_READY, UNREACHABLE)]
+    if not key:
         after = others
-    elif any(t["key"] == NOT_READY for t in before):
+    elif any(t["key"] == key for t in before):
         return False
     else:
         after = [
             *others,
-            {"key": NOT_READY, "effect": "NoSchedule"},
-            {"key": NOT_READY, "effect": "NoExecute", "timeAdded": now},
+            {"key": key, "effect": "NoSchedule"},
+            {"key": key, "effect": "NoExecute", "timeAdded": now},
         ]
     if after == before:
         return False
