@@ -456,10 +456,12 @@ def dial(machine: Machine, endpoint: str) -> Containerd:
 
 
 def _address_of(endpoint: str) -> str:
-    """The pipe or address an endpoint names (kubernetes: pkg/kubelet/util/util_windows.go, parseEndpoint)."""
-    scheme, colon, rest = endpoint.partition("://")
-    if not colon:
+    """The pipe or address an endpoint names (kubernetes: cri-client/pkg/util/util_windows.go, parseEndpoint)."""
+    url = urlsplit(endpoint.replace("\\", "/"))
+    if not url.scheme:
         raise GoError(f'Using "{endpoint}" as endpoint is deprecated, please consider using full url format')
-    if scheme not in ("npipe", "tcp"):
-        raise GoError(f'protocol "{scheme}" not supported')
-    return rest if scheme == "tcp" else "//" + rest.lstrip("/")
+    if url.scheme not in ("npipe", "tcp"):
+        raise GoError(f'protocol "{url.scheme}" not supported')
+    if url.scheme == "tcp" or url.path.startswith("//./pipe"):
+        return url.netloc or url.path
+    return f"//{url.netloc or '.'}{url.path}"

@@ -295,7 +295,7 @@ class NodeReporter:
         """pkg/volume/csi/nodeinfomanager, CreateCSINode: once, when the Node is there."""
         path, name = "/apis/storage.k8s.io/v1/csinodes", self._identity.node
         if client.find(f"{path}/{name}") is None:
-            self._create_owned(client, path, {"name": name}, {"drivers": None})
+            self._create_owned(client, path, {"name": name}, {"drivers": []})
 
 
 def _holds(there: dict[str, Any], status: dict[str, Any]) -> bool:

@@ -93,9 +93,9 @@ class Pods:
             self._kubelet.run.read(resolv)
         domain = str(self._settings.get("clusterDomain", ""))
         searches = [f"{namespace}.svc.{domain}", f"svc.{domain}", domain] if domain else []
-        # pkg/kubelet/network/dns/dns.go, defaultDNSOptions.
         servers = self._settings.get("clusterDNS", [])
-        return {"servers": servers, "searches": searches, "options": ["ndots:5"]}
+        # pkg/kubelet/network/dns/dns.go, defaultDNSOptions.
+        return {"servers": servers, "searches": searches, "options": ["ndots:5"] if servers else []}
 
     # Each few seconds
 
