@@ -112,8 +112,7 @@ function Stop-Unregistered {
     # Stops the step with the id of the first cause: each of them keeps the ones after it from coming.
     param([object[]]$Left, [int]$Seconds, [string]$ClientCertificate)
     $keys = @($Left | ForEach-Object { $_.key })
-    $what = @($Left | ForEach-Object { $_.what }) -join '; '
-    $message = "not there after $Seconds seconds: $what"
+    $message = "not there after $Seconds seconds: $(@($Left | ForEach-Object { $_.what }) -join '; ')"
     if (-not (Test-CurrentCertificate -Path $ClientCertificate)) { Stop-Step -Id 'NoClientCertificate' -Message $message }
     if ($keys -contains 'node:address') {
         $addresses = @(Get-NodeObject | ForEach-Object { $_.InternalIps }) -join ', '
