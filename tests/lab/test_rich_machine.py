@@ -22,6 +22,8 @@ PAGE: Final = (Path(__file__).parents[2] / "docs" / "security.md").read_text(enc
 # own traces of an interface that is gone, and of a default route that is there as before, as a lasting one).
 WRITTEN: Final = {
     r"\\Tcpip\\Parameters\\(Interfaces\\\{|PersistentRoutes: \{'0\.0\.0\.0,0\.0\.0\.0,)": None,
+    r"files/C:\\var\\lib\\kubelet\\(checkpoints|device-plugins|image_manager|plugins|plugins_registry|pod-resources|pods|"
+    r"volumeplugins)(\\pull(ed|ing))?: \{'kind': 'directory'\}$": "folders that the kubelet makes in its own folder",
     r"Services\\kube-proxy/(ObjectName: '\.\\\\keeper' -> 'LocalSystem'|Start: 3 -> 4)$": "the account of a service",
 }
 # A program of the inbox, so that what somebody's services run can be started.
