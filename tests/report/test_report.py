@@ -153,7 +153,7 @@ def test_a_new_file_is_shown_unless_it_is_a_long_script_of_winboots_own(lines: i
     assert changed.count("+line") == lines
 
 
-def test_a_plan_ends_with_what_a_join_costs_on_each_node_and_in_all() -> None:
+def test_a_plan_ends_with_what_a_join_refuses_and_costs_in_all() -> None:
     steps = (
         StepReport("windows-features", "would-change", 1, (Difference("f", None, "on", reboot=True),)),
         StepReport("names", "would-change", 1, (Difference("n", "a", "b", reboot=True),)),
@@ -170,10 +170,8 @@ def test_a_plan_ends_with_what_a_join_costs_on_each_node_and_in_all() -> None:
     print_report(report, Console(file=out, width=80, soft_wrap=True), differences=True)
 
     said = out.getvalue()
-    assert (
-        "win-1: 4 steps to change, 1 restart of the machine, 1 network blip, 1 service restarted, "
-        "1 node whose pods are disturbed\nwin-1: join refuses without --drain: pods run on it\n"
-    ) in said
+    assert "win-1: join refuses without --drain: pods run on it\n" in said
+    assert said.count("to change") == 2, "the heading of a column, and the total"
     assert (
         "all 2 nodes: 5 steps to change, 1 restart of the machine, 2 network blips, 1 service restarted"
         in said

@@ -93,14 +93,14 @@ def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open until the process ends
 
 
-def show(report: Report, form: Output, *, differences: bool = False) -> None:
-    """Print the report in the form asked for."""
+def show(report: Report, form: Output, *, differences: bool = False, texts: bool = False) -> None:
+    """Print the report in the form asked for; `texts`: differences in full."""
     if form is Output.json:
         _Streamed().rest(report)
     elif form is Output.junit:
         sys.stdout.write(junit(report))
     else:
-        print_report(report, console(), differences=differences)
+        print_report(report, console(), differences=differences, texts=texts)
 
 
 def archive(report: Report, *, ended: bool) -> None:
@@ -219,7 +219,13 @@ class Reporting:
             self._streamed.node(ended)
 
     def end(
-        self, report: Report, stop: Stop, *, differences: bool = False, flows: FlowReport | None = None
+        self,
+        report: Report,
+        stop: Stop,
+        *,
+        differences: bool = False,
+        texts: bool = False,
+        flows: FlowReport | None = None,
     ) -> int:
         """Write the file, print the report and what became of `flows`, and give the exit code of the command.
 
@@ -233,7 +239,7 @@ class Reporting:
             report.exit_code,
             flows.exit_code if flows is not None else exits.DONE,
             saved,
-            self._tried(lambda: self._show(report, differences, flows)),
+            self._tried(lambda: self._show(report, differences, texts, flows)),
         )
         if self._file is not None and not saved:
             typer.echo(f"written: {self._file.path}", err=True)
@@ -252,7 +258,7 @@ class Reporting:
         if self._file is not None:
             self._file.save(report)
 
-    def _show(self, report: Report, differences: bool, flows: FlowReport | None) -> None:
+    def _show(self, report: Report, differences: bool, texts: bool, flows: FlowReport | None) -> None:
         """Print the report, or what was not printed of it while the run lasted."""
         try:
             if self._form is Output.json:
@@ -260,7 +266,7 @@ class Reporting:
             elif self._form is Output.junit and flows is not None:
                 sys.stdout.write(one_document(junit(report), flows_junit(flows)))
             else:
-                show(report, self._form, differences=differences)
+                show(report, self._form, differences=differences, texts=texts)
             if flows is not None and self._form is not Output.junit:
                 show_flows(flows, self._form)
             sys.stdout.flush()

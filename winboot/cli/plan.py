@@ -47,6 +47,9 @@ def plan(
             "--out", metavar="FILE", help="Also write the plan here, for `winboot join --plan FILE`."
         ),
     ] = None,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show every difference and the texts of files in full.")
+    ] = False,
     verbose: Verbose = False,
     log_file: LogFile = None,
 ) -> None:
@@ -81,4 +84,4 @@ def plan(
         result = replace(result, nodes=(*result.nodes, *unable))
     if out is not None and not context.stop.requested:
         save_plan(plan_of(result, selection_of(options), context.holder), out)
-    raise typer.Exit(reporting.end(result, context.stop, differences=True))
+    raise typer.Exit(reporting.end(result, context.stop, differences=True, texts=diff))

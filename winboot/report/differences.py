@@ -36,6 +36,15 @@ def difference_text(difference: Difference) -> str:
     return "\n".join([f"{mark} {difference.what}:{suffix}", *(f"    {row}" for row in rows), *diff])
 
 
+def line_counts(difference: Difference) -> tuple[int, int] | None:
+    """How many lines of a file are added and removed; None where the difference carries no text."""
+    if difference.will is None:
+        return None
+    was, will = (difference.was or "").splitlines(), difference.will.splitlines()
+    changes = [line[0] for line in list(difflib.unified_diff(was, will, n=0, lineterm=""))[2:]]
+    return changes.count("+"), changes.count("-")
+
+
 def _shown(text: str | None) -> str:
     return " ".join((text or "").split()) or "(none)"
 

@@ -10,13 +10,14 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from winboot.report.causes import causes, followers
+from winboot.report.causes import causes, followers, named
 from winboot.report.data import difference_of
 from winboot.report.differences import difference_text
 from winboot.report.finding import Finding
+from winboot.report.grouped import found_lines
 from winboot.report.plan_file import PlanFile
 from winboot.report.results import NodeReport, Report, StepReport, tenths
-from winboot.report.totals import in_all, totals_of
+from winboot.report.totals import in_all
 
 _COLOURS = {
     "ok": "green",
@@ -29,13 +30,14 @@ _COLOURS = {
 }
 
 
-def print_report(report: Report, console: Console, *, differences: bool = False) -> None:
-    """Write why nodes failed and the table; with `differences`, also what each step found (as `plan` does)."""
+def print_report(report: Report, console: Console, *, differences: bool = False, texts: bool = False) -> None:
+    """Write why nodes failed and the table; with `differences`, also what each step found (as `plan` does), with `texts` in
+    full."""
     for finding in report.preflight:
         console.print(_finding(finding))
-    for node in report.nodes if differences else ():
-        for block in _found(node):
-            console.print(block)
+    if differences:
+        for found in found_lines(report.nodes, min(console.width, _ROW), texts=texts):
+            console.print(found)
     for block in _why(report):
         console.print(block)
     console.print(_table(report, console.width))
@@ -47,13 +49,15 @@ def print_report(report: Report, console: Console, *, differences: bool = False)
 
 def _costs(report: Report) -> Iterator[str]:
     """What a join would cost on each node and in all, and what it would refuse."""
+    needs: dict[tuple[str, str], list[str]] = {}
     for node in report.nodes:
-        if (total := totals_of(node)).steps:
-            yield f"{node.node}: {total}"
-        for flag, why in node.needs:
-            yield f"{node.node}: join refuses without {flag}: {why}"
-    if len(report.nodes) > 1 and (total := in_all(report)).steps:
-        yield f"all {len(report.nodes)} nodes: {total}"
+        for need in node.needs:
+            needs.setdefault(need, []).append(node.node)
+    for (flag, why), names in needs.items():
+        yield f"{named(names)}: join refuses without {flag}: {why}"
+    if (total := in_all(report)).steps:
+        who = report.nodes[0].node if len(report.nodes) == 1 else f"all {len(report.nodes)} nodes"
+        yield f"{who}: {total}"
 
 
 def planned_lines(plan: PlanFile) -> Iterator[str]:
@@ -79,6 +83,9 @@ def summary(report: Report) -> str:
     parts = ", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no nodes"
     return f"{report.command}: {parts}; {report.changed} steps changed in {tenths(report.seconds)} s"
 
+
+# A row of a plan, also in a pipe.
+_ROW = 80
 
 # Columns of numbers: the heading, and what it counts on a node. Those that are 0 on every node are left out; where there is
 # no room for the others, the last ones go first.
@@ -158,13 +165,6 @@ def _finding(finding: Finding) -> RenderableType:
     where = f" ({', '.join(finding.nodes)})" if finding.nodes else ""
     head = Text.assemble("preflight: ", (f"{finding.id} {level}", colour), f"{where}: {finding.reason}")
     return Group(head, Text(f"  next: {finding.fix}"))
-
-
-def _found(node: NodeReport) -> Iterator[RenderableType]:
-    """What each step without a problem found, as `plan` shows it."""
-    for step in node.steps:
-        if step.differences and step.problem is None:
-            yield _step(node.node, step)
 
 
 def _why(report: Report) -> Iterator[RenderableType]:

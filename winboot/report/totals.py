@@ -19,6 +19,7 @@ class Totals:
     disturbed: int = 0
 
     def __str__(self) -> str:
+        numbers = (self.steps, self.restarts, self.blips, self.services, self.disturbed)
         parts = [
             _counted(self.steps, "step to change", "steps to change"),
             _counted(self.restarts, "restart of the machine", "restarts of machines"),
@@ -26,7 +27,7 @@ class Totals:
             _counted(self.services, "service restarted", "services restarted"),
             _counted(self.disturbed, "node whose pods are disturbed", "nodes whose pods are disturbed"),
         ]
-        return ", ".join(parts)
+        return ", ".join(part for number, part in zip(numbers, parts, strict=True) if number)
 
 
 def totals_of(node: NodeReport) -> Totals:
