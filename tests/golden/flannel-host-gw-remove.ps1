@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  ab0ec200749599ddbe8046650a130e1c4ac8658faa14b7dff4f5ba5626e6790a
+# Settings  c8cade11ea3894b21c179a5ae10ccc084c7b32a72801e1f15001231f511ad328
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -126,7 +126,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'ab0ec200749599ddbe8046650a130e1c4ac8658faa14b7dff4f5ba5626e6790a'
+    Digest  = 'c8cade11ea3894b21c179a5ae10ccc084c7b32a72801e1f15001231f511ad328'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }
@@ -420,6 +420,7 @@ Name = 'containerd-config'
 Needs = @('artifacts', 'directories')
 Values = {
     $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
+imports = [''C:\Program Files\containerd\conf.d\*.toml'']
 root = ''C:\ProgramData\containerd\root''
 state = ''C:\ProgramData\containerd\state''
 [grpc]
@@ -448,6 +449,17 @@ timeout: 10
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
 ' }
+    # What other installers put here is laid over the file: it stays, and what it changes of ours is shown.
+    $dropIns = @{ Folder = 'C:\Program Files\containerd\conf.d'
+        Settings = @{ root = 'C:\ProgramData\containerd\root'; state = 'C:\ProgramData\containerd\state'
+            'grpc.address' = '\\.\pipe\containerd-containerd'
+            'io.containerd.server.v1.grpc.address' = '\\.\pipe\containerd-containerd'
+            sandbox_image = 'registry.k8s.io/pause:3.10.2'; 'pinned_images.sandbox' = 'registry.k8s.io/pause:3.10.2'
+            'registry.config_path' = 'C:\ProgramData\containerd\certs.d'; snapshotter = 'windows'
+            'containerd.snapshotter' = 'windows'; 'containerd.default_runtime_name' = 'runhcs-wcow-process'
+            'cni.bin_dir' = 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1'
+            'cni.bin_dirs' = 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1'; 'cni.conf_dir' = 'C:\etc\cni\net.d' }
+        Version = 3 }
 }
 Ours = @{ files = @('C:\Program Files\containerd\config.toml', 'C:\k\crictl.yaml') }
 Look = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from winboot_lab.programs.containerd import Containerd
 
 from tests.lab.hands import append, delete, let_in, replace
 from tests.lab.scenes import REGISTRY_PASSWORD
@@ -47,6 +48,65 @@ def test_what_somebody_had_written_there_comes_back(bench: Bench):
     bench.undo(STEP, "directories")
 
     assert bench.file(TOML) == before
+
+
+CONF_D = r"C:\Program Files\containerd\conf.d"
+# As other installers write them: another version of the file, other quotes, and settings that are nobody's but theirs.
+OLD = """version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "corp.example/pause:1" # ours
+  max_concurrent_downloads = 9
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    conf_dir = "C:\\\\cni"
+"""
+NEW = """version = 3
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = 'corp.example/pause:1'
+[plugins.'io.containerd.cri.v1.runtime']
+cni.bin_dirs = ['C:\\own', 'D:\\more']
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (OLD, {"sandbox_image": "corp.example/pause:1", "cni.conf_dir": r"C:\cni"}),
+        (NEW, {"pinned_images.sandbox": "corp.example/pause:1", "cni.bin_dirs": r"C:\own, D:\more"}),
+        ("version = 4\n", {"version": "4"}),
+        ("version = 3\n[debug]\nlevel = 'debug'\n", {}),
+        ("[plugins.'io.containerd.cri.v1.images']\nsnapshotter = 'windows'\n", {}),
+    ],
+    ids=["the old sections", "the new sections", "a newer version", "other settings", "the same value"],
+)
+def test_a_drop_in_that_changes_a_setting_of_winboots_is_shown_and_kept(
+    node: Node, text: str, found: dict[str, str]
+):
+    path = rf"{CONF_D}\x.toml"
+    node.machine.files.make_directory(CONF_D)
+    node.machine.files.write(path, text.encode())
+
+    told = node.look(STEP)
+
+    assert {what: is_ for what, (is_, _) in told.differences(STEP).items()} == {
+        f"containerd {name}, from {path}:": value for name, value in found.items()
+    }
+    assert all(one["policy"] for one in told.step(STEP)["differences"])
+    assert node.change(STEP).states == {STEP: "ok"}
+    assert node.file(path) == text.encode()
+
+
+@pytest.mark.check
+def test_a_drop_in_counts_in_the_labs_containerd(node: Node):
+    """What the look names is in effect: winboot's file imports the folder, as containerd's own default file does."""
+    node.machine.files.make_directory(CONF_D)
+    node.machine.files.write(rf"{CONF_D}\x.toml", NEW.encode())
+
+    node.machine.reboot()
+    node.site.settle(120)
+
+    (process,) = node.machine.processes.named("containerd")
+    assert isinstance(process.served, Containerd)
+    assert process.served.config.sandbox_image == "corp.example/pause:1"
 
 
 def test_the_mirrors_of_other_registries_are_left_alone(bench: Bench):

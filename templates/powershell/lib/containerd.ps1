@@ -148,3 +148,52 @@ function Remove-AllPod {
     # Removes all pods by the runtime, where it answers. Returns nothing. crictl gives each request 2 seconds, unless told otherwise.
     [void](Invoke-Crictl -Arguments @('--timeout', '60s', 'rmp', '--all', '--force') -Seconds 300)
 }
+
+function Get-DropInDifference {
+    # A difference for each setting of ours that a file in containerd's folder of drop-ins changes: it is laid over our file. Nothing where
+    # there is none. Their owner keeps them.
+    param([string]$Folder, [hashtable]$Settings, [int]$Version)
+    if (-not [IO.Directory]::Exists($Folder)) { return }
+    foreach ($path in [IO.Directory]::GetFiles($Folder, '*.toml') | Sort-Object) {
+        foreach ($one in Read-TomlSetting -Text "$(Read-FileText -Path $path)") {
+            $shown = @{ Key = "drop-in:${path}:$($one.name)"; What = "containerd $($one.name), from ${path}:"; Is = $one.value }
+            if ($one.name -eq 'version') {
+                # containerd 2.3 does not start then (config.go, LoadConfigWithPlugins).
+                if ($one.value -as [int] -gt $Version) { New-Difference @shown -Want "at most $Version" -Policy }
+                continue
+            }
+            $want = $Settings[$one.name]
+            if ($null -ne $want -and $one.value -cne $want) { New-Difference @shown -Want $want -Policy }
+        }
+    }
+}
+
+function Read-TomlSetting {
+    # The settings of a TOML text, each as name and value. A setting of the CRI plug-ins is named without its plug-in, as their names changed
+    # between versions. A list is its texts behind each other; of a value over several lines it is the first. Nothing
+    # where it has none.
+    param([string]$Text)
+    $table = @()
+    foreach ($line in $Text -split '\r?\n') {
+        if ($line -match '^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$') { $table = @(Split-TomlKey -Key $Matches[1]); continue }
+        if ($line -notmatch '^\s*([^#=\[]+?)\s*=\s*(.+?)\s*$') { continue }
+        $value = ConvertFrom-TomlValue -Text $Matches[2]
+        $names = @($table) + @(Split-TomlKey -Key $Matches[1])
+        if ($names.Count -gt 2 -and $names[0] -eq 'plugins') { $names = @($names[$(if ($names[1] -like '*.cri*') { 2 } else { 1 })..($names.Count - 1)]) }
+        @{ name = $names -join '.'; value = $value }
+    }
+}
+
+function Split-TomlKey {
+    # The parts of a dotted key, which may be quoted, without their quotes.
+    param([string]$Key)
+    [regex]::Matches($Key, '"([^"]*)"|''([^'']*)''|([A-Za-z0-9_-]+)') | ForEach-Object { $_.Groups[1].Value + $_.Groups[2].Value + $_.Groups[3].Value }
+}
+
+function ConvertFrom-TomlValue {
+    # A value as text: the texts in it, else the word.
+    param([string]$Text)
+    $texts = @([regex]::Matches($Text, '"((?:[^"\\]|\\.)*)"|''([^'']*)''') |
+            ForEach-Object { $_.Groups[1].Value.Replace('\\', '\') + $_.Groups[2].Value })
+    if ($texts.Count -gt 0) { $texts -join ', ' } else { ($Text -replace '\s*#.*$', '').Trim() }
+}

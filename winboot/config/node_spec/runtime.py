@@ -77,7 +77,7 @@ def _version_3(
 ) -> Iterator[str]:
     """For containerd 2.x: images and runtime are separate plugins."""
     images, runtimes = "plugins.'io.containerd.cri.v1.images'", "plugins.'io.containerd.cri.v1.runtime'"
-    yield from _head(3, paths)
+    yield from _head(3, paths, imports=drop_ins(containerd))
     yield f"[{images}]"
     yield "  snapshotter = 'windows'"
     yield f"[{images}.pinned_images]"
@@ -95,8 +95,16 @@ def _version_3(
     yield from _handlers(f"{runtimes}.containerd", handlers, scrub=scrub)
 
 
-def _head(version: int, paths: Paths) -> Iterator[str]:
+def drop_ins(containerd: Version) -> str:
+    """The files that containerd's own default file imports; empty before 2.2 (defaults_windows.go,
+    DefaultConfigIncludePattern). A file that does not name them imports none (config.go, LoadConfig)."""
+    return r"C:\Program Files\containerd\conf.d\*.toml" if containerd.at_least("2.2") else ""
+
+
+def _head(version: int, paths: Paths, *, imports: str = "") -> Iterator[str]:
     yield f"version = {version}"
+    if imports:
+        yield f"imports = [{quoted(imports)}]"
     yield f"root = {quoted(paths.containerd_root)}"
     yield f"state = {quoted(paths.containerd_state)}"
     yield "[grpc]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from winboot.config.node_spec import NodeSpec, RegistrySpec
+from winboot.config.node_spec.runtime import drop_ins
 from winboot.script.steps.step import Step
 
 
@@ -38,8 +39,37 @@ def _logins(spec: NodeSpec) -> list[dict[str, object]]:
     ]
 
 
+def _drop_ins(spec: NodeSpec) -> dict[str, object]:
+    """The folder of drop-ins, and what they may not change: our settings by the names that all versions of the file have
+    for them."""
+    pattern = drop_ins(spec.runtime.containerd)
+    if not pattern:
+        return {}
+    paths, default = spec.paths, spec.runtime.handlers[0].name
+    settings = {
+        "root": paths.containerd_root,
+        "state": paths.containerd_state,
+        "grpc.address": paths.containerd_pipe,
+        "io.containerd.server.v1.grpc.address": paths.containerd_pipe,
+        "sandbox_image": spec.runtime.pause_image,
+        "pinned_images.sandbox": spec.runtime.pause_image,
+        "registry.config_path": paths.containerd_certs,
+        "snapshotter": "windows",
+        "containerd.snapshotter": "windows",
+        "containerd.default_runtime_name": default,
+        "cni.bin_dir": paths.cni_bin,
+        "cni.bin_dirs": paths.cni_bin,
+        "cni.conf_dir": paths.cni_conf,
+    }
+    return {
+        "Folder": pattern.rpartition("\\")[0],
+        "Settings": settings,
+        "Version": spec.runtime.config_version,
+    }
+
+
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"mirrors": _mirrors(spec), "registries": _logins(spec)}
+    return {"mirrors": _mirrors(spec), "registries": _logins(spec), "drop_ins": _drop_ins(spec)}
 
 
 def _secrets(spec: NodeSpec) -> tuple[str, ...]:
