@@ -120,7 +120,7 @@ class Join:
                 cluster.change_node("win-1", WISH),
                 cluster.wait_ready("win-1", timeout=9, wait=self.ready),
             ]
-            told += [cluster.forget_tokens(node="win-1"), cluster.lift_taint("win-1", STARTING["key"])]
+            told += [cluster.lift_taint("win-1", STARTING["key"])]
             told += [
                 cluster.uncordon("win-1"),
                 cluster.config_map("kube-flannel", "kube-flannel-cfg"),

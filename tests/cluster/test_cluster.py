@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +20,7 @@ from winboot.base.errors import ClusterError, ClusterRefused, ClusterUnreachable
 from winboot.config.networks.flannel_settings import read
 from winboot.config.node_spec import Taint
 from winboot.remote.cluster import connect
-from winboot.remote.cluster.base import DrainRules, ExpectedNode, Need, NodeWish
+from winboot.remote.cluster.base import DrainRules, ExpectedNode, Need, NodeWish, token_id
 from winboot.remote.cluster.calls import Patience
 from winboot.remote.cluster.lightkube import LightkubeCluster
 
@@ -91,15 +92,18 @@ def test_waiting_ends_when_the_node_is_ready_or_time_is_up(scene: Scene) -> None
     assert there is not None and there.ready
 
 
+def tokens(scene: Scene) -> set[str]:
+    """The bootstrap tokens that there are, by name."""
+    return {one["metadata"]["name"] for one in scene.lab.store.everything() if one["kind"] == "Secret"}
+
+
 def test_a_minted_token_joins_and_is_forgotten_afterwards(scene: Scene) -> None:
     token = scene.cluster.mint_token(node="win-1", lifetime=timedelta(hours=1))
     shown = Credentials(token=token.value.reveal())
 
     assert scene.lab.identify(shown).name == f"system:bootstrap:{token.id}"
-    assert scene.cluster.forget_tokens(node="win-2") == ()
-    assert scene.cluster.forget_tokens() == ()  # it is not over yet
-    assert scene.cluster.forget_tokens(node="win-1") == (token.id,)
-    assert scene.cluster.forget_tokens(node="win-1") == ()
+    scene.cluster.forget_token(token.id)
+    assert tokens(scene) == set()
 
 
 def test_one_token_is_forgotten_and_its_neighbour_stays(scene: Scene) -> None:
@@ -109,19 +113,18 @@ def test_one_token_is_forgotten_and_its_neighbour_stays(scene: Scene) -> None:
     scene.cluster.forget_token(mine.id)
     scene.cluster.forget_token(mine.id)
 
-    assert scene.cluster.forget_tokens(node="win-1") == (other.id,)
+    assert tokens(scene) == {f"bootstrap-token-{other.id}"}
 
 
-def test_a_token_that_is_over_is_swept_away_and_a_foreign_one_stays(scene: Scene) -> None:
-    over = scene.cluster.mint_token(node="win-1", lifetime=timedelta(seconds=-1))
-    scene.admin(
-        "POST",
-        "/api/v1/namespaces/kube-system/secrets",
-        {"metadata": {"name": "bootstrap-token-aaaaaa"}, "type": "bootstrap.kubernetes.io/token"},
+def test_the_token_of_a_run_is_named_by_it_and_by_another_id_if_that_is_taken(scene: Scene) -> None:
+    """The next run finds the token of a killed one by the run that its claim names."""
+    first, second = (
+        scene.cluster.mint_token(node="win-1", lifetime=timedelta(hours=1), run="0123456789ab") for _ in "12"
     )
 
-    assert scene.cluster.forget_tokens() == (over.id,)
-    assert scene.admin("GET", "/api/v1/namespaces/kube-system/secrets/bootstrap-token-aaaaaa")
+    assert first.id == token_id("0123456789ab", "win-1")
+    assert second.id not in (first.id, token_id("0123456789ab", "win-2"))
+    assert re.fullmatch("[a-z0-9]{6}", first.id)
 
 
 def test_a_serving_certificate_in_order_is_approved(scene: Scene) -> None:

@@ -53,7 +53,6 @@ calls = [
     lambda: cluster.nodes(),
     lambda: cluster.settle_requests(ExpectedNode("n")),
     lambda: cluster.mint_token(node="n", lifetime=timedelta(hours=1)),
-    lambda: cluster.forget_tokens(node="n"),
     lambda: cluster.drain("n", timeout=0, wait=lambda seconds: True),
     lambda: cluster.config_map("kube-flannel", "kube-flannel-cfg"),
     lambda: cluster.missing_rights({"x": [Need("get", "nodes")]}, "u", []),

@@ -104,12 +104,14 @@ class Genuine:
             return client.request(method, path, json=body, headers=headers)
 
     def apply(self, manifest: str) -> None:
-        """Create the objects of a manifest: kinds whose plural ends in s."""
+        """Create the objects of a manifest."""
         for thing in filter(None, yaml.safe_load_all(manifest)):
             where = thing["metadata"].get("namespace")
             space = f"/namespaces/{where}" if where else ""
             group = "/api" if "/" not in thing["apiVersion"] else "/apis"
-            path = f"{group}/{thing['apiVersion']}{space}/{thing['kind'].lower()}s"
+            kind = thing["kind"].lower()
+            plural = f"{kind[:-1]}ies" if kind.endswith("cy") else f"{kind}s"
+            path = f"{group}/{thing['apiVersion']}{space}/{plural}"
             answer = self.ask("POST", path, thing)
             assert answer.status_code in (201, 409), answer.text
 

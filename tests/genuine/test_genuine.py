@@ -113,7 +113,6 @@ def test_the_clusters_side_of_a_join_with_an_operators_rights(genuine: Genuine, 
         facts = cluster.wait_ready("win-1", timeout=30, wait=sleep)
         assert facts is not None and facts.ready
         assert until(lambda: (cluster.node("win-1") or facts).pod_cidrs)
-        assert cluster.forget_tokens(node="win-1") == ()
         assert cluster.lift_taint("win-1", STARTING["key"])
         assert cluster.cordon("win-1")
         assert cluster.drain("win-1", timeout=5, wait=sleep).left == ()

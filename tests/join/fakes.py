@@ -174,17 +174,13 @@ class FakeCluster:
         self._call("wait_ready", name)
         return self.becomes
 
-    def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
+    def mint_token(self, *, node: str, lifetime: timedelta, run: str = "") -> Token:
         self._call("mint_token", node)
         self.lifetimes.append(lifetime)
         return Token("abcdef", Secret("abcdef.0123456789abcdef"), datetime(2030, 1, 1, 12, 0, tzinfo=UTC))
 
     def forget_token(self, token: str) -> None:
         self._call("forget_token", token)
-
-    def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
-        self._call("forget_tokens", node)
-        return ()
 
     def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
         self.expected.append(expected)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.scene import a_spec
-from tests.join.fakes import CUT, STARTING, FakeCluster, Found, Scene, a_node, states
-from winboot.base.errors import ClusterRefused
+from tests.join.fakes import CUT, STARTING, FakeCluster, Scene, a_node, states
 from winboot.config.node_spec import Taint
 from winboot.node.admission import Admission
 from winboot.remote.cluster.base import NodeFacts, NodeWish
@@ -97,55 +96,13 @@ def _keys(folder: Path, node: NodeFacts | None) -> list[str]:
     return [one.key for one in done.differences]
 
 
-def test_a_user_that_may_not_list_secrets_gets_a_note_and_the_node_is_opened(tmp_path: Path) -> None:
-    """Only housekeeping asks for the list; a Ready node once kept its taint for want of it."""
-    refused = ClusterRefused("listing our bootstrap tokens: secrets is forbidden")
-    scene = Scene(tmp_path, cluster=FakeCluster(a_node(taints=(STARTING,)), fails={"forget_tokens": refused}))
-
-    report = scene.join()
-
-    assert states(report)["startup-taint"] == "changed"
-    assert "lift_taint" in scene.cluster.names
-    assert [note for note in report.notes if "earlier runs were not looked for" in note]
-
-
-def test_a_repair_of_a_live_node_forgets_what_a_killed_one_has_left(tmp_path: Path) -> None:
-    """Its token lasted two hours; a run that changes nothing still asks for no secret."""
-    scene = Scene(tmp_path, Found("kubelet-credentials"), cluster=FakeCluster(a_node()))
-
-    scene.join()
-    assert scene.cluster.names.count("forget_tokens") == 1
-    scene.cluster.calls.clear()
-    scene.join()
-
-    assert "forget_tokens" not in scene.cluster.names
-
-
-def test_where_no_token_is_minted_no_secret_is_listed(tmp_path: Path) -> None:
-    profile = "cluster: {bootstrap_token: {env: TOKEN}}"
-    scene = Scene(tmp_path, cluster=FakeCluster(a_node(taints=(STARTING,))), profile=profile)
+def test_no_join_lists_or_deletes_tokens_of_others(tmp_path: Path) -> None:
+    """It asks for no right to read Secrets: what a killed run has left is named by the claim, or expires."""
+    scene = Scene(tmp_path, cluster=FakeCluster(a_node(taints=(STARTING,))))
 
     assert states(scene.join())["startup-taint"] == "changed"
-    assert "forget_tokens" not in scene.cluster.names
 
-
-def test_who_opens_a_node_that_joined_by_itself_deletes_no_token_of_others(tmp_path: Path) -> None:
-    """It came with a token that somebody else made, for more machines than this one perhaps."""
-    cluster, spec = FakeCluster(a_node(taints=(STARTING,))), a_spec(tmp_path)
-    admission = Admission(
-        cluster,  # type: ignore[arg-type]
-        spec,
-        ("startup-taint",),
-        1,
-        lambda seconds: False,
-        str,
-        str,
-        minted=False,
-    )
-
-    admission.admit(lambda done: None)
-
-    assert cluster.names == ["lift_taint", "uncordon"]
+    assert scene.cluster.names == ["change_node", "lift_taint", "uncordon"]
 
 
 def test_a_node_that_runs_another_version_is_not_as_wanted(tmp_path: Path) -> None:

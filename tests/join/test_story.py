@@ -37,7 +37,7 @@ def test_a_bare_machine_is_changed_admitted_and_then_opened_for_pods(tmp_path: P
     report = scene.join()
 
     assert (scene.machine.modes, report.ready) == (["Look", "Change"], True)
-    assert scene.cluster.names == ["change_node", "forget_tokens", "lift_taint", "uncordon"]
+    assert scene.cluster.names == ["change_node", "lift_taint", "uncordon"]
 
 
 @pytest.mark.parametrize(

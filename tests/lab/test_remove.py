@@ -171,7 +171,7 @@ def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(
 
     granted = {
         (need.verb, need.resource, need.namespace)
-        for need in (*rights.REMOVE, *rights.REMOVE_LEASES, *rights.REMOVE_TOKENS, *rights.DRAIN)
+        for need in (*rights.REMOVE, *rights.REMOVE_LEASES, *rights.DRAIN)
     }
     asked = {
         (one.verb, one.resource, one.namespace)

@@ -85,14 +85,6 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "secrets",
         "operator",
     ),
-    "no right to clean up": (
-        {"own_lacks": ("list secrets in kube-system",)},
-        "",
-        "permissions",
-        "warning",
-        "killed run",
-        "operator",
-    ),
     "tokens may not ask": (
         {"lacks": ("create certificatesigningrequests.certificates.k8s.io",)},
         "",
@@ -330,7 +322,7 @@ def test_an_id_that_no_check_has_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_right_has_its_reason() -> None:
-    for need in (*rights.JOIN, *rights.TOKENS, *rights.DRAIN, *rights.PREFLIGHT, *rights.HOUSEKEEPING):
+    for need in (*rights.JOIN, *rights.TOKENS, *rights.DRAIN, *rights.PREFLIGHT):
         assert need.why
 
 

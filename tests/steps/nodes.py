@@ -26,6 +26,7 @@ class Node(Rig):
         self.machine = site.machine
         (self.spec,) = site.specs()
         self._before = state(site)
+        self._minted: list[str] = []
 
     def after(self, *hands: Hand) -> Node:
         """The node after something happened to it."""
@@ -45,7 +46,8 @@ class Node(Rig):
                     return told
                 self.site.settle(10)
         finally:
-            cluster.forget_tokens(node=self.spec.node.name)
+            for token in self._minted:
+                cluster.forget_token(token)
             controller.alive = False
         raise AssertionError("it stays detached")
 
@@ -82,6 +84,7 @@ class Node(Rig):
         requestors = frozenset[str]()
         if BOOTSTRAP_TOKEN in wanted:
             token = cluster.mint_token(node=self.spec.node.name, lifetime=timedelta(hours=1))
+            self._minted.append(token.id)
             secrets[BOOTSTRAP_TOKEN] = token.value.reveal()
             requestors = frozenset({f"system:bootstrap:{token.id}"})
         names_of_it = frozenset({self.spec.node.name, self.machine.name.lower()})

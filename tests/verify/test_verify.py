@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+import yaml
 from winboot_lab.cluster import ApiFailure
-from winboot_lab.cluster.identity import Identity
+from winboot_lab.cluster.identity import ADMIN, Identity
 from winboot_lab.cluster.kinds import NAMESPACES, PODS, kind_of
+from winboot_lab.cluster.rbac import Action, rule_allows
 from winboot_lab.programs.flanneld import Flanneld
 
 from tests.lab.site import Killed, Site
 from winboot.operations.verify import Options, verify, verify_changed
+from winboot.remote.manifests import manifest
 from winboot.report.flows import FlowReport
 from winboot.report.results import NodeReport, Report, StepReport
 
@@ -74,6 +77,65 @@ def test_a_healthy_pair_passes_all_flows_and_nothing_is_left(pair: Site) -> None
     assert report.exit_code == 0
     assert not any(name.startswith("winboot-verify") for name in spaces(pair))
     assert pair.refusals == []
+
+
+def asked_of(site: Site) -> list[Action]:
+    """What the controller has asked the API for; paths that everybody may read left out."""
+    assert site.cluster.audit is not None
+    return [one for who, one in site.cluster.audit if who.name == ADMIN.name and not one.path]
+
+
+def test_a_given_namespace_is_used_with_the_rights_of_its_role_alone_and_stays(pair: Site) -> None:
+    """A second run finds nothing of the first one in its way."""
+    specs = pair.specs()
+    granted = [one for one in yaml.safe_load_all(manifest("verifier", specs)) if one["kind"].endswith("Role")]
+    space = next(one["metadata"]["namespace"] for one in granted if one["kind"] == "Role")
+    pair.cluster.request(ADMIN, "POST", "/api/v1/namespaces", {"metadata": {"name": space}})
+    pair.cluster.audit = []
+
+    reports = [verified(pair, namespace=space) for _ in "12"]
+
+    assert [report.exit_code for report in reports] == [0, 0]
+    for action in asked_of(pair):
+        assert any(
+            rule_allows(rule, action) and role["metadata"].get("namespace", "") in ("", action.namespace)
+            for role in granted
+            for rule in role["rules"]
+        ), action
+    assert space in spaces(pair)
+    kinds = ("Pod", "Service", "Secret")
+    assert [
+        one["metadata"]["name"]
+        for one in pair.cluster.store.everything()
+        if one["kind"] in kinds and one["metadata"].get("namespace") == space
+    ] == []
+    pair.cluster.request(ADMIN, "DELETE", f"/api/v1/namespaces/{space}")
+
+
+def test_a_service_of_others_in_the_given_namespace_is_named_and_stays(pair: Site) -> None:
+    service = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+    pair.cluster.request(ADMIN, "POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    pair.cluster.request(ADMIN, "POST", "/api/v1/namespaces/shop/services", service)
+
+    report = verified(pair, namespace="shop")
+
+    assert report.exit_code == 1
+    assert "a Service web that is not winboot's" in " ".join(report.notes)
+    assert (
+        pair.cluster.request(ADMIN, "GET", "/api/v1/namespaces/shop/services/web").body["metadata"]["name"]
+        == "web"
+    )
+
+
+def test_a_namespace_of_others_with_our_labels_is_not_deleted(pair: Site) -> None:
+    labels = {"app.kubernetes.io/managed-by": "winboot", "winboot.io/verify": "r"}
+    pair.cluster.request(
+        ADMIN, "POST", "/api/v1/namespaces", {"metadata": {"name": "theirs", "labels": labels}}
+    )
+
+    verified(pair, "pod-start")
+
+    assert "theirs" in spaces(pair)
 
 
 def test_a_route_that_is_wrong_breaks_the_ways_that_need_it_and_names_the_node(

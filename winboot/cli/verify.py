@@ -49,6 +49,14 @@ def verify(
             "--keep", help="Leave the namespace, to look into it; the command to remove it is printed."
         ),
     ] = False,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            metavar="NAME",
+            help="Use this namespace, which exists, instead of making one; only what this run makes in it is deleted.",
+        ),
+    ] = "",
     output: OutputForm = Output.table,
 ) -> None:
     """Make pods and services in a namespace of its own, try every flow once from each node, name the probable cause of what
@@ -61,7 +69,12 @@ def verify(
     from winboot.operations.verify.flows import chosen
 
     options = Options(
-        flows=chosen(words(flows)), images=images(image), egress=place(egress), timeout=timeout, keep=keep
+        flows=chosen(words(flows)),
+        images=images(image),
+        egress=place(egress),
+        timeout=timeout,
+        keep=keep,
+        namespace=namespace,
     )
     specs = load_targets(inventory, words(limit))
     with (

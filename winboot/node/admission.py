@@ -32,8 +32,8 @@ def believed() -> None:
 class Admission:
     """The controller's own steps for one node. `steps` are those of the plan; `ready` is how long to wait for Ready.
 
-    `say` hears what is being done, `note` what the report is to mention. `minted` is false for a machine that came with a
-    token of somebody else's; `changed` says that the node's own steps have changed something in this run.
+    `say` hears what is being done, `note` what the report is to mention; `changed` says that the
+    node's own steps have changed something in this run.
     """
 
     cluster: Cluster
@@ -43,7 +43,6 @@ class Admission:
     wait: Wait
     say: Callable[[str], None]
     note: Callable[[str], None]
-    minted: bool = True
     changed: bool = False
     # Asks the Ready node whether it works, before pods may come; raises NodeFailed.
     prove: Callable[[], None] = believed
@@ -131,9 +130,6 @@ class Admission:
         seen.append(before)
         differences = self._taint_differences(before)
         if not differences:
-            # A repair of a live node may have been killed before this one.
-            if self.changed:
-                self._forget_tokens()
             return ()
         if before is None or not before.ready:
             self.say("waiting for Ready")
@@ -148,7 +144,6 @@ class Admission:
             )
         self._await_versions(node)
         self.prove()
-        self._forget_tokens()
         self.cluster.lift_taint(self.name, self.spec.node.startup_taint.key)
         self.cluster.uncordon(self.name)
         return differences
@@ -168,15 +163,6 @@ class Admission:
                     node=self.name,
                 )
             seen = self.cluster.node(self.name)
-
-    def _forget_tokens(self) -> None:
-        """A token that a killed run left behind has done its duty, too. Housekeeping: without it they expire."""
-        if not self.minted or self.spec.cluster.bootstrap_token != "mint":
-            return
-        try:
-            self.cluster.forget_tokens(node=self.name)
-        except ClusterError as error:
-            self.note(f"bootstrap tokens of earlier runs were not looked for: {error.problem}")
 
 
 def _is_version(is_: str, want: str) -> bool:

@@ -142,7 +142,7 @@ def hook_needs(
     if self_registering and not bootstrap:
         return (("", everywhere), (CLAIMS, rights.CLAIMS))
     everywhere = (*everywhere, *rights.PREFLIGHT)
-    tokens = (("kube-system", (*rights.TOKENS, *rights.HOUSEKEEPING)),) if mints else ()
+    tokens = ((rights.SYSTEM, rights.TOKENS),) if mints else ()
     # Events about Nodes are in this namespace.
     events = (("default", rights.FIRST_BOOT),) if bootstrap else ()
     return (("", everywhere), *tokens, *events, (CLAIMS, rights.CLAIMS))

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from winboot.remote.cluster.base import Need
-from winboot.remote.manifests import RBAC, named, rules_of
+from winboot.remote.cluster.rights import SYSTEM
+from winboot.remote.manifests import RBAC, named, rules_of, token_policy
 
 Object = dict[str, Any]
 NAMESPACE: Final = "winboot-system"
@@ -37,6 +38,9 @@ def account_roles(
                 "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
             }
         )
+        if where == SYSTEM:
+            who = f"request.userInfo.username == 'system:serviceaccount:{namespace}:{name}'"
+            objects += token_policy(f"{name}-tokens", who)
     return objects
 
 

@@ -83,9 +83,45 @@ def _operator(specs: Sequence[NodeSpec]) -> list[Object]:
     everywhere = (*rights.JOIN, *rights.DRAIN, *rights.PREFLIGHT)
     objects = [_role("ClusterRole", OPERATOR, everywhere), _operator_binding("ClusterRole", OPERATOR)]
     if mints:
-        there = (*rights.TOKENS, *rights.HOUSEKEEPING)
-        objects += [_role("Role", OPERATOR, there), _operator_binding("Role", OPERATOR)]
+        objects += [_role("Role", OPERATOR, rights.TOKENS), _operator_binding("Role", OPERATOR)]
+        objects += token_policy("winboot-operator-tokens", f"'{OPERATORS}' in request.userInfo.groups")
     return [*objects, *_claims(OPERATOR, (*rights.CLAIMS, *rights.ORDER))]
+
+
+def token_policy(name: str, who: str) -> list[Object]:
+    """Holds the subject of the CEL expression `who` to bootstrap tokens in kube-system. Without it, create and delete read any
+    service account's token there: the answer to a DELETE is the whole Secret while a finalizer is pending (apiserver,
+    registry/generic/registry/store.go, Delete), and the token controller fills a Secret of an account's type."""
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "resources": ["secrets"],
+    }
+    admission = "admissionregistration.k8s.io/v1"
+    return [
+        {
+            **named(admission, "ValidatingAdmissionPolicy", name),
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {
+                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": rights.SYSTEM}},
+                    "resourceRules": [rule],
+                },
+                "matchConditions": [{"name": "subject", "expression": who}],
+                "validations": [
+                    {
+                        "expression": "(object == null ? oldObject : object).type == 'bootstrap.kubernetes.io/token'",
+                        "message": "winboot makes and deletes bootstrap tokens only",
+                    }
+                ],
+            },
+        },
+        {
+            **named(admission, "ValidatingAdmissionPolicyBinding", name),
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
 
 
 def _claims(name: str, needs: Sequence[Need]) -> list[Object]:
@@ -101,19 +137,32 @@ def _remover(specs: Sequence[NodeSpec]) -> list[Object]:
     """What `remove` does beside that."""
     everywhere = (*rights.REMOVE, *rights.DRAIN, Need("patch", "nodes", why="the cordon of a drain"))
     objects = [_role("ClusterRole", REMOVER, everywhere), _operator_binding("ClusterRole", REMOVER)]
-    for needs in (rights.REMOVE_LEASES, rights.REMOVE_TOKENS):
-        space = needs[0].namespace
-        objects += [
-            _role("Role", REMOVER, needs, namespace=space),
-            _operator_binding("Role", REMOVER, namespace=space),
-        ]
+    objects += [
+        _role("Role", REMOVER, rights.REMOVE_LEASES, namespace=rights.NODE_LEASES),
+        _operator_binding("Role", REMOVER, namespace=rights.NODE_LEASES),
+    ]
     return [*objects, *_claims(REMOVER, rights.CLAIMS)]
 
 
 def _verifier(specs: Sequence[NodeSpec]) -> list[Object]:
-    """What verify does beyond a join: the names of its namespaces are not known before."""
-    needs = (Need("list", "nodes"), Need("get", "nodes"), *rights.VERIFY, *rights.VERIFY_POLICIES)
-    return [_role("ClusterRole", VERIFIER, needs), _operator_binding("ClusterRole", VERIFIER)]
+    """What `verify --namespace winboot-verify` does beyond a join."""
+    space, there = rights.VERIFIED, rights.verify_in(rights.VERIFIED)
+    needs = (*rights.VERIFY_READS, *rights.VERIFY_POLICIES)
+    level = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
+    return [
+        named("v1", "Namespace", space, **level),
+        _role("Role", VERIFIER, there, namespace=space),
+        _operator_binding("Role", VERIFIER, namespace=space),
+        _role("ClusterRole", VERIFIER, needs),
+        _operator_binding("ClusterRole", VERIFIER),
+    ]
+
+
+def _verifier_anywhere(specs: Sequence[NodeSpec]) -> list[Object]:
+    """What verify does with namespaces of its own: their names are not known before."""
+    name = f"{VERIFIER}-anywhere"
+    needs = (*rights.VERIFY, *rights.VERIFY_POLICIES)
+    return [_role("ClusterRole", name, needs), _operator_binding("ClusterRole", name)]
 
 
 def _role(kind: str, name: str, needs: Sequence[Need], *, namespace: str = rights.SYSTEM) -> Object:
@@ -400,9 +449,15 @@ MANIFESTS: Final[tuple[Manifest, ...]] = (
     ),
     Manifest(
         "verifier",
-        "What `winboot verify` and `join --verify` need beside: namespaces of their own, with pods, services, exec.",
+        f"What `winboot verify --namespace {rights.VERIFIED}` needs: pods, services and exec in that namespace alone.",
         _verifier,
-        f"Bound to the group {OPERATORS}. Whoever may make pods in a namespace may use whatever runs there.",
+        f"Bound to the group {OPERATORS}. The namespace has the Pod Security level `restricted`.",
+    ),
+    Manifest(
+        "verifier-anywhere",
+        "What `winboot verify` and `join --verify` need to make namespaces of their own. Optional: this role equals",
+        _verifier_anywhere,
+        f"cluster-admin, because it makes pods in every namespace and runs commands in them. Bound to the group {OPERATORS}.",
     ),
     Manifest(
         "runtimeclass",

@@ -29,7 +29,7 @@ from winboot.config.node_spec.former import at_versions
 from winboot.node.fleet.context import Options, RunContext
 from winboot.node.fleet.ownership import OK, result_of
 from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner, superseded
-from winboot.remote.cluster.base import Cluster, NodeFacts, Token
+from winboot.remote.cluster.base import Cluster, NodeFacts, Token, token_id
 from winboot.remote.cluster.sessions import Held
 from winboot.remote.transport.dialled import dialled_addresses
 from winboot.report.events import Difference, Problem, StepDone, VersionNote, VersionSet
@@ -154,6 +154,8 @@ class NodeRun:
         try:
             yield waited
             result = result_of(self.report())
+            if result == OK:
+                self._forget_former(held.claim.former_run)
         except WinbootError as error:
             result = f"failed:{type(error).__name__}"
             if held.taken_by is not None:
@@ -184,6 +186,12 @@ class NodeRun:
             self.notes.append(
                 f"the bootstrap token {token.id} may be left; it expires at {token.expires:%H:%M} UTC"
             )
+
+    def _forget_former(self, run: str) -> None:
+        """Delete the token of a run that was killed at this node, whose claim was taken over. Without that it expires."""
+        if run and self.cluster is not None and self.spec.cluster.bootstrap_token == "mint":
+            with suppress(ClusterError):
+                self.cluster.forget_token(token_id(run, self.name))
 
     @property
     def runner(self) -> ScriptRunner:

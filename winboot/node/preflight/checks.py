@@ -76,7 +76,7 @@ def _permissions(view: ClusterView) -> Found:
     fix = "Apply what `winboot manifests operator` prints, and bind it to this user."
     for need in view.own_missing(rights.needed(mints=view.mints, drains=view.drains)):
         yield Finding("permissions", "error", f"this kubeconfig's user may not {need}: {need.why}", fix)
-    for need in view.own_missing((*rights.PREFLIGHT, *(rights.HOUSEKEEPING if view.mints else ()))):
+    for need in view.own_missing(rights.PREFLIGHT):
         yield Finding("permissions", "warning", f"this kubeconfig's user may not {need}: {need.why}", fix)
 
 

@@ -123,7 +123,7 @@ def fleet_manifest(job: FleetJob, *, mints: bool, drains: bool, only_job: bool =
 def fleet_needs(*, mints: bool, drains: bool) -> tuple[tuple[str, tuple[Need, ...]], ...]:
     """The rights by the namespace that they hold in; empty for those of the whole cluster."""
     everywhere = (*rights.JOIN, *rights.PREFLIGHT, *(rights.DRAIN if drains else ()))
-    tokens = (("kube-system", (*rights.TOKENS, *rights.HOUSEKEEPING)),) if mints else ()
+    tokens = ((rights.SYSTEM, rights.TOKENS),) if mints else ()
     return (("", everywhere), *tokens, (CLAIMS, (*rights.CLAIMS, *rights.ORDER)))
 
 

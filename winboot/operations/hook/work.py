@@ -318,7 +318,7 @@ class NodeWork:
         steps: list[StepDone] = []
         ours = (LABELS, STARTUP_TAINT)
         wait = self.context.stop.wait
-        admission = Admission(target.cluster, target.spec, ours, 0.0, wait, _nothing, _nothing, minted=False)
+        admission = Admission(target.cluster, target.spec, ours, 0.0, wait, _nothing, _nothing)
         admission.admit(steps.append)
         return next((step.problem.message for step in steps if step.problem is not None), "")
 

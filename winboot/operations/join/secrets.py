@@ -42,15 +42,20 @@ def change_secrets(
     cluster: Cluster | None,
     note: Callable[[str], None],
     minted_one: Callable[[Token | None], None] = lambda token: None,
+    run: str = "",
 ) -> Iterator[ChangeSecrets]:
     """The secrets that the differing steps ask for. A token that was minted here is deleted at the end.
 
     Another controller at the same node has a token of its own, which its kubelet may still need: only ours goes.
-    `minted_one` hears of that token, and of its end.
+    `minted_one` hears of that token, and of its end; its id follows from the `run`.
     Raises InvalidInput where a reference cannot be read, ClusterError where no token can be made.
     """
     names = secret_names(spec, plan, differing)
-    minted = _mint(spec, cluster) if BOOTSTRAP in names and spec.cluster.bootstrap_token == "mint" else None
+    minted = (
+        _mint(spec, cluster, run=run)
+        if BOOTSTRAP in names and spec.cluster.bootstrap_token == "mint"
+        else None
+    )
     minted_one(minted)
     try:
         values = {name: _read(spec, name) for name in sorted(names) if minted is None or name != BOOTSTRAP}
@@ -91,13 +96,15 @@ def _requestor(token: Secret | None) -> str | None:
     return None if token is None else f"system:bootstrap:{token.reveal().partition('.')[0]}"
 
 
-def _mint(spec: NodeSpec, cluster: Cluster | None, lifetime: timedelta = TOKEN_LIFETIME) -> Token:
+def _mint(
+    spec: NodeSpec, cluster: Cluster | None, lifetime: timedelta = TOKEN_LIFETIME, run: str = ""
+) -> Token:
     if cluster is None:
         raise InvalidInput(
             f"{spec.node.name}: a token must be minted, but the profile names no cluster.kubeconfig",
             hint="Name one, or give cluster.bootstrap_token as {env: NAME}, {file: PATH} or {command: [...]}.",
         )
-    return cluster.mint_token(node=spec.node.name, lifetime=lifetime)
+    return cluster.mint_token(node=spec.node.name, lifetime=lifetime, run=run)
 
 
 def _forget(cluster: Cluster, token: Token, note: Callable[[str], None]) -> None:

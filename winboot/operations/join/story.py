@@ -238,6 +238,7 @@ def _change(run: NodeRun, node: NodeFacts | None, look: Pass, claim: Claim) -> N
         run.cluster,
         run.notes.append,
         lambda token: setattr(run, "token", token),
+        run.context.run,
     ) as secrets:
         approver = Approver(
             run.cluster,

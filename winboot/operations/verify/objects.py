@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from winboot.base.secret import Secret
 from winboot.config.node_spec import NodeSpec
+from winboot.remote.cluster.rights import PULL_SECRET
 
 Object = dict[str, Any]
 OURS: Final = "winboot.io/verify"
@@ -19,7 +20,7 @@ ROLE: Final = "winboot.io/role"
 NODE: Final = "winboot.io/node"
 PORT: Final = 80
 LINUX_PORT: Final = 8080
-PULL: Final = "winboot-pull"
+PULL: Final = PULL_SECRET
 # For every release the image that fits its build; ltsc2019 and later have curl.exe.
 IMAGES: Final[Mapping[str, str]] = {
     release: f"mcr.microsoft.com/windows/servercore:ltsc{release}" for release in ("2019", "2022", "2025")

@@ -20,6 +20,7 @@ from winboot.remote.cluster.workbench import Thing, Workbench
 
 POLL_S: Final = 2.0
 GONE_S: Final = 60.0
+_PREFIX: Final = "winboot-verify-"
 # Policies that hold in every namespace. Of those that there may be these are read.
 CLUSTER_POLICIES: Final = (
     "ClusterNetworkPolicy",
@@ -47,17 +48,23 @@ class Stage:
     keep: bool = False
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     pid: int = field(default_factory=os.getpid)
+    # A namespace of the cluster's owner; without it the run makes one of its own.
+    given: str = ""
+    # What was made in it, in its order.
+    made: list[Thing] = field(default_factory=list)
     # The namespace. A run may verify more than once, and the one before may still be ending.
     space: str = ""
 
     def __post_init__(self) -> None:
         """Choose the name of the namespace."""
-        self.space = self.space or f"winboot-verify-{self.run}-{token_hex(2)}"
+        self.space = self.given or self.space or f"{_PREFIX}{self.run}-{token_hex(2)}"
 
     # ---- before and after ------------------------------------------------------------------------------
 
     def clear_leftovers(self) -> tuple[str, ...]:
         """Delete the namespaces of runs that were killed; gives their names. Those that were kept on purpose stay."""
+        if self.given:
+            return ()
         found = self.bench.listed("Namespace", labels={"app.kubernetes.io/managed-by": "winboot"})
         left = [str(one["metadata"]["name"]) for one in found if self._left(one)]
         for name in left:
@@ -67,7 +74,9 @@ class Stage:
     def _left(self, thing: Thing) -> bool:
         metadata = thing["metadata"]
         labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
-        if objects.OURS not in labels or objects.KEPT in labels or metadata["name"] == self.space:
+        # Others may give their namespace these labels; its name says whose it is, too.
+        ours = objects.OURS in labels and str(metadata["name"]).startswith(_PREFIX)
+        if not ours or objects.KEPT in labels or metadata["name"] == self.space:
             return False
         holder, _, pid = str(notes.get(objects.HOLDER, "")).rpartition("#")
         if holder == self.holder and pid.isdigit():
@@ -78,7 +87,9 @@ class Stage:
             return True
 
     def open(self) -> None:
-        """Make the namespace. Raises ClusterRefused with the right that is missing."""
+        """Make the namespace, unless it is given. Raises ClusterRefused with the right that is missing."""
+        if self.given:
+            return
         until = self.now() + timedelta(seconds=2 * self.timeout + 600)
         made = objects.namespace(
             self.space,
@@ -94,7 +105,8 @@ class Stage:
 
     def _explained(self, error: ClusterRefused) -> ClusterError:
         """Whether the right is missing, or an admission said no."""
-        missing = self.cluster.own_missing_rights(rights.VERIFY)
+        needs = (*rights.verify_in(self.given), *rights.VERIFY_READS) if self.given else rights.VERIFY
+        missing = self.cluster.own_missing_rights(needs)
         if missing:
             return ClusterRefused(
                 f"{error.problem} (missing: {'; '.join(map(str, missing))})",
@@ -108,6 +120,8 @@ class Stage:
 
     def close(self, *, patient: bool) -> str:
         """Delete the namespace and, when `patient`, wait until it has gone. What is left is said in the answer."""
+        if self.given:
+            return self._empty()
         if self.keep:
             return f"kept: namespace {self.space}; `kubectl delete namespace {self.space}` removes it"
         by_hand = f"`kubectl delete namespace {self.space}` removes it, and so does the next `winboot verify`"
@@ -124,6 +138,28 @@ class Stage:
         except ClusterError as error:
             return f"the namespace {self.space} is left: {error.problem}; {by_hand}"
         return f"the namespace {self.space} is still being deleted"
+
+    def _empty(self) -> str:
+        """Delete what was made in a namespace that stays."""
+        if self.keep:
+            return f"kept: {len(self.made)} objects in the namespace {self.space}"
+        try:
+            while self.made:
+                self.bench.remove(self.made[-1])
+                self.made.pop()
+        except ClusterError as error:
+            return f"{len(self.made)} objects are left in the namespace {self.space}: {error.problem}"
+        return ""
+
+    def _make(self, thing: objects.Object) -> Thing:
+        made = self.bench.make(thing)
+        if objects.OURS not in (made["metadata"].get("labels") or {}):
+            raise Refused(
+                f"the namespace {self.space} has a {thing['kind']} {made['metadata']['name']} that is not winboot's",
+                hint="Name an empty namespace with --namespace.",
+            )
+        self.made.append(thing)
+        return made
 
     def _spaces(self) -> Sequence[Thing]:
         return self.bench.listed("Namespace", labels={"app.kubernetes.io/managed-by": "winboot"})
@@ -143,7 +179,7 @@ class Stage:
         if linux:
             scene.linux_node = linux
             try:
-                self.bench.make(objects.linux_pod(linux, self.space, linux_image, pull=pull))
+                self._make(objects.linux_pod(linux, self.space, linux_image, pull=pull))
             except ClusterRefused as error:
                 scene.linux_problem = self._explained(error).problem
 
@@ -168,13 +204,13 @@ class Stage:
 
     def _pod(self, node: NodeScene, pod: objects.Object) -> None:
         try:
-            self.bench.make(pod)
+            self._make(pod)
         except ClusterRefused as error:
             node.problem = self._explained(error).problem
 
     def _service(self, name: str, selector: Mapping[str, str], *, node_port: bool) -> Thing:
         try:
-            return self.bench.make(objects.service(self.space, name, selector, node_port=node_port))
+            return self._make(objects.service(self.space, name, selector, node_port=node_port))
         except ClusterRefused as error:
             raise self._explained(error) from error
 
@@ -191,7 +227,7 @@ class Stage:
                 (host, user, credential.read(f"runtime.registries.{host}"))
                 for host, user, credential in logins.values()
             ]
-            self.bench.make(objects.pull_secret(self.space, read))
+            self._make(objects.pull_secret(self.space, read))
         return bool(logins)
 
     def wait_running(self, scene: Scene) -> bool:

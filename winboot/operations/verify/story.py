@@ -57,6 +57,8 @@ class Options:
     egress: tuple[str, int] | None = None
     timeout: float = 300.0
     keep: bool = False
+    # A namespace that exists, for a user who may not make one; else each run makes its own.
+    namespace: str = ""
     workers: int = 8
     changed_s: Mapping[str, float] = field(default_factory=dict)
     others: Sequence[NodeSpec] = ()
@@ -190,6 +192,7 @@ class _Run:
             context.stop.wait,
             options.timeout,
             keep=options.keep,
+            given=options.namespace,
             now=cluster.server_time,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,6 +73,16 @@ class Token:
     id: str
     value: Secret
     expires: datetime
+
+
+_ID_LETTERS: Final = string.digits + string.ascii_lowercase
+
+
+def token_id(run: str, node: str) -> str:
+    """The id of the token that a run makes for a node. The claim on the node names the run, so that the next run can delete
+    the token of one that was killed, and needs no right to list secrets."""
+    number = int.from_bytes(hashlib.sha256(f"{run}/{node}".encode()).digest())
+    return "".join(_ID_LETTERS[number // 36**place % 36] for place in range(6))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +209,7 @@ class PodFacts:
 class Belonging:
     """Something that a cluster keeps about a node beside its Node."""
 
-    kind: Literal["certificate request", "lease", "bootstrap token"]
+    kind: Literal["certificate request", "lease"]
     name: str
 
     def __str__(self) -> str:
@@ -255,16 +267,12 @@ class Cluster(Protocol):
         """
         ...
 
-    def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
-        """A bootstrap token for one join, by the cluster's clock."""
+    def mint_token(self, *, node: str, lifetime: timedelta, run: str = "") -> Token:
+        """A bootstrap token for one join, by the cluster's clock; for a `run` its id is `token_id`, if that is free."""
         ...
 
     def forget_token(self, token: str) -> None:
         """Delete one token by its id; that it is gone already is fine."""
-        ...
-
-    def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
-        """Delete the tokens winboot minted (for one node, or all that are over); gives their ids."""
         ...
 
     def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:

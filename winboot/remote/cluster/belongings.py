@@ -1,4 +1,4 @@
-"""What a cluster keeps about a node beside its Node: certificate requests, the kubelet's Lease, bootstrap tokens of ours."""
+"""What a cluster keeps about a node beside its Node: certificate requests and the kubelet's Lease."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ import httpx2
 from lightkube import Client
 from lightkube.resources.certificates_v1 import CertificateSigningRequest
 from lightkube.resources.coordination_v1 import Lease
-from lightkube.resources.core_v1 import Secret
 
 from winboot.remote.cluster.base import Belonging
 from winboot.remote.cluster.calls import Calls
 from winboot.remote.cluster.failures import status_of
-from winboot.remote.cluster.rights import NODE_LEASES, SYSTEM
+from winboot.remote.cluster.rights import NODE_LEASES
 
 _MISSING: Final = 404
 
 
 @dataclass(frozen=True, slots=True)
 class Belongings:
-    """Finds and deletes them; `requests` and `tokens` name those of a node."""
+    """Finds and deletes them; `requests` names those of a node."""
 
     client: Client
     call: Calls
     requests: Callable[[str], list[str]]
-    tokens: Callable[[str], list[str]]
 
     def of(self, node: str) -> tuple[Belonging, ...]:
         """All that is there now."""
@@ -38,7 +36,6 @@ class Belongings:
         return (
             *(Belonging("certificate request", name) for name in self.requests(node)),
             *([Belonging("lease", f"{NODE_LEASES}/{node}")] if lease is not None else []),
-            *(Belonging("bootstrap token", name) for name in self.tokens(node)),
         )
 
     def delete(self, one: Belonging) -> None:
@@ -51,8 +48,6 @@ class Belongings:
                     return self.client.delete(CertificateSigningRequest, name)
                 case "lease":
                     return self.client.delete(Lease, name, namespace=NODE_LEASES)
-                case "bootstrap token":
-                    return self.client.delete(Secret, f"bootstrap-token-{name}", namespace=SYSTEM)
 
         self.call(f"deleting {one}", lambda: _unless_missing(delete))
 

@@ -36,7 +36,7 @@ SESSIONS: Final = "session/"
 class Claim:
     """One claim. `version` changes with each write, `transitions` says how often it has changed hands, `run` is the holder's
     run, `notes` are annotations, and `acquired` is None until the store has written it. Without a `holder` it was given back,
-    and tells what became of the node. `taken_over`: from a holder that may be paused, and not dead."""
+    and tells what became of the node. `taken_over`: from a holder (of `former_run`) that may be paused, and not dead."""
 
     node: str
     holder: str
@@ -47,6 +47,7 @@ class Claim:
     notes: Mapping[str, str] = field(default_factory=dict)
     acquired: datetime | None = None
     taken_over: bool = False
+    former_run: str = ""
 
 
 class Leases(Protocol):
@@ -122,7 +123,7 @@ class Claimant:
                 if over and SESSION in there.notes:
                     # So that the other nodes of a process that is gone need not be watched again, one by one.
                     leases.delete(there.notes[SESSION])
-                return replace(taken, taken_over=True)
+                return replace(taken, taken_over=True, former_run=there.run)
         except ClusterConflict:
             return None
         return None

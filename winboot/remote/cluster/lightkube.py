@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import itertools
 import secrets
 import string
@@ -65,6 +63,7 @@ from winboot.remote.cluster.base import (
     Token,
     Verdict,
     Wait,
+    token_id,
 )
 from winboot.remote.cluster.belongings import Belongings
 from winboot.remote.cluster.calls import PATIENCE, Calls, Patience, sleep
@@ -346,14 +345,15 @@ class LightkubeCluster:
 
     # Bootstrap tokens
 
-    def mint_token(self, *, node: str, lifetime: timedelta) -> Token:
-        """A bootstrap token for one join, by the cluster's clock."""
+    def mint_token(self, *, node: str, lifetime: timedelta, run: str = "") -> Token:
+        """See the protocol."""
         expires = self.server_time() + lifetime
-        return retried(lambda: self._mint(node, expires), _OVERTAKEN_S, ClusterConflict)
+        ids = itertools.chain([token_id(run, node)] if run else [], iter(lambda: _letters(6), ""))
+        return retried(lambda: self._mint(node, next(ids), expires), _OVERTAKEN_S, ClusterConflict)
 
-    def _mint(self, node: str, expires: datetime) -> Token:
-        """One token with an id of its own; ClusterConflict when somebody has that id already."""
-        token_id, token_secret = _letters(6), _letters(16)
+    def _mint(self, node: str, token_id: str, expires: datetime) -> Token:
+        """One token with this id; ClusterConflict if another token has it already."""
+        token_secret = _letters(16)
         secret = Secret(
             metadata=ObjectMeta(
                 name=f"bootstrap-token-{token_id}", namespace=SYSTEM, labels={**MANAGED_BY, NODE_LABEL: node}
@@ -384,21 +384,7 @@ class LightkubeCluster:
 
     def forget_token(self, token: str) -> None:
         """Delete one token by its id; that it is gone already is fine."""
-        self._delete_secret(f"bootstrap-token-{token}")
-
-    def forget_tokens(self, *, node: str | None = None) -> tuple[str, ...]:
-        """Delete the tokens winboot minted: one node's, or all that are over."""
-        now = self.server_time()
-        forgotten = []
-        for secret in self._our_secrets(node):
-            name = _name(secret.metadata)
-            if not name.startswith("bootstrap-token-") or (node is None and not _over(secret, now)):
-                continue
-            self._delete_secret(name)
-            forgotten.append(name.removeprefix("bootstrap-token-"))
-        return tuple(forgotten)
-
-    def _delete_secret(self, name: str) -> None:
+        name = f"bootstrap-token-{token}"
         self._found(f"deleting {name}", lambda: self._client.delete(Secret, name, namespace=SYSTEM))
 
     # Certificates
@@ -492,24 +478,11 @@ class LightkubeCluster:
         self._belongings().delete(one)
 
     def _belongings(self) -> Belongings:
-        return Belongings(self._client, self._call, self._requests_about, self._tokens_for)
+        return Belongings(self._client, self._call, self._requests_about)
 
     def _requests_about(self, node: str) -> list[str]:
         expected = ExpectedNode(node)
         return [one.name for one in self.certificate_requests() if requests.concerns(one, expected)]
-
-    def _tokens_for(self, node: str) -> list[str]:
-        names = (_name(secret.metadata) for secret in self._our_secrets(node))
-        return [
-            name.removeprefix("bootstrap-token-") for name in names if name.startswith("bootstrap-token-")
-        ]
-
-    def _our_secrets(self, node: str | None) -> list[Secret]:
-        selector: dict[str, Any] = {**MANAGED_BY, **({NODE_LABEL: node} if node is not None else {})}
-        return self._call(
-            "listing our bootstrap tokens",
-            lambda: list(self._client.list(Secret, namespace=SYSTEM, labels=selector, chunk_size=_PAGE)),
-        )
 
     # What preflight reads
 
@@ -730,14 +703,6 @@ def _request(csr: CertificateSigningRequest) -> Request:
         state=requests.state_of(decided, issued=status is not None and bool(status.certificate)),
         made=made,
     )
-
-
-def _over(secret: Secret, now: datetime) -> bool:
-    try:
-        text = base64.b64decode((secret.data or {})["expiration"], validate=True).decode("ascii")
-        return datetime.fromisoformat(text.replace("Z", "+00:00")) <= now
-    except (KeyError, ValueError, binascii.Error):
-        return False
 
 
 def _takes_windows(daemon_set: DaemonSet) -> bool:

@@ -83,12 +83,21 @@ class LightkubeWorkbench:
         items: list[Thing] = found.get("items") or []
         return items
 
+    def remove(self, thing: Thing) -> None:
+        """Delete an object."""
+        metadata = thing["metadata"]
+        self._remove(str(thing["kind"]), str(metadata["name"]), str(metadata.get("namespace", "")))
+
     def remove_namespace(self, name: str) -> bool:
         """Delete a namespace."""
+        return self._remove("Namespace", name, "")
+
+    def _remove(self, kind: str, name: str, namespace: str) -> bool:
+        """False if there is none of this name."""
 
         def delete() -> bool:
             try:
-                self._asked("DELETE", f"{_PLURALS['Namespace']}/{name}")
+                self._asked("DELETE", f"{_path(kind, namespace)}/{name}")
             except httpx2.HTTPStatusError as e:
                 # A 409 says that it is on its way already.
                 if status_of(e) in (_MISSING, _CONFLICT):
@@ -96,7 +105,7 @@ class LightkubeWorkbench:
                 raise
             return True
 
-        return self._call(f"deleting the Namespace {name}", delete)
+        return self._call(f"deleting the {kind} {name}", delete)
 
     def execute(self, namespace: str, pod: str, command: Sequence[str], *, timeout: float) -> Ran:
         """Run a command in a pod's container."""

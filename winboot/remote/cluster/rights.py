@@ -5,6 +5,7 @@ for the test that holds it against the calls of whole runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from winboot.remote.cluster.base import SERVING_SIGNER, Need
@@ -13,6 +14,8 @@ SYSTEM: Final = "kube-system"
 JOINERS: Final = (
     "system:bootstrappers:kubeadm:default-node-token"  # the group of bootstrap tokens, as kubeadm has it
 )
+PULL_SECRET: Final = "winboot-pull"  # as winboot.operations.verify.objects makes it
+VERIFIED: Final = "winboot-verify"  # the namespace of `winboot manifests verifier`
 CERTIFICATES: Final = "certificates.k8s.io"
 _CSR: Final = "certificatesigningrequests"
 
@@ -38,14 +41,10 @@ DRAIN: Final = (
 PREFLIGHT: Final = (
     Need("list", "nodes", why="allocation of pod networks, names, addresses"),
     Need("list", "daemonsets", "apps", why="DaemonSets that would land on Windows"),
-    Need("get", "configmaps", why="the network's configuration"),
+    Need("get", "configmaps", why="flannel's configuration", name="kube-flannel-cfg"),
+    Need("get", "configmaps", why="kube-proxy's mode, if a DaemonSet runs it on Windows", name="kube-proxy"),
     Need("create", "subjectaccessreviews", "authorization.k8s.io", why="what kubelets and agents may do"),
 )
-# Tokens of runs that were killed; without it they expire by themselves.
-HOUSEKEEPING: Final = (
-    Need("list", "secrets", why="bootstrap tokens that a killed run has left behind", namespace=SYSTEM),
-)
-
 # For `winboot remove`, beside what a drain needs.
 REMOVE: Final = (
     Need("get", "nodes", why="whether the Node is there, and on this machine"),
@@ -58,11 +57,6 @@ REMOVE_LEASES: Final = tuple(
     Need(verb, "leases", "coordination.k8s.io", why="the Lease of its kubelet", namespace=NODE_LEASES)
     for verb in ("get", "delete")
 )
-REMOVE_TOKENS: Final = tuple(
-    Need(verb, "secrets", why="bootstrap tokens that winboot made for it", namespace=SYSTEM)
-    for verb in ("list", "delete")
-)
-
 # For `winboot hook serve`, whose machines come and go.
 HOOK: Final = (
     Need("list", "nodes", why="the Node of a machine, by its provider id"),
@@ -70,25 +64,35 @@ HOOK: Final = (
 )
 # For machines that become nodes by themselves (`winboot hook serve --bootstrap`).
 FIRST_BOOT: Final = (Need("create", "events", why="how far a machine has come, at its Node"),)
-# For `winboot verify` and `join --verify`: a namespace of its own, whose name is another each time.
-VERIFY: Final = (
-    Need("list", "namespaces", why="what a verification that was killed has left"),
-    Need("create", "namespaces", why="a namespace of its own"),
-    Need("delete", "namespaces", why="and all of it goes again"),
+# For `winboot verify`, in its namespace.
+_VERIFY_THERE: Final = (
     *(Need(verb, "pods", why="two pods a node, and where they are") for verb in ("create", "get", "list")),
-    *(Need(verb, "services", why="services before the pods") for verb in ("create", "get", "list")),
-    Need("list", "endpointslices", "discovery.k8s.io", why="which services have backends"),
+    *(Need(verb, "services", why="services before the pods") for verb in ("create", "get")),
     Need(
         "list", "networkpolicies", "networking.k8s.io", why="policies that somebody puts into new namespaces"
     ),
     Need("create", "secrets", why="logins of the profile's registries, in that namespace"),
-    Need("get", "secrets", why="the same"),
+    Need("get", "secrets", why="the same", name=PULL_SECRET),
     Need("list", "events", why="why a pod does not run"),
     # Both verbs: https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/ (gate
     # AuthorizePodWebsocketUpgradeCreatePermission, on from 1.35) asks for create where a WebSocket comes with GET.
     *(Need(verb, "pods/exec", why="the flows run in the pods") for verb in ("get", "create")),
     *(Need(verb, "pods/portforward", why="a flow of its own") for verb in ("get", "create")),
     Need("get", "pods/log", why="a flow of its own"),
+)
+# Beside its namespace.
+VERIFY_READS: Final = (
+    *(Need(verb, "nodes", why="the nodes, and where they are") for verb in ("get", "list")),
+    Need("list", "services", why="the cluster's services, as kube-proxy has to know them"),
+    Need("list", "endpointslices", "discovery.k8s.io", why="which services have backends"),
+)
+# In a namespace whose name is another each time, which winboot makes and deletes (also `join --verify`).
+VERIFY: Final = (
+    Need("list", "namespaces", why="what a verification that was killed has left"),
+    Need("create", "namespaces", why="a namespace of its own"),
+    Need("delete", "namespaces", why="and all of it goes again"),
+    *_VERIFY_THERE,
+    *VERIFY_READS,
 )
 # Without them, or where the cluster has no such kinds, those policies are not named.
 VERIFY_POLICIES: Final = tuple(
@@ -109,6 +113,15 @@ CLAIMED: Final = "winboot-system"  # where claims are (winboot.remote.cluster.cl
 ORDER: Final = (
     Need("list", "leases", "coordination.k8s.io", why="nodes that are done come last", namespace=CLAIMED),
 )
+
+
+def verify_in(namespace: str) -> tuple[Need, ...]:
+    """What `winboot verify --namespace` does in a namespace that stays."""
+    gone = (
+        *(Need("delete", kind, why="what was made goes again") for kind in ("pods", "services")),
+        Need("delete", "secrets", why="and the logins", name=PULL_SECRET),
+    )
+    return tuple(replace(need, namespace=namespace) for need in (*_VERIFY_THERE, *gone))
 
 
 def needed(*, mints: bool, drains: bool) -> tuple[Need, ...]:

@@ -31,6 +31,10 @@ class Workbench(Protocol):
         """All objects of a kind (`Pod`), in one namespace or everywhere, with these labels."""
         ...
 
+    def remove(self, thing: Thing) -> None:
+        """Delete an object that `make` has given; that it is gone already is fine."""
+        ...
+
     def remove_namespace(self, name: str) -> bool:
         """Delete a namespace with all that is in it, and wait for nothing; False where there was none."""
         ...
