@@ -15,7 +15,7 @@ test suite: export MALLOC_ARENA_MAX := 1
 # One more than processors: a seventh of the time a test waits, for a program or for a moment.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 1, 8))')
 
-.PHONY: help demo test check suite lint golden conformance real genuine compat wheel fuzz matrix mutate bench bench-peer lock clean docs
+.PHONY: help demo test check suite lint golden conformance real genuine compat wheel fuzz matrix mutate bench bench-peer sbom advisories lock clean docs
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -104,10 +104,19 @@ wheel: $(STAMP) ## the wheel with its manual page, in dist/
 	mkdir -p build && $(BIN)/python -m tools.manual > build/winboot.1
 	$(BIN)/python -m hatchling build -t wheel
 
+LOCK ?= requirements.lock
+sbom: ## sbom.cdx.json: what the lock holds, as CycloneDX (LOCK=file for another lock)
+	$(PYTHON) tools/sbom.py $(LOCK) > sbom.cdx.json
+
+advisories: ## known advisories about the lock, by pip-audit in a virtual environment of its own (asks pypi.org)
+	test -x .audit-venv/bin/python || $(PYTHON) -m venv .audit-venv
+	.audit-venv/bin/pip install --quiet --disable-pip-version-check 'pip-audit>=2.7'
+	.audit-venv/bin/pip-audit --require-hashes --disable-pip -r $(LOCK)
+
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes -o requirements.lock
 	uv pip compile pyproject.toml docs/examples/hook/requirements.in --extra aws --extra azure --extra ssh --universal \
 		--python-version 3.11 --generate-hashes -c requirements.lock -o docs/examples/hook/requirements.lock
 
 clean: ## forget the virtual environment and caches
-	rm -rf $(VENV) .bench-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .bench-venv .audit-venv sbom.cdx.json .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -39,7 +39,7 @@ CALLERS: dict[str, list[str]] = {
     "cli/first_boot.py store": [
         "hook voucher",
         "hook voucher --group pool",
-        "hook approve win-1",
+        "hook approve win-1 4C4C4544-0042",
         "why win-1",
     ],
     "cli/first_boot.py key_file": [USERDATA],

@@ -282,8 +282,7 @@ def _job(
 ) -> tuple[FleetJob, bool]:
     """What is to be rendered, and whether bootstrap tokens are minted."""
     from winboot.cli.targets import load_fleet
-    from winboot.config.ansible import variables_beside
-    from winboot.config.inventory import load_inventory
+    from winboot.config.inventory import load_inventory, own_text
     from winboot.operations.fleet.manifest import FleetJob, fleet_files
     from winboot.remote.cloud.settings import provider_of
 
@@ -295,13 +294,13 @@ def _job(
             hint="`winboot inventory --freeze FILE` writes its machines as they are now: render that file.",
         )
     loaded = load_fleet(inventory, (), pinned=True, trust=trust, may_ask=False)
-    if beside := variables_beside(inventory):
-        raise UsageError(
-            f"{beside[0]} has variables of {inventory}, and the workers get none of them: they are for other programs, too",
-            hint="Write them into the inventory itself, as `vars` of its groups and hosts; or render one of winboot's.",
-        )
     files = fleet_files(inventory, _named_by(load_inventory(inventory)))
-    job = FleetJob(inventory.name, files, image, shards, workers, words, namespace, name)
+    name_there = inventory.name
+    # An inventory of Ansible's is for other programs, too: their passwords are not the workers'.
+    if (own := own_text(inventory)) is not None:
+        name_there = inventory.with_suffix(".yaml").name
+        files = {name_there: own} | {path: text for path, text in files.items() if path != inventory.name}
+    job = FleetJob(name_there, files, image, shards, workers, words, namespace, name)
     return job, any(spec.cluster.bootstrap_token == "mint" for spec in loaded.specs)
 
 

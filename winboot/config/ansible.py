@@ -118,13 +118,6 @@ def _has_own_groups(groups: Node | None) -> bool:
     return any(isinstance(one, Table) and _OWN_GROUP_KEYS & set(one.entries) for one in tables)
 
 
-def variables_beside(path: Path) -> list[Path]:
-    """The folders with variables of groups and hosts beside an inventory of Ansible's; none for one of winboot's."""
-    if not is_ansibles(open_inventory(path)):
-        return []
-    return [folder for name in ("group_vars", "host_vars") if (folder := path.parent / name).is_dir()]
-
-
 def _lines(text: str) -> list[str]:
     return [line for one in text.splitlines() if (line := one.strip()) and line[0] not in "#;"]
 

@@ -309,6 +309,36 @@ def raw(node: Node) -> Any:
             return None if node.is_null else Text.of(node)
 
 
+def written(node: Node) -> str:
+    """The node as YAML: plain values stay plain, and others text."""
+    return str(yaml.serialize(_written(node), Dumper=yaml.SafeDumper, allow_unicode=True, width=110))
+
+
+def _written(node: Node) -> yaml.Node:
+    match node:
+        case Table():
+            pairs = [
+                (_written_text(key, plain=False), _written(entry.value))
+                for key, entry in node.entries.items()
+            ]
+            return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=False)
+        case Listing():
+            return yaml.SequenceNode(
+                "tag:yaml.org,2002:seq", [_written(one) for one in node.items], flow_style=False
+            )
+        case Scalar():
+            return _written_text(node.text, plain=node.plain)
+
+
+def _written_text(text: str, *, plain: bool) -> yaml.ScalarNode:
+    if not plain:
+        return yaml.ScalarNode("tag:yaml.org,2002:str", text)
+    resolver = yaml.resolver.Resolver()
+    # types-PyYAML leaves it untyped.
+    tag = resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return yaml.ScalarNode(tag, text)
+
+
 def typed(value: Any) -> Any:
     """`Text` as YAML 1.2 understands it: numbers and booleans where they were written plain. For open maps."""
     if isinstance(value, dict):

@@ -11,7 +11,7 @@ from winboot.config.ansible import is_ansibles, open_inventory, read_ansible
 from winboot.config.inventory.connection import Connection, Jump, Tls
 from winboot.config.inventory.machine import SECTIONS, HostKeys, Machine, MachineSpec, Os
 from winboot.config.inventory.reader import Reader
-from winboot.config.source import Complaint, Table, in_order
+from winboot.config.source import Complaint, Table, in_order, written
 
 __all__ = [
     "SECTIONS",
@@ -26,6 +26,7 @@ __all__ = [
     "check_inventory",
     "inventory_of",
     "load_inventory",
+    "own_text",
     "read_inventory",
 ]
 
@@ -64,6 +65,16 @@ def read_inventory(path: Path) -> tuple[Table, tuple[Complaint, ...]]:
     if isinstance(content, str) or is_ansibles(content):
         return read_ansible(path, content)
     return content, ()
+
+
+def own_text(path: Path) -> str | None:
+    """An inventory of Ansible's as winboot has read it, as a static inventory of winboot's; None for one of winboot's own. What
+    is there for other programs stays where it is. Raises InvalidInput."""
+    if not is_ansibles(open_inventory(path)):
+        return None
+    top, _ = read_inventory(path)
+    head = f"# Made from {path.name}: the machines and settings that winboot has read there.\n"
+    return head + written(top)
 
 
 def inventory_of(path: Path, top: Table, known: tuple[Complaint, ...] = ()) -> Inventory:
