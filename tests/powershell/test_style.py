@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
@@ -10,7 +11,7 @@ from winboot_lab.language.syntax import FunctionDefinition, walk
 
 from tests.powershell.style import Remark, Switches, remarks, switches_of
 from tests.steps.builders import ROOT, a_spec_of
-from winboot.script.library import functions, library_files
+from winboot.script.library import functions, library, library_files, summary
 from winboot.script.plan import make_plan
 from winboot.script.rendering import helpers, render
 from winboot.script.steps import STEPS
@@ -133,6 +134,25 @@ def test_the_library_is_held_to_the_rules(file: str) -> None:
     assert [
         f"{file}:{one.line}: {one}" for one in found if (one.name, one.subject) not in ONE_SIGNATURE
     ] == []
+
+
+# One sentence, which an administrator reads in the contents of the library.
+SUMMARY = re.compile(r"[A-Z][^.]{10,88}\.")
+
+
+def test_each_library_file_begins_with_a_summary_of_one_sentence() -> None:
+    assert [name for name, text in library_files().items() if not SUMMARY.fullmatch(summary(text))] == []
+
+
+def test_the_contents_of_the_library_have_the_summary_of_each_file() -> None:
+    contents = library().text.partition("\n# ---- ")[0]
+
+    assert [name for name, text in library_files().items() if summary(text) not in contents] == []
+
+
+@pytest.mark.parametrize("text", ["function Get-One {", "# The one.", "$one # SUMMARY Gets one thing.", ""])
+def test_a_file_without_a_summary_in_its_first_line_has_none(text: str) -> None:
+    assert summary(f"{text}\n# SUMMARY Gets one thing.\n") == ""
 
 
 @cache

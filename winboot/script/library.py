@@ -73,14 +73,15 @@ def library() -> Library:
 
 
 def _contents() -> str:
-    """What each file is about, in the words that it begins with."""
+    """Each file with its summary, a line each."""
     wide = max(map(len, library_files()))
-    lines = []
-    for name, text in library_files().items():
-        first = text.partition("\n")[0]
-        about = first.removeprefix("# ") if first.startswith("# ") else ""
-        lines.append(f"#   {name:{wide}}  {about}".rstrip() + "\n")
-    return "".join(lines)
+    return "".join(f"#   {name:{wide}}  {summary(text)}\n" for name, text in library_files().items())
+
+
+def summary(text: str) -> str:
+    """What a library file does, from its first line; empty if that line is not a summary."""
+    head, mark, rest = text.partition("\n")[0].partition("# SUMMARY ")
+    return rest if mark and not head else ""
 
 
 @functools.cache

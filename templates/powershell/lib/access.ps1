@@ -1,5 +1,6 @@
-# Who may do what with files and folders. Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every
-# section of a descriptor, so it would take audit entries away that it has not read.
+# SUMMARY Reads and sets owner and access rules of files and folders.
+# Only owner, group and access rules are read and written here, by .NET: Set-Acl writes every section of a descriptor,
+# so it would remove audit entries that it has not read.
 
 function Get-AccessText {
     # Owner, group and access rules of a file or folder, as SDDL.

@@ -1,3 +1,5 @@
+# SUMMARY Downloads programs, checks their hashes and installs them.
+
 function Get-ArtifactDifference {
     # A difference for each file of Artifacts that is missing or has another hash; nothing where all are right.
     # Where only the archive's hash is known, each file's own was noted when it was placed.

@@ -1,4 +1,4 @@
-# What azure-vnet and azure-vnet-ipam keep in files: which pod has which endpoint and address.
+# SUMMARY Compares and clears the files in which azure-vnet keeps endpoints and addresses of pods.
 
 function Get-BootTime {
     # When this machine started, by the record that the event log writes then; nothing when the log was cleared.

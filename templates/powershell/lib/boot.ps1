@@ -1,4 +1,4 @@
-# The task at each start of the machine.
+# SUMMARY Registers and runs the task that repairs the node at each start of Windows.
 
 function Get-BootTaskDifference {
     # The stored script, its task, and the record that it works from; the library, for the next run of the controller.

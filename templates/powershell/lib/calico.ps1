@@ -1,4 +1,4 @@
-# The network that Calico's agent makes, and the host's endpoint in it.
+# SUMMARY Checks and resets Calico's HNS network and the host's endpoint in it.
 
 function Get-CalicoDifference {
     # How Calico's HNS network and its endpoint differ from what is wanted. Wanted is a table: name, type and vni of the

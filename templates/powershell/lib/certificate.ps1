@@ -1,3 +1,5 @@
+# SUMMARY Checks client certificates and writes the kubelet's kubeconfig files.
+
 function Read-PemCertificate {
     # The first certificate of a PEM file; nothing where the file is missing, $null where it holds no certificate.
     param([string]$Path)

@@ -1,3 +1,5 @@
+# SUMMARY Handles containerd's images, hosts files, pipe and leftover shims.
+
 function Invoke-Crictl {
     # What crictl prints; nothing where it or containerd is not there yet, or where it ends with an error.
     param([string[]]$Arguments, [int]$Seconds = 30)

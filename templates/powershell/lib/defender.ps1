@@ -1,4 +1,4 @@
-# Exclusions from Defender's scans, where the profile asks for them.
+# SUMMARY Adds and restores Defender exclusions.
 
 function Get-ExclusionDifference {
     # A difference for each process and path that Defender still scans.

@@ -1,4 +1,4 @@
-# Work that may cut its session: a task that puts back what the network lost.
+# SUMMARY Runs work that may cut its own session as a task, and restores the network if it fails.
 # Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
 #   120 + 120 + 360 + 120 = 720
 

@@ -1,3 +1,5 @@
+# SUMMARY Builds the objects in which a step reports differences, problems and restarts.
+
 function New-Difference {
     # One thing that is not as wanted, as an object for Read-Difference. Key names it for code and is unique within a step
     # (`service:state`); What, Is and Want are for people and never decide anything. Unknown: what is wanted cannot be

@@ -1,3 +1,5 @@
+# SUMMARY Runs the steps of a script in order and writes their events.
+
 function New-Run {
     # What this run is and knows, as the table that all functions share as $script:Run. Facts is what the controller
     # found out; what it did not send is as in the table below.

@@ -1,5 +1,6 @@
-# What Azure will do to this machine, told to the cluster as an annotation of its own Node. The service that knows it answers on the
-# machine alone, and a spot machine has 30 seconds (azure-compute-docs: windows/scheduled-events.md).
+# SUMMARY Copies Azure's scheduled events for this machine to its Node object.
+# Only the machine itself reaches the service that reports them, and a spot machine has 30 seconds
+# (azure-compute-docs: windows/scheduled-events.md).
 
 function Read-Metadata {
     # What Azure's metadata service answers, as text. It answers no request that comes through a proxy.

@@ -1,4 +1,4 @@
-# Ports that Windows keeps from its clients.
+# SUMMARY Excludes port ranges from the ports that Windows gives to clients.
 
 function Get-ExcludedRange {
     # The ranges of ports that Windows keeps from clients, each as a table; nothing where there are none. Only netsh

@@ -1,3 +1,5 @@
+# SUMMARY Checks, enables and restores Windows features.
+
 function Get-FeatureDifference {
     # Which features are not on. Asking DISM takes seconds; for Containers a file that only the feature brings is proof enough.
     param([string[]]$Features)

@@ -1,3 +1,5 @@
+# SUMMARY Reads, writes, replaces and restores files.
+
 function Get-TextHash {
     # The sha256 of a text in UTF-8, in lower case.
     param([string]$Text)

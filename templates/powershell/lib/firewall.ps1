@@ -1,3 +1,4 @@
+# SUMMARY Compares, writes and restores firewall rules.
 # Rules are read from the registry, which takes milliseconds; Get-NetFirewallRule takes seconds.
 
 function Get-FirewallDifference {

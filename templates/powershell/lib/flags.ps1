@@ -1,5 +1,5 @@
-# Which flags and feature gates a program takes is asked of the program itself: no table knows a vendor's build, or a minor that
-# came after it.
+# SUMMARY Asks a program which flags and feature gates it accepts.
+# No table covers a vendor's build, or a minor released after it.
 
 function Assert-ProgramFlag {
     # Stops the step where a program does not take what its service starts it with: the arguments, and the feature gates of its

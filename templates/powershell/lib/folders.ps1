@@ -1,4 +1,5 @@
-# Folders: Private ones are for SYSTEM and Administrators alone, Readable ones can be read by everybody and written by these two.
+# SUMMARY Creates, protects, empties and restores folders.
+# Private folders are for SYSTEM and Administrators alone; everyone can read Readable ones, these two write them.
 # Ours are emptied by an undo. In Watched ones a file is run, or heeded, because it is there: they are looked through each time, the
 # others when they are taken over. Opaque: patterns of what pods and images fill.
 

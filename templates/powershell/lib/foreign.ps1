@@ -1,4 +1,5 @@
-# A node that somebody else made: it is named before the first write, and left alone unless it is to be adopted.
+# SUMMARY Finds a node that another tool made, before the first write.
+# winboot leaves such a node alone unless it is to be adopted.
 
 function Test-ForeignNode {
     # Faults for what makes this machine a node that is not winboot's. Services is a table of names and descriptions, as

@@ -1,4 +1,4 @@
-# How a thing was before winboot first changed it.
+# SUMMARY Records the state of a thing before winboot's first change, and restores it.
 
 function Get-FormerPath {
     # The file with the notes of a step, the current one unless it is named.

@@ -1,4 +1,5 @@
-# Puts back what the machine had while somebody makes a network on its adapter, whenever that is, and at each start what a cut left undone.
+# SUMMARY Watches programs that create HNS networks, and restores the adapter settings they lose.
+# It runs during a join and after each start of Windows, which may follow a cut run.
 
 function Get-GuardDifference {
     # A difference where nobody guards the machine's address while its network is missing; nothing where no adapter has settings made by

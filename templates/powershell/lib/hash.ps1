@@ -1,4 +1,5 @@
-# Hashes of programs, remembered: reading hundreds of megabytes is most of what a look costs.
+# SUMMARY Remembers hashes and versions of programs between runs.
+# Reading hundreds of megabytes is most of the cost of a look.
 
 function Get-KnownHash {
     # SHA-256 of a file, or nothing when it is absent or not believed. It is the remembered one while size and both times are

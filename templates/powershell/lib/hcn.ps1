@@ -1,5 +1,6 @@
-# The second version of the network service's interface, for the one thing that the first cannot do: policies of a
-# network. What is called and with what JSON is microsoft/hcsshim hcn/hcnnetwork.go (modifyNetwork, AddPolicy).
+# SUMMARY Sets the host route policy of an HNS network through the HCN interface.
+# The first interface (HNS) cannot change the policies of a network. Calls and JSON: microsoft/hcsshim,
+# hcn/hcnnetwork.go (modifyNetwork, AddPolicy).
 
 function Get-HostRouteDifference {
     # Whether an overlay lacks the policy HostRoute, without which the node does not reach its own pods: kubelet's

@@ -1,4 +1,5 @@
-# For writing Windows has no cmdlet.
+# SUMMARY Reads, creates and removes HNS networks and endpoints.
+# Windows has no cmdlet for writing them.
 
 function Get-HnsObject {
     # The HNS objects of a kind (networks, endpoints, policylists), or those of one name. Nothing where there is none.

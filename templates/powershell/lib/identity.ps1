@@ -1,3 +1,5 @@
+# SUMMARY Identifies this machine and its current boot.
+
 function Get-MachineIdentity {
     # Which machine this is: boot id, SMBIOS UUID, build, name, model, and whether a domain has it.
     if (-not $script:Run.ContainsKey('Identity')) {

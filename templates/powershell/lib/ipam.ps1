@@ -1,3 +1,5 @@
+# SUMMARY Reads and repairs the files in which an IPAM plug-in stores addresses.
+
 function Get-StoreFile {
     # The files of an IPAM store that stand for an address. Nothing where there is none.
     param([string]$Store)

@@ -1,4 +1,4 @@
-# What only the node knows fills the places <<name>> of texts.
+# SUMMARY Fills the places <<name>> of texts with values that only the node has.
 
 function Expand-Known {
     # The text with its places <<name>> filled; nothing while one of them is not known.

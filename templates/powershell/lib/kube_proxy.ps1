@@ -1,3 +1,5 @@
+# SUMMARY Checks the network kube-proxy needs, and waits until it is healthy.
+
 function Assert-Network {
     # Stops the step where HNS does not have exactly one network of that name.
     param([string]$Name)

@@ -1,4 +1,5 @@
-# Layers of container images: folders that Windows lets nobody but the host compute service remove (k3s-io/k3s#9296,
+# SUMMARY Records, finds and removes container image layers that containerd does not know.
+# Only the host compute service can remove these folders (k3s-io/k3s#9296,
 # microsoft/hcsshim#166). containerd's records of them go last: without these a new containerd begins to count at 1, where
 # a layer still is, and can unpack nothing (microsoft/hcsshim#536).
 

@@ -1,4 +1,4 @@
-# The library of a release, kept on the machine: a later run sends its SHA-256 instead of its text.
+# SUMMARY Keeps this library on the machine, so that a later run sends only its SHA-256.
 
 function Get-LibraryPath {
     # Where the library of this SHA-256 is kept.

@@ -1,3 +1,5 @@
+# SUMMARY Rotates log files by a scheduled task, and reads their sizes and last lines.
+
 function Invoke-LogRotation {
     # All that the task carries. Endless: logs whose writer never begins a new one. What another program holds open waits
     # for the next hour.

@@ -1,3 +1,5 @@
+# SUMMARY Reads and sets NSSM's parameters of a service.
+
 function Read-ServiceParameter {
     # A value below the service's Parameters key; nothing where it is missing, and a list as one object. What NSSM does
     # after an exit (AppExit) is the default value of a subkey.

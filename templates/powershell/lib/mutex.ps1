@@ -1,4 +1,4 @@
-# The mutex that lets one run at a time change this machine.
+# SUMMARY Opens the mutex that lets one run at a time change this machine.
 
 function Open-RunMutex {
     # The mutex, opened or made. Any user can be the first to make one of a known name, or an event or a semaphore; then it is

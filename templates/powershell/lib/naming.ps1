@@ -1,3 +1,5 @@
+# SUMMARY Compares, sets and restores the computer name.
+
 function Get-ComputerNameDifference {
     # A domain member is never renamed: its account would be left behind.
     param([string]$Want)

@@ -1,4 +1,4 @@
-# The machine's own interfaces: how they are, and how to put back what a virtual switch took from them.
+# SUMMARY Reads the machine's own interfaces, and restores what a virtual switch took from them.
 
 function Get-WayToServer {
     # The addresses of a connection to the API server; nothing where there is none. A look asks once.

@@ -1,4 +1,4 @@
-# The Node object, by the kubelet's own credentials.
+# SUMMARY Reads the Node object with the kubelet's credentials, and waits for registration.
 
 function Get-NodeObject {
     # What is used of the Node: PodCidrs, SystemUuid and InternalIps; nothing while there is no Node, or none that can be read.

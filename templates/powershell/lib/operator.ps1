@@ -1,5 +1,5 @@
-# A pod network that somebody else brings and keeps. What is missing is waited for; what is otherwise than the profile
-# says is reported, as things of a Group Policy are, and left to its owner.
+# SUMMARY Checks a pod network that an operator installs, and waits for it.
+# What differs from the profile is reported and left to its owner, as are settings of a Group Policy.
 
 function Get-OperatorDifference {
     # How the network that somebody else makes differs from what the profile expects. Wanted is a table: name, type and

@@ -1,4 +1,5 @@
-# HNS networks that winboot makes itself, in a detached run: where no agent makes them, and the first switch of Azure CNI.
+# SUMMARY Creates and repairs the HNS networks that winboot makes itself, in a detached run.
+# These are networks that no agent makes, and the first switch of Azure CNI.
 
 function New-PodNetwork {
     # Makes the network and the host's endpoint in it, or corrects them, and waits until both are as wanted.

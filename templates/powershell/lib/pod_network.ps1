@@ -1,3 +1,5 @@
+# SUMMARY Checks, starts and removes the pod network: HNS network, host endpoint, agent, forwarding.
+
 function Get-PodNetworkDifference {
     # The HNS network, the host's endpoint and flannel's file, the first switch below, and an agent that is kept from starting.
     param([hashtable]$Wanted)

@@ -1,3 +1,5 @@
+# SUMMARY Compares, sets and restores the range of client ports.
+
 function Get-PortRange {
     # The range of client ports as start+count. Nothing where Windows does not say.
     param([string]$Protocol)

@@ -1,3 +1,5 @@
+# SUMMARY Checks whether this machine can become a node.
+
 function Assert-Preflight {
     # Stops the step where there is a fault, by the id of the first; the ids of all travel as the hint. Returns nothing
     # otherwise.

@@ -1,3 +1,5 @@
+# SUMMARY Runs, starts and stops programs with bounded time and correct quoting.
+
 function Join-Argument {
     # One command line of several arguments, quoted so that a program reads the same ones again. CommandLineToArgvW:
     # backslashes count only before a quotation mark, and are doubled there.

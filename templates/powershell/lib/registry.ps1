@@ -1,4 +1,4 @@
-# Below HKEY_LOCAL_MACHINE.
+# SUMMARY Reads, writes and restores registry values below HKEY_LOCAL_MACHINE.
 
 function Read-Registry {
     # A value as it is stored, with its %names% not expanded: what is put back has to be what was there. Nothing where

@@ -1,4 +1,4 @@
-# What an undo would put back, and what of winboot's is here with nobody knowing how it was before.
+# SUMMARY Lists and removes what an undo would restore, and winboot's things without a record.
 
 function Get-RemovalDifference {
     # What an undo of the current step would do: a difference for each note, and for each thing of ours without one.

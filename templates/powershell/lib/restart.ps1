@@ -1,3 +1,5 @@
+# SUMMARY Restarts the machine.
+
 function Restart-Machine {
     # Restarts this machine in five seconds, so that this session ends first. Event 1074 of the system log carries the reason.
     param([string]$Reason)

@@ -1,4 +1,5 @@
-# CA certificates in the machine's store of trusted roots: thumbprint, body (base64 of its bytes).
+# SUMMARY Adds and removes CA certificates in the machine's store of trusted roots.
+# A certificate is a table: thumbprint, body (base64 of its bytes).
 
 function Use-RootStore {
     # Runs Work with the machine's store of trusted roots, and closes it.

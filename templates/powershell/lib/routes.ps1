@@ -1,4 +1,5 @@
-# Routes to the pods of other nodes, from their Node objects: pod network and address of each. They are as current as
+# SUMMARY Sets routes to the pods of other nodes, from their Node objects.
+# A route needs pod network and address of each. They are as current as
 # the last run; nodes that come later are known from the next one on.
 
 function Read-OtherNode {

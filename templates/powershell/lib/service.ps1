@@ -1,4 +1,5 @@
-# Read from the registry, written by sc.exe: the control manager keeps its own copy.
+# SUMMARY Compares, writes, starts, stops and restores Windows services.
+# They are read from the registry and written by sc.exe: the control manager keeps its own copy.
 
 function Get-ServicePath {
     # The registry key of a service, below HKEY_LOCAL_MACHINE.

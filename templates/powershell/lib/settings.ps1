@@ -1,3 +1,5 @@
+# SUMMARY Compares and sets registry settings, page file, power plan and time source.
+
 function Get-SettingDifference {
     # A difference for each registry value that is not as wanted. Registry values, each a hashtable: path, name, value,
     # kind, reboot, reason. What a Group Policy of the domain may write (below SOFTWARE\Policies) is its own on a domain

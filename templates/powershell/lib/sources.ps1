@@ -1,4 +1,5 @@
-# Whether this machine reaches what it has to download: asked before the first change, and by nothing that is in order.
+# SUMMARY Checks that this machine reaches the servers it must download from.
+# It asks before the first change, and only if something must be downloaded.
 
 function Test-Source {
     # Faults of sources that do not answer at any of their addresses. A machine that has all Programs is asked nothing: a

@@ -1,3 +1,5 @@
+# SUMMARY Keeps journal, fence, mutex and notes of runs in winboot's state folder.
+
 function Get-StatePath {
     # A path in the folder where winboot keeps its state.
     param([string]$Name = '')

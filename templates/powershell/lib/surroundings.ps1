@@ -1,3 +1,5 @@
+# SUMMARY Reports software and settings around the machine that can break a node.
+
 function Get-SurroundingNotice {
     # What around this machine can break a node and is not winboot's: encryption, hypervisor port, scanners, teams.
     param([bool]$OwnMacs)

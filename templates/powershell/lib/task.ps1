@@ -1,4 +1,5 @@
-# Scheduled tasks of SYSTEM in the folder \winboot. What they run is a script in the private state folder.
+# SUMMARY Creates, compares and removes scheduled tasks of SYSTEM in the folder \winboot.
+# A task runs a script in the private state folder.
 
 function New-SystemTask {
     # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.

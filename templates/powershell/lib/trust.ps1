@@ -1,4 +1,5 @@
-# Whose files and programs are. A look comes before anything is protected: an ordinary user may make C:\k, and what is in it.
+# SUMMARY Checks who can change files, folders and programs before winboot relies on them.
+# A look comes before anything is protected: an ordinary user may make C:\k, and what is in it.
 
 function Get-PathDoubt {
     # Why a file is not read, or a program not started, in words: it or a folder above it is a link, or somebody who is no

@@ -1,4 +1,4 @@
-# Programs of several versions lie beside each other, each version in a folder of its own.
+# SUMMARY Keeps several versions of a program side by side, and switches between them.
 
 function Get-Artifact {
     # The downloads of this node, each with the name of its file. Nothing where the profile wants none.
