@@ -37,9 +37,7 @@ class World:
         return dict(self.down)
 
     def pace(self, budget: Budget, groups: Mapping[str, str] | None = None) -> Pace:
-        return Pace(
-            budget, NODES, groups or {}, self.unavailable, self.stop, clock=lambda: self.now, chance=lambda: 0
-        )
+        return Pace(budget, NODES, groups or {}, self.unavailable, self.stop, clock=lambda: self.now)
 
 
 def report(node: str, *, problem: str = "", ready: bool | None = True, failure: str = "") -> NodeReport:
@@ -108,28 +106,14 @@ def test_a_canary_that_is_not_ready_ends_the_run(ended: NodeReport, reason: str)
     assert (refused.value.exit_code, refused.value.node) == (4, "win-2")
 
 
-def test_the_canary_is_watched_for_the_time_of_the_soak() -> None:
-    world = World()
-    pace = world.pace(Budget(canary=Share(10, percent=True), soak=600))
+def test_the_others_begin_once_the_canary_is_ready() -> None:
+    pace = World().pace(Budget(canary=Share(10, percent=True)))
     waits(pace, "win-1")
+    assert waits(pace, "win-2") == "the canary win-1 goes first"
+
     pace.ended(report("win-1"))
 
-    assert waits(pace, "win-2") == "the canary is watched for 600 s"
-    world.now = 599
-    assert waits(pace, "win-2") == "the canary is watched for 600 s"
-    world.now = 600
     assert waits(pace, "win-2") is None
-
-
-def test_a_canary_that_does_not_stay_ready_ends_the_run() -> None:
-    world = World()
-    pace = world.pace(Budget(canary=Share(1), soak=600))
-    waits(pace, "win-1")
-    pace.ended(report("win-1"))
-    world.now, world.down = 300, {"win-1": "NotReady"}
-
-    with pytest.raises(BudgetUsedUp, match="the canary win-1 was Ready, and is NotReady now"):
-        waits(pace, "win-2")
 
 
 def test_of_a_group_only_so_many_are_under_way_at_once() -> None:
@@ -314,7 +298,7 @@ NOON = datetime(2026, 11, 24, 12, 0, 30)
     ("options", "budget"),
     [
         ({}, Budget()),
-        ({"canary": "1", "soak": "10m"}, Budget(canary=Share(1), soak=600)),
+        ({"canary": "1"}, Budget(canary=Share(1))),
         (
             {"max_unavailable": "10%", "max_failed": "0"},
             Budget(max_unavailable=Share(10, True), max_failed=Share(0)),
@@ -322,7 +306,7 @@ NOON = datetime(2026, 11, 24, 12, 0, 30)
         ({"deadline": "1h30m"}, Budget(deadline=5400)),
         ({"deadline": "12:01"}, Budget(deadline=30)),
         ({"deadline": "05:30"}, Budget(deadline=17 * 3600 + 29 * 60 + 30)),
-        ({"jitter": "90"}, Budget(jitter=90)),
+        ({"deadline": "90"}, Budget(deadline=90)),
     ],
 )
 def test_options_are_read_as_people_write_them(options: dict[str, str], budget: Budget) -> None:
@@ -337,10 +321,9 @@ def test_options_are_read_as_people_write_them(options: dict[str, str], budget: 
         ({"max_unavailable": "0%"}, "--max-unavailable 0%"),
         ({"max_failed": "101%"}, "--max-failed 101%"),
         ({"max_failed": "-1"}, "--max-failed -1"),
-        ({"soak": "10m"}, "--soak without --canary"),
         ({"deadline": "25:00"}, "--deadline 25:00"),
         ({"deadline": ""}, "--deadline "),
-        ({"jitter": "soon"}, "--jitter soon"),
+        ({"deadline": "soon"}, "--deadline soon"),
     ],
 )
 def test_other_words_are_refused_by_the_name_of_their_option(options: dict[str, str], said: str) -> None:

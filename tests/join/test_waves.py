@@ -41,7 +41,7 @@ def test_a_canary_that_fails_leaves_all_others_alone(tmp_path: Path) -> None:
 
 
 def test_a_canary_that_is_ready_lets_the_others_begin(tmp_path: Path) -> None:
-    report = joined(tmp_path, Budget(canary=Share(1), max_unavailable=Share(2), soak=0.01))
+    report = joined(tmp_path, Budget(canary=Share(1), max_unavailable=Share(2)))
 
     assert ([node.outcome for node in report.nodes], report.exit_code) == (["changed"] * 5, 0)
 

@@ -617,17 +617,7 @@ _BUDGET = _held_by(
         "elif report.ready is False:\n                self._close",
         "elif report.ready is None and False:\n                self._close",
     ),
-    (
-        "canary-not-watched",
-        "self._soaked = self._clock() + self._budget.soak",
-        "self._soaked = self._clock()",
-    ),
     ("canary-alone-decides", "if len(canaries) == len(self._canaries):", "if canaries:"),
-    (
-        "canary-falls-ill-unseen",
-        "for sick in sorted(down.keys() & set(self._canaries)):",
-        "for sick in sorted(down.keys() & self._running):",
-    ),
     (
         "one-more-may-fail",
         "            if len(failed) > most:\n",
@@ -663,7 +653,7 @@ _BUDGET = _held_by(
     (
         "nobody-comes-back-and-all-wait",
         "if not (self._running or self._availability.unsettled):",
-        'if self._phase == "soak":',
+        "if self._canaries_first:",
     ),
     (
         "first-answer-not-needed",

@@ -16,7 +16,7 @@ import typer
 from winboot.base import exits
 from winboot.base.errors import UsageError
 from winboot.cli.options import DEFAULT_INVENTORY, Drain, InventoryFile, Lines, LinesForm, Output, Trust
-from winboot.cli.pace import Canary, Deadline, Jitter, MaxFailed, MaxUnavailable, Soak, budget_of
+from winboot.cli.pace import Canary, Deadline, MaxFailed, MaxUnavailable, budget_of
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Inventory
@@ -53,11 +53,9 @@ def render(
     namespace: Namespace = "winboot-system",
     drain: Drain = False,
     canary: Canary = None,
-    soak: Soak = None,
     max_unavailable: MaxUnavailable = None,
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
-    jitter: Jitter = None,
     trust: Trust = False,
 ) -> None:
     """Print Namespace, RBAC, the inventory's files and an Indexed Job as YAML for `kubectl apply`; nothing is contacted."""
@@ -66,11 +64,9 @@ def render(
     words = _words(
         drain=drain,
         canary=canary,
-        soak=soak,
         max_unavailable=max_unavailable,
         max_failed=max_failed,
         deadline=deadline,
-        jitter=jitter,
     )
     job, mints = _job(
         inventory, image, words, shards=shards, workers=workers, name=name, namespace=namespace, trust=trust
@@ -91,11 +87,9 @@ def work(
     namespace: Namespace = "winboot-system",
     drain: Drain = False,
     canary: Canary = None,
-    soak: Soak = None,
     max_unavailable: MaxUnavailable = None,
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
-    jitter: Jitter = None,
     trust: Trust = False,
     every: Annotated[
         float, typer.Option("--every", min=0.05, help="Seconds between two looks at the claims.")
@@ -116,11 +110,9 @@ def work(
         raise UsageError(f"--shard {shard} of --shards {shards}", hint="Shards are counted from 0 on.")
     budget = budget_of(
         canary=canary,
-        soak=soak,
         max_unavailable=max_unavailable,
         max_failed=max_failed,
         deadline=deadline,
-        jitter=jitter,
     )
     loaded = load_fleet(inventory, (), pinned=True, trust=trust, may_ask=False)
     specs = [_in_pod(spec) for spec in loaded.specs]
@@ -140,14 +132,14 @@ def work(
         worker = FleetWorker(
             run_id,
             names,
-            Shard(shard, shards, workers, every, budget.jitter),
+            Shard(shard, shards, workers, every),
             leases,
             session,
             Release(
                 run_id,
                 names,
                 session,
-                lambda order, elapsed: _pace(order, elapsed, replace(budget, jitter=0.0), specs, context),
+                lambda order, elapsed: _pace(order, elapsed, budget, specs, context),
                 lambda view: _done(view, specs),
             ),
             Joining(specs, context, tuned(Options(drain=drain))),
@@ -198,11 +190,9 @@ def resume(
     namespace: Namespace = "winboot-system",
     drain: Drain = False,
     canary: Canary = None,
-    soak: Soak = None,
     max_unavailable: MaxUnavailable = None,
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
-    jitter: Jitter = None,
     trust: Trust = False,
 ) -> None:
     """Print the Job for another try of a run: nodes that it has ended well with are left alone, all others are begun again."""
@@ -211,11 +201,9 @@ def resume(
     words = _words(
         drain=drain,
         canary=canary,
-        soak=soak,
         max_unavailable=max_unavailable,
         max_failed=max_failed,
         deadline=deadline,
-        jitter=jitter,
     )
     with _claims(inventory, namespace, trust=trust) as (specs, leases):
         view = _newest(run, leases)
@@ -237,28 +225,22 @@ def _words(
     *,
     drain: bool,
     canary: str | None,
-    soak: str | None,
     max_unavailable: str | None,
     max_failed: str | None,
     deadline: str | None,
-    jitter: str | None,
 ) -> tuple[str, ...]:
     """The options for the workers, as they were given. Raises UsageError where one is wrong."""
     budget = {
         "canary": canary,
-        "soak": soak,
         "max_unavailable": max_unavailable,
         "max_failed": max_failed,
         "deadline": deadline,
-        "jitter": jitter,
     }
     budget_of(
         canary=canary,
-        soak=soak,
         max_unavailable=max_unavailable,
         max_failed=max_failed,
         deadline=deadline,
-        jitter=jitter,
     )
     words = [
         word

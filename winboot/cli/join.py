@@ -37,7 +37,7 @@ from winboot.cli.options import (
     Yes,
     words,
 )
-from winboot.cli.pace import Canary, Deadline, Jitter, MaxFailed, MaxUnavailable, Soak, budget_of
+from winboot.cli.pace import Canary, Deadline, MaxFailed, MaxUnavailable, budget_of
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
@@ -73,11 +73,9 @@ def join(
     yes: Yes = False,
     no_restart: NoRestart = False,
     canary: Canary = None,
-    soak: Soak = None,
     max_unavailable: MaxUnavailable = None,
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
-    jitter: Jitter = None,
     trust: Trust = False,
     verify: Verify = False,
     verbose: Verbose = False,
@@ -98,11 +96,9 @@ def join(
         restart=not no_restart,
         budget=budget_of(
             canary=canary,
-            soak=soak,
             max_unavailable=max_unavailable,
             max_failed=max_failed,
             deadline=deadline,
-            jitter=jitter,
         ),
     )
     _run(
@@ -144,11 +140,9 @@ def repair(
         typer.Option("--yes", help="Do not ask, nor before the cloud reimages or replaces machines."),
     ] = False,
     canary: Canary = None,
-    soak: Soak = None,
     max_unavailable: MaxUnavailable = None,
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
-    jitter: Jitter = None,
     verify: Verify = False,
     verbose: Verbose = False,
     log_file: LogFile = None,
@@ -169,11 +163,9 @@ def repair(
         restart=not no_restart,
         budget=budget_of(
             canary=canary,
-            soak=soak,
             max_unavailable=max_unavailable,
             max_failed=max_failed,
             deadline=deadline,
-            jitter=jitter,
         ),
     )
     if by is Depth.in_place:

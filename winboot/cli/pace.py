@@ -23,15 +23,6 @@ Canary = Annotated[
         help="So many nodes go first; the others begin when these are Ready.",
     ),
 ]
-Soak = Annotated[
-    str | None,
-    typer.Option(
-        "--soak",
-        metavar="TIME",
-        rich_help_panel=_PANEL,
-        help="How long the canary must stay Ready before the others begin (10m, 1h30m).",
-    ),
-]
 MaxUnavailable = Annotated[
     str | None,
     typer.Option(
@@ -59,15 +50,6 @@ Deadline = Annotated[
         help="Nothing new begins after this time from now (2h), or after this time of day (05:30).",
     ),
 ]
-Jitter = Annotated[
-    str | None,
-    typer.Option(
-        "--jitter",
-        metavar="TIME",
-        rich_help_panel=_PANEL,
-        help="Each node begins after a random part of this time, so that a mirror is not asked by all at once.",
-    ),
-]
 
 _SHARE: Final = re.compile(r"(\d{1,6})(%?)")
 _TIME: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
@@ -77,27 +59,19 @@ _CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 def budget_of(
     *,
     canary: str | None = None,
-    soak: str | None = None,
     max_unavailable: str | None = None,
     max_failed: str | None = None,
     deadline: str | None = None,
-    jitter: str | None = None,
     now: datetime | None = None,
 ) -> Budget:
     """What these options ask for; `now` is local time. Raises UsageError that names the option."""
     from winboot.node.fleet import Budget
 
-    if soak is not None and canary is None:
-        raise UsageError(
-            "--soak without --canary", hint="The canary is what is watched: --canary 1 --soak 10m."
-        )
     return Budget(
         canary=_share("--canary", canary, least=1),
-        soak=_seconds("--soak", soak) or 0.0,
         max_unavailable=_share("--max-unavailable", max_unavailable, least=1),
         max_failed=_share("--max-failed", max_failed),
         deadline=_deadline(deadline, now or datetime.now()),
-        jitter=_seconds("--jitter", jitter) or 0.0,
     )
 
 

@@ -24,7 +24,7 @@ from winboot.cli.options import (
     Yes,
     words,
 )
-from winboot.cli.pace import Deadline, Jitter, MaxFailed, MaxUnavailable, budget_of
+from winboot.cli.pace import Deadline, MaxFailed, MaxUnavailable, budget_of
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
@@ -58,7 +58,6 @@ def remove(
     max_unavailable: MaxUnavailable = None,
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
-    jitter: Jitter = None,
     verbose: Verbose = False,
     log_file: LogFile = None,
 ) -> None:
@@ -90,9 +89,7 @@ def remove(
     options = Options(
         take_over=take_over,
         drain_timeout=drain_timeout,
-        budget=budget_of(
-            max_unavailable=max_unavailable, max_failed=max_failed, deadline=deadline, jitter=jitter
-        ),
+        budget=budget_of(max_unavailable=max_unavailable, max_failed=max_failed, deadline=deadline),
     )
     view = View(output, verbose, log_file)
     left: tuple[NodeReport, ...] = ()

@@ -24,7 +24,7 @@ from winboot.cli.options import (
     says_something,
     words,
 )
-from winboot.cli.pace import Canary, Deadline, Jitter, MaxUnavailable, Soak, budget_of
+from winboot.cli.pace import Canary, Deadline, MaxUnavailable, budget_of
 from winboot.cli.upgrade import DeleteEmptydirData, DrainTimeout, Force, Grace, VerifyFlows, bring
 
 if TYPE_CHECKING:
@@ -56,10 +56,8 @@ def rollback(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     canary: Canary = None,
-    soak: Soak = None,
     max_unavailable: MaxUnavailable = None,
     deadline: Deadline = None,
-    jitter: Jitter = None,
     verbose: Verbose = False,
     log_file: LogFile = None,
 ) -> None:
@@ -79,9 +77,7 @@ def rollback(
         take_over=take_over,
         skip_preflight=words(skip_preflight),
         versions="back",
-        budget=budget_of(
-            canary=canary, soak=soak, max_unavailable=max_unavailable, deadline=deadline, jitter=jitter
-        ),
+        budget=budget_of(canary=canary, max_unavailable=max_unavailable, deadline=deadline),
     )
 
     def work(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:

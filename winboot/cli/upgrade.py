@@ -25,7 +25,7 @@ from winboot.cli.options import (
     Yes,
     words,
 )
-from winboot.cli.pace import Canary, Deadline, Jitter, MaxFailed, MaxUnavailable, Soak, budget_of
+from winboot.cli.pace import Canary, Deadline, MaxFailed, MaxUnavailable, budget_of
 
 if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
@@ -64,11 +64,9 @@ def upgrade(
     output: OutputForm = Output.table,
     report: ReportFile = None,
     canary: Canary = None,
-    soak: Soak = None,
     max_unavailable: MaxUnavailable = None,
     max_failed: MaxFailed = None,
     deadline: Deadline = None,
-    jitter: Jitter = None,
     verbose: Verbose = False,
     log_file: LogFile = None,
 ) -> None:
@@ -92,11 +90,9 @@ def upgrade(
         versions="released",
         budget=budget_of(
             canary=canary,
-            soak=soak,
             max_unavailable=max_unavailable,
             max_failed=max_failed,
             deadline=deadline,
-            jitter=jitter,
         ),
     )
 

@@ -1,4 +1,4 @@
-"""How fast a run goes over its nodes, and when it stops by itself: canary, soak, what may be down at once, and deadline.
+"""How fast a run goes over its nodes, and when it stops by itself: canary, what may be down at once, and deadline.
 
 Without a budget every node is begun as soon as a worker is free. What is under way is never ended by a budget: nothing new
 begins (exit code 4), and the same command continues with the nodes that are left.
@@ -6,12 +6,11 @@ begins (exit code 4), and the same command continues with the nodes that are lef
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from winboot.base.errors import BudgetUsedUp, ClusterError, Interrupted
 from winboot.node.run import Stop
@@ -49,11 +48,9 @@ class Budget:
     """
 
     canary: Share | None = None
-    soak: float = 0.0
     max_unavailable: Share | None = None
     max_failed: Share | None = None
     deadline: float | None = None
-    jitter: float = 0.0
 
     @property
     def given(self) -> bool:
@@ -63,7 +60,6 @@ class Budget:
 
 # Names of Nodes that are NotReady or cordoned, each with which of the two. Raises ClusterError.
 Unavailable = Callable[[], Mapping[str, str]]
-Phase = Literal["canary", "soak", "all"]
 
 
 class _Availability:
@@ -118,7 +114,6 @@ class Pace:
         *,
         say: Callable[[str, str], None] = lambda node, text: None,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
         elapsed: float = 0.0,
     ) -> None:
         """`groups` names the group of every host of the inventory, those outside of this run, too; `elapsed` is how long the
@@ -129,13 +124,11 @@ class Pace:
         self._stop = stop
         self._say = say
         self._clock = clock
-        self._chance = chance
         self._started = clock() - elapsed
         self._count = len(nodes)
         first = budget.canary.of(len(nodes), least=1) if budget.canary is not None else 0
         self._canaries = nodes[:first]
-        self._phase: Phase = "canary" if first else "all"
-        self._soaked = self._started
+        self._canaries_first = first > 0
         self._running: set[str] = set()
         self._ended: list[NodeReport] = []
         self._closed = ""
@@ -160,8 +153,6 @@ class Pace:
                 told = waits_for
             with self._changed:
                 self._changed.wait(_LOOK_S)
-        if self._budget.jitter and self._stop.wait(self._chance() * self._budget.jitter):
-            raise _interrupted(node)
 
     def ended(self, report: NodeReport) -> None:
         """Take note of how a node ended; what waits looks again."""
@@ -174,7 +165,7 @@ class Pace:
             self._changed.notify_all()
 
     def _hold_against_limits(self) -> None:
-        if self._phase == "canary":
+        if self._canaries_first:
             self._judge_canaries()
         if self._budget.max_failed is not None:
             failed = [report.node for report in self._ended if report.outcome == "failed"]
@@ -195,8 +186,7 @@ class Pace:
             elif report.ready is False:
                 self._close(f"the canary {report.node} is not Ready")
         if len(canaries) == len(self._canaries):
-            self._phase = "soak"
-            self._soaked = self._clock() + self._budget.soak
+            self._canaries_first = False
 
     def _close(self, reason: str) -> None:
         self._closed = self._closed or reason
@@ -205,7 +195,7 @@ class Pace:
         """What this node has to wait for; None when it has been let in."""
         if self._stop.requested:
             raise _interrupted(node)
-        if self._budget.max_unavailable is not None or self._phase == "soak":
+        if self._budget.max_unavailable is not None:
             self._availability.renew()
         with self._changed:
             waits_for = None
@@ -222,18 +212,10 @@ class Pace:
         deadline = self._budget.deadline
         if deadline is not None and self._clock() - self._started >= deadline:
             self._close("the deadline has passed")
-        if self._phase == "soak":
-            down = self._availability.down
-            for sick in sorted(down.keys() & set(self._canaries)):
-                self._close(f"the canary {sick} was Ready, and is {down[sick]} now")
-            if self._clock() >= self._soaked:
-                self._phase = "all"
 
     def _canary_first(self, node: str) -> str | None:
-        if self._phase == "all" or node in self._canaries:
+        if not self._canaries_first or node in self._canaries:
             return None
-        if self._phase == "soak":
-            return f"the canary is watched for {self._budget.soak:.0f} s"
         return f"the canary {_named(self._canaries)} goes first"
 
     def _room_for(self, node: str) -> str | None:

@@ -6,7 +6,6 @@ looks next takes them over. It stays until every node of the run has its result,
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,14 +24,13 @@ from winboot.report.results import NodeReport
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Which of the shards is a worker's own, from 0 on, how many nodes it works on at a time, and what it waits, in seconds:
-    between two looks at the claims, and at most before it begins with a node."""
+    """Which of the shards is a worker's own, from 0 on, how many nodes it works on at a time, and the seconds
+    between two looks at the claims."""
 
     index: int = 0
     of: int = 1
     workers: int = 8
     poll: float = 2.0
-    jitter: float = 0.0
 
 
 @dataclass(slots=True)
@@ -122,10 +120,6 @@ class FleetWorker:
     def _do(self, node: str, held: Held) -> None:
         result = "failed:InternalError"
         try:
-            # No secret hangs on it.
-            if self.stop.wait(random.random() * self.shard.jitter):
-                result = ""
-                return
             report = self.work(node, held)
             # One that was interrupted, or that somebody without a claim has taken over, is whoever's takes it next.
             undecided = report.outcome == "interrupted" or report.exit_code == exits.SUPERSEDED
