@@ -50,7 +50,7 @@ def test_a_run_is_listed_with_how_it_ended(world: World) -> None:
 
     assert head.split() == [
         "RUN",
-        "STARTED",
+        "AGE",
         "COMMAND",
         "NODES",
         "READY",
@@ -60,6 +60,8 @@ def test_a_run_is_listed_with_how_it_ended(world: World) -> None:
         "CODE",
     ]
     assert row.split()[2:4] == ["join", "2"]
+    assert re.fullmatch(r"[0-9]+[smhd]", row.split()[1])
+    assert max(len(head), len(row)) <= 80
     assert (line["command"], line["exit_code"], line["nodes"]) == ("join", 3, ["win-1", "win-2"])
     assert line["outcomes"] == {"changed": 1, "failed": 1}
     assert said(world, "runs", "-o", "name").strip() == line["run"]

@@ -34,12 +34,12 @@ def runs(
 
 
 def _table(found: list[PastRun]) -> None:
-    from winboot.cli.output import columns
+    from winboot.cli.output import age, columns
 
     rows = [
         {
             "run": run.run,
-            "started": run.started,
+            "age": age(run.started),
             "command": run.command,
             "nodes": str(len(run.nodes)),
             "ready": str(run.ready),
