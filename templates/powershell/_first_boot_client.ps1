@@ -38,16 +38,33 @@ function Invoke-Script {
 }
 
 function Send-Output {
-    # Tells text that a script wrote, tried for two minutes: how many bytes were heard in all, -1 when nobody listens any more.
+    # Sends text that a script wrote, in calls that the endpoint takes, however long a line is. Returns how many bytes the
+    # endpoint has in all, -1 when it does not wait for them any more. The exit code goes with the last call.
     param([hashtable]$Said, [long]$Heard, [string]$Text)
     $bytes = [Text.Encoding]::ASCII.GetBytes($Text)
+    $early = @{}
+    foreach ($name in $Said.Keys) { if ($name -ne 'Winboot-Exit') { $early[$name] = $Said[$name] } }
+    for ($start = 0; $bytes.Length - $start -gt 1000000; $start += 1000000) {
+        $piece = [byte[]]::new(1000000)
+        [Array]::Copy($bytes, $start, $piece, 0, $piece.Length)
+        $Heard = Send-Piece -Said $early -Heard $Heard -Piece $piece
+        if ($Heard -lt 0) { return -1 }
+    }
+    $piece = [byte[]]::new($bytes.Length - $start)
+    [Array]::Copy($bytes, $start, $piece, 0, $piece.Length)
+    Send-Piece -Said $Said -Heard $Heard -Piece $piece
+}
+
+function Send-Piece {
+    # Sends bytes in one call, tried for two minutes. Returns as Send-Output does.
+    param([hashtable]$Said, [long]$Heard, [byte[]]$Piece)
     $watch = [Diagnostics.Stopwatch]::StartNew()
     while ($true) {
         try {
-            $answer = Send-Call -Path '/v1/said' -Headers ($Said + @{ 'Winboot-Start' = $Heard }) -Body $bytes
+            $answer = Send-Call -Path '/v1/said' -Headers ($Said + @{ 'Winboot-Start' = $Heard }) -Body $Piece
             if ($answer.Status -lt 500 -and $answer.Status -ne 200) { return -1 }
             # What the endpoint has no room for yet is sent again.
-            $all = $Heard + $bytes.Length
+            $all = $Heard + $Piece.Length
             if ($answer.Status -eq 200 -and [long][Text.Encoding]::ASCII.GetString($answer.Body) -ge $all) { return $all }
         }
         catch [Exception] { Write-Word -Text "the endpoint does not answer: $($_.Exception.GetBaseException().Message)" }

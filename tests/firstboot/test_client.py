@@ -58,6 +58,33 @@ def test_output_is_told_until_all_of_it_was_heard(answers: list[tuple[int, str]]
     assert answers_to(Machine(), given, ask) == [told]
 
 
+# An endpoint that takes all, and shows what each call had.
+TAKES_ALL = """
+function Send-Call {
+    param([string]$Path, [hashtable]$Headers, [byte[]]$Body)
+    $script:Seen += "$($Headers['Winboot-Start']) $($Body.Length) $($Headers['Winboot-Exit']);"
+    @{ Status = 200; Body = [Text.Encoding]::ASCII.GetBytes("$($Headers['Winboot-Start'] + $Body.Length)") }
+}
+$script:Seen = ''
+"""
+
+
+@pytest.mark.parametrize(
+    ("length", "seen"),
+    [
+        (0, "7 0 0;"),
+        (1_000_000, "7 1000000 0;"),
+        (1_000_001, "7 1000000 ;1000007 1 0;"),
+        (3_200_000, "7 1000000 ;1000007 1000000 ;2000007 1000000 ;3000007 200000 0;"),
+    ],
+)
+def test_output_goes_in_calls_that_the_endpoint_takes_however_long_a_line_is(length: int, seen: str) -> None:
+    """The exit code goes with the last: the endpoint hears nothing of a script after it."""
+    ask = f"$all = Send-Output -Said @{{ 'Winboot-Exit' = 0 }} -Heard 7 -Text ('y' * {length}); \"$all $script:Seen\""
+
+    assert answers_to(Machine(), TAKES_ALL, ask) == [f"{7 + length} {seen}"]
+
+
 def test_a_machine_whose_last_answer_was_lost_hears_it_again_and_writes_the_file_that_somebody_waits_for() -> (
     None
 ):

@@ -287,6 +287,7 @@ class Certificate(Instance):
         self.subject = _name(fields[4])
         key = fields[5].items()
         self.public_key = key[1].body[1:]
+        self.key_algorithm = key[0].items()
         self.extensions = next((item.items()[0].items() for item in fields[6:] if item.tag == 0xA3), [])
 
     @property
@@ -401,6 +402,18 @@ CERTIFICATE.method("GetCertHash()")(lambda self: ByteArray(bytes.fromhex(self.th
 CERTIFICATE.method("GetSerialNumberString()")(lambda self: self.serial_number)
 CERTIFICATE.method("GetRawCertData()")(lambda self: ByteArray(self.raw))
 CERTIFICATE.method("GetPublicKey()")(lambda self: ByteArray(self.public_key))
+CERTIFICATE.method("GetKeyAlgorithm()")(lambda self: _object_id(self.key_algorithm[0].body))
+
+
+@CERTIFICATE.method("GetKeyAlgorithmParametersString()")
+def _key_parameters(self: Certificate) -> str:
+    """Their encoding, in capital hex: 0500 for RSA (Microsoft, X509Certificate.GetKeyAlgorithmParametersString, example)."""
+    one = self.key_algorithm[1]
+    if len(one.body) > 127:
+        raise Refusal("value", f"{len(one.body)} bytes", "parameters of a key")
+    return bytes([one.tag, len(one.body), *one.body]).hex().upper()
+
+
 CERTIFICATE.method("GetExpirationDateString()")(lambda self: str(self.not_after))
 CERTIFICATE.method("GetEffectiveDateString()")(lambda self: str(self.not_before))
 
@@ -433,8 +446,8 @@ CERTIFICATE.method("ToString()")(
 CERTIFICATE.refuses(
     "Archived Extensions IssuerName PrivateKey PublicKey SubjectName Handle Import Verify GetCertContentType Equals "
     "GetHashCode DnsNameList EnhancedKeyUsageList SendAsTrustedIssuer PSPath EnrollmentPolicyEndPoint PolicyId "
-    "EnrollmentServerEndPoint GetFormat GetIssuerName GetKeyAlgorithm GetKeyAlgorithmParameters "
-    "GetKeyAlgorithmParametersString GetName GetPublicKeyString GetRawCertDataString GetSerialNumber"
+    "EnrollmentServerEndPoint GetFormat GetIssuerName GetKeyAlgorithmParameters "
+    "GetName GetPublicKeyString GetRawCertDataString GetSerialNumber"
 )
 BASE.refuses("CreateFromCertFile CreateFromSignedFile")
 
