@@ -43,6 +43,8 @@ CALLERS: dict[str, list[str]] = {
         "why win-1",
     ],
     "cli/first_boot.py key_file": [USERDATA],
+    "cli/hook.py status": ["hook status"],
+    "cli/hook.py serve": [],
     "remote/cloud/cache.py of": [],
 }
 

@@ -14,6 +14,7 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.base.extras import require
+from winboot.base.state import state_folder
 from winboot.cli.first_boot import (
     Certificates,
     Key,
@@ -23,7 +24,9 @@ from winboot.cli.first_boot import (
     serve_alone,
     voucher,
 )
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Workers
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Lines, LinesForm, Workers
+from winboot.cli.output import columns
+from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
     from winboot.operations.hook import Worker
@@ -98,6 +101,13 @@ def serve(
             "host of the inventory.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print what each message in the queue would lead to, and end. Nothing is claimed, answered or deleted.",
+        ),
+    ] = False,
 ) -> None:
     """Join machines that a group starts and drain those that it ends: AWS by --queue, Azure by its scheduled events.
 
@@ -105,6 +115,11 @@ def serve(
     """
     from winboot.remote.cloud.settings import provider_of
 
+    if dry_run and bootstrap:
+        raise UsageError(
+            "--dry-run reads a cloud's queue, and --bootstrap waits for machines that call",
+            hint="Leave one of them out.",
+        )
     if bootstrap and inventory.exists() and (provider_of(inventory) is None or _queueless(inventory, queue)):
         serve_alone(
             inventory,
@@ -127,6 +142,7 @@ def serve(
     from winboot.node.run import Quiet
     from winboot.operations.hook import Settings, Worker
     from winboot.operations.hook.metrics import Log, MetricsServer
+    from winboot.operations.hook.status import StatusServer, status_of
     from winboot.operations.hook.work import NodeWork
     from winboot.operations.join import Options
     from winboot.remote.cloud.pool import Pool
@@ -144,6 +160,9 @@ def serve(
             drain_timeout,
             self_registering=self_registering,
         )
+        if dry_run:
+            _forecast(_queue(pool, queue, work, context, log, every, dry=True), work)
+            return
         worker = Worker(
             queue=_queue(pool, queue, work, context, log, every),
             work=work,
@@ -177,7 +196,7 @@ def serve(
         served = MetricsServer(
             worker.metrics, lambda: worker.healthy, lambda: worker.ready, address=listen, port=port
         )
-        with served as server, called:
+        with served as server, called, StatusServer(state_folder("hook"), lambda: status_of(worker.items)):
             worker.log("listening", address=listen, port=server.port)
             _run(worker)
 
@@ -189,14 +208,58 @@ def _queueless(inventory: Path, queue: str) -> bool:
     return provider_of(inventory) == "aws" and not queue
 
 
-def _queue(pool: Pool, url: str, work: NodeWork, context: RunContext, log: Log, every: float) -> HookQueue:
-    """Where the cloud says what its groups do."""
+def _queue(
+    pool: Pool, url: str, work: NodeWork, context: RunContext, log: Log, every: float, *, dry: bool = False
+) -> HookQueue:
+    """Where the cloud says what its groups do. A `dry` one waits for nothing."""
     if pool.name == "aws":
         queue: HookQueue = cast("Any", pool.provider).hooks(url)
         return queue
     from winboot.operations.hook.azure_queue import AzureQueue
 
-    return AzureQueue(cast("Any", pool.provider), work, context.connect, context.stop.wait, log, every=every)
+    provider = cast("Any", pool.provider)
+    if dry:
+        return AzureQueue(provider, work, context.connect, bool, log, every=every, dry=True)
+    return AzureQueue(provider, work, context.connect, context.stop.wait, log, every=every)
+
+
+def _forecast(queue: HookQueue, work: NodeWork) -> None:
+    from winboot.operations.hook.dry_run import forecasts
+
+    count = 0
+    for action, what in forecasts(queue, work):
+        count += 1
+        typer.echo(f"{action.kind} {action.instance}: would {what}" if action else f"message: would {what}")
+    if not count:
+        typer.echo("The queue has no message.", err=True)
+
+
+@hook.command()
+def status(output: LinesForm = Lines.table) -> None:
+    """Show the work items of the running `winboot hook serve` and their states."""
+    from msgspec import structs
+
+    from winboot.operations.hook.status import read_status
+
+    items = read_status(state_folder("hook"))
+    if output is Lines.json:
+        for one in items:
+            typer.echo(json_line("work-item", structs.asdict(one)), nl=False)
+    elif items:
+        columns(
+            [
+                {
+                    "state": one.state,
+                    "action": one.action,
+                    "machine": one.node or one.machine.rpartition("/")[2],
+                    "age": f"{one.seconds} s",
+                    "reason": one.reason,
+                }
+                for one in items
+            ]
+        )
+    else:
+        typer.echo("The hook runs and has no work item.")
 
 
 def _run(worker: Worker) -> None:

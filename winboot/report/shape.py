@@ -158,6 +158,23 @@ ANSWERS: Final = (
         },
     ),
     Kind(
+        "work-item",
+        "`hook status`",
+        "a work item of the running hook",
+        {
+            "machine": (TEXT, "the cloud's id of the machine"),
+            "group": (TEXT, "the group that it belongs to; empty where the message names none"),
+            "action": (
+                _one_of("launch", "terminate", "drain", "cordon", "gone"),
+                "what the cloud asks for",
+            ),
+            "node": (TEXT, "the Node's name; empty where it is not known yet"),
+            "state": (_one_of("waiting", "booting", "queued", "joining", "draining"), "see clouds.md"),
+            "reason": (TEXT, "why it is in this state"),
+            "seconds": (COUNT, "since its message was received"),
+        },
+    ),
+    Kind(
         "complaint",
         "`check`",
         "something that is wrong with a file, or worth a warning",

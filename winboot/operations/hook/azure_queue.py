@@ -83,6 +83,8 @@ class AzureQueue:
     log: Log
     every: float = 30.0
     rest: float = 1800.0
+    # Only log what the queue would change in the cluster by itself.
+    dry: bool = False
     pace: Pace = field(default_factory=Pace)
     _due: float = 0.0
     _found: deque[HookAction] = field(default_factory=deque)
@@ -266,6 +268,9 @@ class AzureQueue:
         there = listed | {one.id.lower() for one in self.provider.hosts(Query(unlisted, scopes=groups))}
         for name, instance in ids.items():
             if instance.lower() not in there:
+                if self.dry:
+                    self.log("its machine was gone without notice: the Node would be deleted", node=name)
+                    continue
                 cluster.delete_node(name)
                 self.log("its machine was gone without notice: the Node is deleted", node=name)
 
@@ -274,7 +279,9 @@ class AzureQueue:
         may be no more."""
         if node is None or not node.ready or node.annotations.get(CORDON) != FOR_AN_EVENT:
             return
-        if target.cluster.uncordon(node.name):
+        if self.dry:
+            self.log("its event is over: the Node would take pods again", node=node.name)
+        elif target.cluster.uncordon(node.name):
             self.log("its event is over: the Node takes pods again", node=node.name)
 
     def _matters(self, event: ScheduledEvent, target: Target) -> bool:

@@ -296,31 +296,8 @@ class NodeWork:
             return Outcome(False, error.problem, type(error).__name__)
 
     def _finished_here(self, target: Target) -> Outcome:
-        reason = self._finished(target)
+        reason = _finish(self, target)
         return Outcome(not reason, reason, "NotFinished" if reason else "")
-
-    def _finished(self, target: Target) -> str:
-        """What a machine that joins by itself leaves to us: its serving certificate, labels and taints, and last the
-        startup taint. Why it is not done yet, or nothing."""
-        roster = Roster.of([target.spec])
-        refused = [one for one in target.cluster.judge_requests(roster.judge) if not one.approved]
-        if refused:
-            return f"certificate request {refused[0].request}: {'; '.join(refused[0].reasons)}"
-        node = self.node_of(target)
-        if node is None:
-            return "the machine has not registered its Node"
-        if node.name != target.spec.node.name or not node.provider_id:
-            return f"the Node {node.name} does not say that it is {target.member.identity.provider_id}"
-        if not node.ready:
-            return f"the Node is not Ready: {node.reason}: {node.message}"
-        if target.spec.kubelet.config.get("serverTLSBootstrap") is True and not _has_serving(target, roster):
-            return "the kubelet has not asked for its serving certificate"
-        steps: list[StepDone] = []
-        ours = (LABELS, STARTUP_TAINT)
-        wait = self.context.stop.wait
-        admission = Admission(target.cluster, target.spec, ours, 0.0, wait, _nothing, _nothing)
-        admission.admit(steps.append)
-        return next((step.problem.message for step in steps if step.problem is not None), "")
 
     def _forwarded(self, target: Target) -> tuple[str, ...]:
         """What was changed in the cloud's network for the node's pods, a sentence each."""
@@ -348,6 +325,30 @@ class NodeWork:
         return next(
             (one for one in target.cluster.nodes() if same_provider_id(one.provider_id, wanted)), None
         )
+
+
+def _finish(work: NodeWork, target: Target) -> str:
+    """What a machine that joins by itself leaves to us: its serving certificate, labels and taints, and last the
+    startup taint. Why it is not done yet, or nothing."""
+    roster = Roster.of([target.spec])
+    refused = [one for one in target.cluster.judge_requests(roster.judge) if not one.approved]
+    if refused:
+        return f"certificate request {refused[0].request}: {'; '.join(refused[0].reasons)}"
+    node = work.node_of(target)
+    if node is None:
+        return "the machine has not registered its Node"
+    if node.name != target.spec.node.name or not node.provider_id:
+        return f"the Node {node.name} does not say that it is {target.member.identity.provider_id}"
+    if not node.ready:
+        return f"the Node is not Ready: {node.reason}: {node.message}"
+    if target.spec.kubelet.config.get("serverTLSBootstrap") is True and not _has_serving(target, roster):
+        return "the kubelet has not asked for its serving certificate"
+    steps: list[StepDone] = []
+    ours = (LABELS, STARTUP_TAINT)
+    wait = work.context.stop.wait
+    admission = Admission(target.cluster, target.spec, ours, 0.0, wait, _nothing, _nothing)
+    admission.admit(steps.append)
+    return next((step.problem.message for step in steps if step.problem is not None), "")
 
 
 def _by_id(targets: Sequence[Target], instance: str) -> Target | None:
