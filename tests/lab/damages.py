@@ -1186,6 +1186,7 @@ ELSEWHERE: Final = {
         "layers that no containerd knows",
     ),
     f"folder {ANY}: of others": ("tests/steps/test_directories.py", ": of others"),
+    f"node {ANY}: address": ("tests/steps/test_registration.py", "OtherNodeAddress"),
     f"pipe {ANY}": ("tests/steps/test_containerd.py", r"pipe \\.\pipe\containerd-containerd"),
     f"service {ANY}: others who may change it": (
         "tests/steps/test_containerd.py",
