@@ -177,11 +177,6 @@ BAD: list[tuple[str, str, str]] = [
         "overlaps 10.96.0.0/16",
     ),
     (
-        _cluster(pod_cidr="§192.168.0.0/16"),
-        "error",
-        "192.168.255.0/30",
-    ),
-    (
         _cluster(node_cidr="§10.244.8.0/24"),
         "error",
         "overlaps",

@@ -75,6 +75,8 @@ def _vnet() -> ClusterPlan:
 
 # What Calico takes for the node 10.0.1.11 in the lab (winboot_lab.programs.calico.block_of).
 BLOCK: Final = "10.244.66.192/26"
+# The default of Calico's IPPool.
+CALICO_POOL: Final = "192.168.0.0/16"
 
 
 def _calico_services(site: Site) -> None:
@@ -313,6 +315,31 @@ def test_a_bare_machine_becomes_a_ready_node_and_a_second_run_changes_nothing(
     running = [one for one in solution.services if site.machine.services.need(one).status == "Running"]
     assert running == list(solution.services)
     assert not site.refusals
+
+
+@pytest.mark.parametrize("name", ["calico-node", "calico"])
+def test_a_cluster_with_calicos_default_pool_is_joined(name: str, tmp_path: Path) -> None:
+    """`kubeadm init --pod-network-cidr=192.168.0.0/16`, as in Calico's quickstart."""
+    solution = replace(
+        BY_NAME[name], cluster=lambda: replace(BY_NAME[name].cluster(), pod_cidrs=(CALICO_POOL,))
+    )
+    site = joined(tmp_path, solution)
+
+    pod, again = run_pod(site, "web"), site.join()
+
+    assert ipaddress.ip_address(pod["podIP"]) in ipaddress.ip_network(CALICO_POOL)
+    assert (differences(again), problems(again)) == ({}, [])
+
+
+def test_a_node_keeps_the_range_of_its_switch(tmp_path: Path) -> None:
+    """No packet travels on it, and another range would cost the node its pods' connections."""
+    site = joined(tmp_path, BY_NAME["calico-node"])
+    switch = hcn.network(site.machine, "External")
+    assert switch is not None
+    switch["Subnets"][0] |= {"AddressPrefix": "192.0.2.0/30", "GatewayAddress": "192.0.2.1"}
+    site.machine.hns.networks[switch["ID"]] = switch
+
+    assert differences(site.plan()) == {}
 
 
 @pytest.mark.parametrize("solution", first(1, SPREAD, lambda one: one.name, daily=1))

@@ -21,7 +21,7 @@ ENDPOINT: Final = "Calico_ep"
 # A first network that only makes the switch, so that the real one can come and go without another bounce.
 _EXTERNAL: Final = "External"
 _EXTERNAL_PREFIX: Final = "192.168.255.0/30"
-# The one pool of the lab's Calico, cut into blocks of Calico's usual size.
+# The usual pool of the lab, cut into blocks of Calico's usual size.
 POOL: Final = ipaddress.IPv4Network("10.244.0.0/16")
 _BLOCK_SIZE: Final = 26
 _BIN: Final = r"C:\opt\cni\bin"
@@ -29,21 +29,27 @@ _CONF: Final = r"C:\etc\cni\net.d\10-calico.conflist"
 VERSION: Final = "3.32.0"
 
 
-def block_of(node: Mapping[str, Any]) -> ipaddress.IPv4Network:
+def pool_of(outside: Outside) -> ipaddress.IPv4Network:
+    """The one pool of the lab's Calico: the cluster's first pod network."""
+    (cluster, *_) = outside.clusters.values()
+    return ipaddress.IPv4Network(cluster.plan.pod_cidrs[0])
+
+
+def block_of(node: Mapping[str, Any], pool: ipaddress.IPv4Network = POOL) -> ipaddress.IPv4Network:
     """The addresses that Calico's IPAM takes for a node out of its pool, whatever spec.podCIDR says or not
     (startup_windows.go, ensureNetworkForOS: EnsureBlock). In the lab the node's own address chooses the block."""
     (address,) = [one["address"] for one in node["status"]["addresses"] if one["type"] == "InternalIP"][:1]
-    blocks = 2 ** (_BLOCK_SIZE - POOL.prefixlen)
+    blocks = 2 ** (_BLOCK_SIZE - pool.prefixlen)
     index = int(ipaddress.IPv4Address(address)) % blocks
-    first = int(POOL.network_address) + index * 2 ** (32 - _BLOCK_SIZE)
+    first = int(pool.network_address) + index * 2 ** (32 - _BLOCK_SIZE)
     return ipaddress.IPv4Network((first, _BLOCK_SIZE))
 
 
-def calico_node(run: Run, node: Mapping[str, Any]) -> None:
+def calico_node(run: Run, node: Mapping[str, Any], pool: ipaddress.IPv4Network = POOL) -> None:
     """What calico-node does on the machine, one step a call, until nothing is left; repairs what is missing."""
     if not (node.get("status") or {}).get("addresses"):
         return
-    subnet = block_of(node)
+    subnet = block_of(node, pool)
     machine = run.machine
     external = hcn.network(machine, _EXTERNAL)
     if external is None:
@@ -161,9 +167,9 @@ class Calico(WinOverlay):
     def policies(self, conf: dict[str, Any], network: Mapping[str, Any], address: Interface) -> list[Any]:
         """Its own exceptions are the pools: pods do not hide from each other (cni-plugin/internal/pkg/utils/network_windows.go,
         SetupRoutes and updateOutboundNATPolicy)."""
-        found = super().policies(conf, network, address)
+        found, pool = super().policies(conf, network, address), str(pool_of(self._outside))
         return [
-            {**one, "ExceptionList": [*one["ExceptionList"], str(POOL)]} if one.get("ExceptionList") else one
+            {**one, "ExceptionList": [*one["ExceptionList"], pool]} if one.get("ExceptionList") else one
             for one in found
         ]
 

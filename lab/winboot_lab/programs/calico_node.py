@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.programs import hcn
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text
-from winboot_lab.programs.calico import NETWORK, Calico, CalicoIpam, add_host_route, block_of, ensure_endpoint
+from winboot_lab.programs.calico import (
+    NETWORK,
+    Calico,
+    CalicoIpam,
+    add_host_route,
+    block_of,
+    ensure_endpoint,
+    pool_of,
+)
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.programs_api import Died, Exit
@@ -85,7 +93,7 @@ def _start_up(run: Run, outside: Outside) -> None:
         raise run.refuse(f"with the backend {run.env['CALICO_NETWORKING_BACKEND']}")
     node = _node(run, outside)
     run.write(run.env["CALICO_NODENAME_FILE"], run.env["NODENAME"].encode("ascii"))
-    block = block_of(node)
+    block = block_of(node, pool_of(outside))
     _ensure_network(run, block, int(run.env["VXLAN_VNI"]))
     network = _settled_network(run)
     add_host_route(run, network)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winboot_lab.programs.calico import Calico, CalicoIpam, calico_node
+from winboot_lab.programs.calico import Calico, CalicoIpam, calico_node, pool_of
 from winboot_lab.programs.calico_node import CalicoNodeProgram, MergedCalico
 from winboot_lab.programs.containerd import ContainerdProgram, ShimProgram
 from winboot_lab.programs.crictl import Crictl, Ctr
@@ -56,7 +56,9 @@ def install_programs(programs: Programs, outside: Outside) -> None:
         "win-bridge": WinBridge(),
         "win-overlay": WinOverlay(),
     }
-    outside.host_processes.setdefault("calico/node-windows", calico_node)
+    outside.host_processes.setdefault(
+        "calico/node-windows", lambda run, node: calico_node(run, node, pool_of(outside))
+    )
     kube_proxy = HostKubeProxy(outside)
     outside.host_processes.setdefault(REPOSITORY, kube_proxy)
     outside.host_ends.setdefault(REPOSITORY, kube_proxy.end)

@@ -30,18 +30,25 @@ function Get-NetworkFault {
     param([object]$Network, [hashtable]$Wanted, [string]$What, [string]$Key)
     $flags = @{ Disrupts = $true; Disturbs = $true }
     Compare-Wanted -Key "${Key}:type" -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase @flags
-    $is = @(Read-Item -Object $Network -Name 'Subnets' | ForEach-Object {
-            "$(Read-Member -Object $_ -Names 'AddressPrefix') via $(Read-Member -Object $_ -Names 'GatewayAddress')"
-        })
-    $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text "$($_.prefix) via $($_.gateway)" })
-    $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
-    Compare-Wanted -Key "${Key}:subnets" -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase @flags
+    # No packet travels on an empty network, so an existing one keeps its range.
+    if (-not $Wanted.empty) { Get-SubnetFault -Network $Network -Wanted $Wanted -What $What -Key $Key }
     Compare-Wanted -Key "${Key}:adapter" -What "${What}: adapter" -Is (Get-CarrierName -Network $Network) -Want (Get-WantedCarrier) @flags
     Compare-Wanted -Key "${Key}:management-address" -What "${What}: management address" -Is (Get-ManagementAddress -Network $Network) `
         -Want (Complete-Text -Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>')) @flags
     if ($Wanted.vni -ne 0) {
         Compare-Wanted -Key "${Key}:vni" -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want $Wanted.vni @flags
     }
+}
+
+function Get-SubnetFault {
+    # How the subnets of a network that is there differ. Nothing where all are as wanted.
+    param([object]$Network, [hashtable]$Wanted, [string]$What, [string]$Key)
+    $is = @(Read-Item -Object $Network -Name 'Subnets' | ForEach-Object {
+            "$(Read-Member -Object $_ -Names 'AddressPrefix') via $(Read-Member -Object $_ -Names 'GatewayAddress')"
+        })
+    $want = @($Wanted.subnets | ForEach-Object { Complete-Text -Text "$($_.prefix) via $($_.gateway)" })
+    $unknown = @($Wanted.subnets | Where-Object { -not (Test-KnownText -Text "$($_.prefix) $($_.gateway)") }).Count -gt 0
+    Compare-Wanted -Key "${Key}:subnets" -What "${What}: subnets" -Is $is -Want $want -Unknown:$unknown -IgnoreCase -Disrupts -Disturbs
 }
 
 function Get-ManagementAddress {

@@ -100,7 +100,7 @@ class NetworkSpec:
     """The chosen network solution with everything it writes on this node.
 
     `cni_conf`, `net_conf` are None where winboot does not own the file. Leaves may be `Known`. `routes` is
-    true where winboot makes the routes to the pods of other nodes.
+    true where winboot makes the routes to the pods of other nodes. `first_range` is the CIDR of an empty first switch.
     """
 
     solution: Network
@@ -113,6 +113,7 @@ class NetworkSpec:
     reservations: tuple[Reservation, ...]
     agent: Agent | None
     host_endpoint: str | None
+    first_range: str
     routes: bool = False
 
 

@@ -16,6 +16,7 @@ from winboot.config.compat.downloads import line_of
 from winboot.config.compat.platform import bad_updates
 from winboot.config.inventory import Machine
 from winboot.config.networks.base import Choices, Known, Network, PortRule, Text
+from winboot.config.networks.first_switch import first_switch_range
 from winboot.config.networks.vxlan import Vxlan
 from winboot.config.node_spec import artifacts as downloads
 from winboot.config.node_spec import components
@@ -206,6 +207,9 @@ def _network(
         ),
         agent=solution.agent(choices) if solution.agent else None,
         host_endpoint=solution.host_endpoint_name(network_name),
+        first_range=str(
+            first_switch_range((*choices.pod_cidrs, *choices.service_cidrs, *choices.node_cidrs))
+        ),
         routes=section.routes == "winboot",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,10 +10,6 @@ from winboot.config.networks import STEPS_BEFORE
 from winboot.config.node_spec import NodeSpec
 from winboot.script.steps.services import started_by_the_guard
 from winboot.script.steps.step import Step
-
-# The range of an empty network that nobody talks on.
-FIRST_SWITCH: Final = {"prefix": "192.168.255.0/30", "gateway": "192.168.255.1"}
-
 
 # As SDN's scripts and RKE2 call it.
 FIRST_NAME: Final = "External"
@@ -30,7 +27,8 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
     return {
         "name": solution.first_switch or network.network_name,
         "type": solution.hns_type or "",
-        "subnets": [FIRST_SWITCH] if solution.first_switch else _subnets(spec),
+        "subnets": _first_subnets(spec) if solution.first_switch else _subnets(spec),
+        "empty": solution.first_switch is not None,
         "vni": vni if solution.hns_type == "Overlay" else 0,
         "endpoint": network.host_endpoint or "",
         "endpoint_v6": "<<pod_endpoint_v6>>" if network.host_endpoint and _dual(spec) else "",
@@ -54,7 +52,8 @@ def _first(spec: NodeSpec) -> dict[str, object] | None:
     return {
         "name": FIRST_NAME,
         "type": "L2Bridge",
-        "subnets": [FIRST_SWITCH],
+        "subnets": _first_subnets(spec),
+        "empty": True,
         "vni": 0,
         "endpoint": "",
         "endpoint_v6": "",
@@ -63,6 +62,11 @@ def _first(spec: NodeSpec) -> dict[str, object] | None:
         "log": "",
         "first": None,
     }
+
+
+def _first_subnets(spec: NodeSpec) -> list[dict[str, str]]:
+    found = ipaddress.IPv4Network(spec.network.first_range)
+    return [{"prefix": str(found), "gateway": str(found[1])}]
 
 
 def _subnets(spec: NodeSpec) -> list[dict[str, str]]:

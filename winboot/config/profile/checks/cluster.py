@@ -12,11 +12,7 @@ from winboot.config.profile.checks.draft import Draft
 from winboot.config.profile.values import NAME
 from winboot.config.source import Complaint, PathParts
 
-# An HNS network of this range is made first so that the pod network does not bounce the adapter again.
-_EXTERNAL: Final = ipaddress.ip_network("192.168.255.0/30")
-
 _RESERVED: Final[Mapping[str, ipaddress.IPv4Network | ipaddress.IPv6Network]] = {
-    "the range of winboot's first switch": _EXTERNAL,
     "loopback": ipaddress.ip_network("127.0.0.0/8"),
     "link-local addresses": ipaddress.ip_network("169.254.0.0/16"),
     "multicast": ipaddress.ip_network("224.0.0.0/4"),
