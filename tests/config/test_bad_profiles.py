@@ -253,6 +253,22 @@ BAD: list[tuple[str, str, str]] = [
     ("runtime: {isolation: §[process, hypervisor]}", "error", "Hyper-V in windows.features"),
     ("runtime: {isolation: [§hyperv]}", "error", "did you mean 'hypervisor'"),
     ("runtime: {registries: {§'https://docker.io': {mirrors: ['https://m']}}}", "error", "without https://"),
+    ("runtime: {registries: {§'*': {mirrors: ['https://m']}}}", "error", "_default"),
+    ("runtime: {registries: {r.example: {override_path: §true}}}", "error", "there are no mirrors"),
+    (
+        "runtime: {registries: {§_default: {user: me, password: {env: P}}}}",
+        "error",
+        "a login for every registry",
+    ),
+    ("runtime: {registries: {r.example: {header: {§authorization: Basic}}}}", "error", "password: {env"),
+    ("runtime: {registries: {r.example: {header: {§'a b': c}}}}", "error", "HTTP header"),
+    (
+        "runtime: {registries: {r.example: {mirrors: §['https://m.example/v2/hub']}}}",
+        "warning",
+        "https://m.example/hub, or https://m.example/v2/hub with override_path: true",
+    ),
+    ("runtime: {registries: {r.example: {mirrors: ['https://m.example/hub/v2']}}}", "", ""),
+    ("runtime: {registries: {r.example: {mirrors: ['https://m/v2/hub'], override_path: true}}}", "", ""),
     ("runtime: {registries: {docker.io: {mirrors: [§'m.example']}}}", "error", "http:// or https://"),
     ("runtime: {registries: {§docker.io: {user: me}}}", "error", "without a password"),
     (

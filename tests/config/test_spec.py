@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +185,65 @@ def _exceptions(conf: Any) -> list[object]:
         if one["value"]["Type"] == "OutBoundNAT"
     ]
     return list(nat["Settings"]["Exceptions"])
+
+
+REGISTRY_WORDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "ca": (r"ca: 'C:\c\ca.pem'", {"ca": r"C:\c\ca.pem"}),
+    "client": (
+        r"client: {cert: 'C:\c\a.pem', key: 'C:\c\b.pem'}",
+        {"client": [[r"C:\c\a.pem", r"C:\c\b.pem"]]},
+    ),
+    "skip_verify": ("skip_verify: true", {"skip_verify": True}),
+    "header": ("header: {X-Team: a}", {"header": {"X-Team": "a"}}),
+    "override_path": ("override_path: true", {"override_path": True}),
+}
+
+
+@pytest.mark.parametrize(
+    "mirrors", [(), ("https://m.example/hub",), ("https://a.example", "https://b.example")]
+)
+@pytest.mark.parametrize(
+    "words", [one for size in range(6) for one in itertools.combinations(REGISTRY_WORDS, size)], ids="+".join
+)
+def test_every_word_of_a_registry_stands_where_containerd_reads_it(
+    words: tuple[str, ...], mirrors: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The root of hosts.toml is about `server`, a host's table about the host (containerd
+    core/remotes/docker/config/hosts.go, parseHostsFile)."""
+    if "override_path" in words and not mirrors:
+        pytest.skip("refused: a registry's own address has no path")
+    keys = [f"mirrors: {list(mirrors)}", *(REGISTRY_WORDS[one][0] for one in words)]
+    profile = f"runtime: {{registries: {{r.example: {{{', '.join(keys)}}}}}}}"
+    expected = {key: value for one in words for key, value in REGISTRY_WORDS[one][1].items()}
+
+    (registry,) = a_spec(tmp_path, profile=profile).runtime.registries
+
+    found = tomllib.loads(registry.hosts_toml)
+    hosts = found.pop("host", {})
+    assert found.pop("server") == "https://r.example"
+    assert found == ({} if mirrors else expected)
+    assert list(hosts) == list(mirrors)
+    assert all(one == {"capabilities": ["pull", "resolve"], **expected} for one in hosts.values())
+
+
+@pytest.mark.parametrize(
+    ("keys", "asked"),
+    [
+        (
+            "{mirrors: ['https://r.example/', 'https://m.example/hub']}",
+            ["r.example/v2/", "m.example/hub/v2/"],
+        ),
+        ("{mirrors: ['https://m.example/hub/v2/']}", ["m.example/hub/v2/", "r.example/v2/"]),
+        ("{mirrors: ['https://m/v2/hub'], override_path: true}", ["m/v2/hub/", "r.example/v2/"]),
+        ("{ca: 'C:\\c\\ca.pem'}", ["r.example/v2/"]),
+        ("{header: {X-Team: a}}", ["r.example/"]),
+    ],
+)
+def test_a_registry_is_asked_where_containerd_asks_it(keys: str, asked: list[str], tmp_path: Path) -> None:
+    """Each address once, with /v2 at its end where containerd appends it (hosts.go, parseHostConfig)."""
+    spec = a_spec(tmp_path, profile=f"runtime: {{registries: {{r.example: {keys}}}}}")
+
+    assert spec.runtime.registry_urls["r.example"] == tuple(f"https://{one}" for one in asked)
 
 
 def test_a_registry_credential_is_a_reference_beside_the_text(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
 # Settings  c8cade11ea3894b21c179a5ae10ccc084c7b32a72801e1f15001231f511ad328
+# Settings  ab0ec200749599ddbe8046650a130e1c4ac8658faa14b7dff4f5ba5626e6790a
+# Settings  16edcb7c218aca97326d6ae571ea1b12d1fac90bd8f6fd50bfd5bbad94b5cc42
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -127,6 +129,8 @@ $plan = @{
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
     Digest  = 'c8cade11ea3894b21c179a5ae10ccc084c7b32a72801e1f15001231f511ad328'
+    Digest  = 'ab0ec200749599ddbe8046650a130e1c4ac8658faa14b7dff4f5ba5626e6790a'
+    Digest  = '16edcb7c218aca97326d6ae571ea1b12d1fac90bd8f6fd50bfd5bbad94b5cc42'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -687,11 +691,11 @@ Change = {
 Name = 'flanneld'
 Needs = @('flanneld-config', 'registration', 'artifacts')
 Values = {
-    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
+    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); empty = $false
+        vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
         log = 'C:\var\log\flanneld\flanneld.log'
         first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
-            vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; log = ''; first = $null } }
+            empty = $true; vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; log = ''; first = $null } }
     $service = Complete-Service -Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
         restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); start = 'demand'
         command_line = 'C:\k\versions\nssm-2.24\nssm.exe'
@@ -722,11 +726,11 @@ Change = {
 Name = 'pod-network'
 Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features')
 Values = {
-    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); vni = 0
-        endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
+    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); empty = $false
+        vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
         log = 'C:\var\log\flanneld\flanneld.log'
         first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
-            vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; log = ''; first = $null } }
+            empty = $true; vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; log = ''; first = $null } }
     $guard = @{ management_port = 5986; agent = 'flanneld'; networks = @('cbr0', 'External') }
 }
 Look = {

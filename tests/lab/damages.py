@@ -1177,6 +1177,10 @@ def _edit_rule(site: Site, name: str, old: str, new: str) -> None:
 
 # What no single hand on a joined node provokes: the test that sees it, by a piece of its text.
 ELSEWHERE: Final = {
+    f"file {ANY} of the registry {ANY}": (
+        "tests/steps/test_containerd_config.py",
+        "of the registry r.example",
+    ),
     f"file {ANY}: placed by": ("tests/steps/test_artifacts.py", ": placed by"),
     f"file {ANY}: taken for absent": ("tests/steps/test_trust.py", "is_not_believed_is_taken_for_absent"),
     f"file {ANY}: version": ("tests/steps/test_artifacts.py", "is_found_by_what_the_program_says"),

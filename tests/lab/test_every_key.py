@@ -98,6 +98,11 @@ CASES: Final[Mapping[str, Case]] = {
     "runtime.registries.override_path": Case(
         "containerd-config", _registry(override_path=True), scene="everything"
     ),
+    "runtime.registries.client.cert": Case(REFUSED, _registry(client={"cert": "C:\\k\\a.pem"})),
+    "runtime.registries.client.key": Case(REFUSED, _registry(client={"key": "C:\\k\\a.pem"})),
+    "runtime.registries.header": Case(
+        "containerd-config", _registry(header={"X-Team": "a"}), scene="everything"
+    ),
     "runtime.isolation": Case(REFUSED, _at("runtime.isolation", ["process", "hypervisor"])),
     "runtime.log.max_size_mib": Case("kubelet", _at("runtime.log.max_size_mib", 60)),
     "runtime.log.max_files": Case("log-rotation", _at("runtime.log.max_files", 6)),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from winboot_lab.programs.containerd import Containerd
 
+from tests.config.scene import a_spec
 from tests.lab.hands import append, delete, let_in, replace
 from tests.lab.scenes import REGISTRY_PASSWORD
 from tests.steps.bench import Bench
@@ -141,6 +145,37 @@ def test_a_file_with_a_login_is_known_by_all_but_the_login(
     assert set(told.differences(STEP)) == {rf"file {LOGIN}: {what}"}
     assert REGISTRY_PASSWORD not in str(told.events)
     assert node.differs == []
+
+
+def test_a_ca_that_is_not_there_is_a_difference_that_winboot_cannot_mend(tmp_path: Path):
+    """containerd fails every pull from that registry."""
+    ca = r"C:\certs\ca.pem"
+    profile = f"runtime: {{registries: {{r.example: {{ca: '{ca}', header: {{X-Team: a}}}}}}}}"
+    bench = Bench(spec=a_spec(tmp_path, profile=profile))
+
+    told, failed = bench.look(STEP), bench.run(STEP, "directories")
+    bench.write(ca, b"a certificate")
+
+    assert rf"file {ca} of the registry r.example" in told.differences(STEP)
+    assert failed.problem(STEP).id == "RegistryFile"
+    assert bench.run(STEP, "directories").states[STEP] == "changed"
+    assert bench.look(STEP).states == {STEP: "ok"}
+
+
+def test_further_headers_stand_beside_a_login(joined: Callable[[str], Node]):
+    node = joined("everything")
+    (found,) = (one for one in node.spec.runtime.registries if one.secret)
+    headed = dataclasses.replace(found, headers=("  'X-Team' = 'a'",))
+    registries = tuple(headed if one is found else one for one in node.spec.runtime.registries)
+    node.spec = dataclasses.replace(
+        node.spec, runtime=dataclasses.replace(node.spec.runtime, registries=registries)
+    )
+
+    node.change(STEP, secrets={step_secret(node): REGISTRY_PASSWORD})
+
+    (host,) = tomllib.loads((node.file(LOGIN) or b"").decode())["host"].values()
+    assert set(host["header"]) == {"authorization", "X-Team"}
+    assert node.look(STEP).states == {STEP: "ok"}
 
 
 def test_without_the_login_the_change_says_which_secret_is_missing(joined: Callable[[str], Node]):

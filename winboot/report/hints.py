@@ -51,6 +51,10 @@ HINTS: Final[Mapping[str, str]] = {
         "Take that right from them (icacls shows whose it is; Windows gives ordinary users none of it there), "
         "and run the same command again."
     ),
+    "RegistryFile": (
+        "Put the file there (the image, a step of your own, or group policy), or correct runtime.registries. "
+        "containerd fails every pull from that registry without it."
+    ),
     "PipeTaken": (
         "End that program (handle.exe or Process Explorer of Sysinternals names it by the pipe), see whose account runs it, "
         "and run the same command again."

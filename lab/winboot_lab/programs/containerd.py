@@ -320,8 +320,20 @@ class Containerd(Daemon):
                     data = tomllib.loads(self.run.read(path).decode("utf-8"))
                 except (tomllib.TOMLDecodeError, UnicodeDecodeError):
                     return
+                self._require_files(data)
                 yield from (urlsplit(url).netloc for url in data.get("host") or {})
                 return
+
+    def _require_files(self, data: Mapping[str, Any]) -> None:
+        """Every host's files are read for every pull (core/remotes/docker/config/hosts.go, tlsConfigFromHost)."""
+        for one in (*(data.get("host") or {}).values(), data):
+            pairs = one.get("client") or []
+            named = [("CA cert", one["ca"])] if "ca" in one else []
+            named += [("CERT file", path) for pair in pairs for path in pair]
+            for what, path in named:
+                if not self.run.exists(path):
+                    missing = "The system cannot find the file specified."
+                    raise GoError(f'unable to read {what} "{path}": open {path}: {missing}')
 
     # Sandboxes
 

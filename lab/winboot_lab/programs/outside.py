@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
 
+# How a registry asks for a token (distribution/distribution, docs/spec/auth/token.md).
+REGISTRY_LOGIN = {"WWW-Authenticate": 'Bearer realm="https://auth.example/token"'}
 HostProcess = Callable[[Run, Mapping[str, Any]], None]  # its process, and the Node object
 
 
@@ -73,9 +75,9 @@ class Outside:
             self.serve_registry(host)
 
     def serve_registry(self, host: str) -> None:
-        """Let a registry answer, by HTTP, too: 401 to whoever has no token, as the distribution specification wants."""
+        """Let a registry answer: 401 without a token, with the header that asks for one."""
         self.images.hosts.add(host)
-        self.world.serve(host, 443, lambda request: Response(401))
+        self.world.serve(host, 443, lambda request: Response(401, headers=REGISTRY_LOGIN))
 
     def attach(self, cluster: LabCluster) -> None:
         """Put a cluster at the address that its plan says machines use."""

@@ -67,9 +67,30 @@ function Set-HostsFile {
 }
 
 function Get-LoginText {
-    # The end of hosts.toml: the login for each address that it is sent to, as text. containerd reads it at every pull.
+    # The end of hosts.toml: the login and other headers for each address that they are sent to, as text. containerd reads it at
+    # every pull.
     param([hashtable]$Registry, [string]$Login)
-    -join @(foreach ($url in $Registry.authorize) { "`n[host.`"$url`".header]`n  authorization = `"Basic $Login`"`n" })
+    $further = -join @(foreach ($line in $Registry.headers) { "$line`n" })
+    -join @(foreach ($url in $Registry.authorize) { "`n[host.`"$url`".header]`n  authorization = `"Basic $Login`"`n$further" })
+}
+
+function Get-NamedFileDifference {
+    # A difference for each file that a hosts.toml names and that is not there: containerd then refuses every pull from that
+    # registry (core/remotes/docker/config/hosts.go, tlsConfigFromHost). Files: path to registry.
+    param([hashtable]$Files)
+    foreach ($path in $Files.Keys | Sort-Object) {
+        if ([IO.File]::Exists($path)) { continue }
+        New-Difference -Key "named:$path" -What "file $path of the registry $($Files[$path])" -Is $null -Want 'present'
+    }
+}
+
+function Assert-NamedFile {
+    # Stops the step where such a file is missing: winboot does not bring it.
+    param([hashtable]$Files)
+    foreach ($path in $Files.Keys | Sort-Object) {
+        if ([IO.File]::Exists($path)) { continue }
+        Stop-Step -Id 'RegistryFile' -Message "the registry $($Files[$path]) names $path, and there is no such file"
+    }
 }
 
 function Get-PipeDifference {

@@ -24,8 +24,8 @@ function Test-Source {
 }
 
 function Get-SourceFault {
-    # Why an address gives nothing, as one fault; nothing where it answers. A registry may answer anything (401 before a
-    # login), and a certificate that is not trusted is an answer, too: the trust roots of the profile come later.
+    # Why an address gives nothing, as one fault; nothing where it answers. A certificate that is not trusted is an answer, too: the
+    # trust roots of the profile come later.
     param([hashtable]$Source, [string]$Url, [string]$Proxy)
     $what = $Source.title
     if ($Url -notmatch '^https?://') {
@@ -39,7 +39,7 @@ function Get-SourceFault {
     }
     catch {
         $status = Get-WebStatus -Exception $_.Exception
-        if ($status.untrusted -or ($status.code -and $status.code -ne 407 -and $Source.registry)) { return }
+        if ($status.untrusted -or ($Source.registry -and (Test-RegistryAnswer -Status $status -Url $Url))) { return }
         $said = $_.Exception.GetBaseException().Message
         if ($Proxy -and $status.proxy) { New-Fault -Id 'proxy' -Message "the proxy ${Proxy}: $said" }
         elseif ($Source.registry) { New-Fault -Id 'registry' -Message "$what does not answer at $Url${through}: $said" }
@@ -47,17 +47,32 @@ function Get-SourceFault {
     }
 }
 
+function Test-RegistryAnswer {
+    # Whether an error of HTTP is a registry's answer: below /v2/ a registry says 401 and how to log in (OCI distribution
+    # specification, "Determining Support"; RFC 9110, 11.6.1). Elsewhere any answer will do.
+    param([hashtable]$Status, [string]$Url)
+    if ($Status.code -eq 0 -or $Status.code -eq 407) { return $false }
+    -not $Url.EndsWith('/v2/') -or ($Status.code -eq 401 -and $Status.registry)
+}
+
+function Test-RegistryHeader {
+    # Whether a response has a header that registries send.
+    param([object]$Response)
+    $Response.GetResponseHeader('WWW-Authenticate') -ne '' -or $Response.GetResponseHeader('Docker-Distribution-Api-Version') -ne ''
+}
+
 function Get-WebStatus {
-    # What the error of a web request says: code (the HTTP status, 0 without one), proxy (its proxy is at fault where it
+    # What the error of a web request says: code (the HTTP status, 0 without one), registry (an answer as a registry gives it), proxy (its proxy is at fault where it
     # has one) and untrusted (the server's certificate). GetBaseException would pass over the WebException to the socket's
     # error below it.
     param([Exception]$Exception)
     while ($Exception -and $Exception -isnot [Net.WebException]) { $Exception = $Exception.InnerException }
-    if (-not $Exception) { return @{ code = 0; proxy = $false; untrusted = $false } }
+    if (-not $Exception) { return @{ code = 0; registry = $false; proxy = $false; untrusted = $false } }
     $code = if ($Exception.Response) { [int]$Exception.Response.StatusCode } else { 0 }
     $status = "$($Exception.Status)"
     @{
         code      = $code
+        registry  = $code -ne 0 -and (Test-RegistryHeader -Response $Exception.Response)
         # Through a proxy nothing else is connected to; 407 is its wish for a login.
         proxy     = $code -eq 407 -or $status -in 'ProxyNameResolutionFailure', 'ConnectFailure', 'RequestProhibitedByProxy'
         untrusted = $status -in 'TrustFailure', 'SecureChannelFailure'

@@ -121,6 +121,7 @@ class NetworkSpec:
 class RegistrySpec:
     """One registry host: its folder under certs.d and the text of hosts.toml.
 
+    `headers` are the further lines of each header table, `files` the paths that hosts.toml names on the node.
     `secret` names the credential in `$Secrets` (`registry/<host>`), to be written as a Basic authorization
     header for each of `authorize` (the URLs whose `[host."…".header]` table ends the file).
     """
@@ -129,6 +130,8 @@ class RegistrySpec:
     folder: str
     hosts_toml: str
     authorize: tuple[str, ...]
+    headers: tuple[str, ...]
+    files: tuple[str, ...]
     secret: str | None
     credential: Reference | None
     user: str | None

@@ -131,41 +131,86 @@ def _handlers(above: str, handlers: tuple[HandlerSpec, ...], *, scrub: bool) -> 
 
 
 def _registry(host: str, registry: sections.Registry) -> RegistrySpec:
+    """One hosts.toml. Settings at its root are those of `server`, or without one of the registry that is asked
+    (containerd core/remotes/docker/config/hosts.go, parseHostsFile and ConfigureHosts)."""
     server = "" if host == "_default" else _SERVERS.get(host, f"https://{host}")
+    # A login stands in a table of its own also for the registry itself.
     urls = registry.mirrors or ((server,) if server and registry.password else ())
+    settings = list(_settings(registry))
     lines = [f"server = {quoted(server)}"] if server else []
+    lines += [] if urls else settings
     for url in urls:
         lines += ["", f"[host.{quoted(url)}]", "  capabilities = ['pull', 'resolve']"]
-        if registry.ca:
-            lines.append(f"  ca = {quoted(registry.ca)}")
-        if registry.skip_verify:
-            lines.append("  skip_verify = true")
-        if registry.override_path:
-            lines.append("  override_path = true")
+        lines += [f"  {one}" for one in settings]
+    tables = [f'host."{url}".header' for url in urls] or ["header"]
+    if registry.header and not registry.password:
+        for table in tables:
+            lines += ["", f"[{table}]", *_headers(registry)]
     return RegistrySpec(
         host=host,
         folder=_folder(host),
         hosts_toml="\n".join(lines) + "\n",
         authorize=urls if registry.password else (),
+        headers=tuple(_headers(registry)),
+        files=tuple(_files(registry)),
         secret=f"registry/{host}" if registry.password else None,
         credential=registry.password,
         user=registry.user,
     )
 
 
+def _settings(registry: sections.Registry) -> Iterator[str]:
+    if registry.ca:
+        yield f"ca = {quoted(registry.ca)}"
+    if registry.client:
+        yield f"client = [[{quoted(registry.client.cert)}, {quoted(registry.client.key)}]]"
+    if registry.skip_verify:
+        yield "skip_verify = true"
+    if registry.override_path:
+        yield "override_path = true"
+
+
+def _headers(registry: sections.Registry) -> Iterator[str]:
+    for name, value in registry.header.items():
+        yield f"  {quoted(name)} = {quoted(value)}"
+
+
+def _files(registry: sections.Registry) -> Iterator[str]:
+    if registry.ca:
+        yield registry.ca
+    if registry.client:
+        yield from (registry.client.cert, registry.client.key)
+
+
 def _registry_urls(
     registries: Mapping[str, sections.Registry | None], image: str
 ) -> Mapping[str, tuple[str, ...]]:
-    """Where containerd asks each registry: its mirrors (or those of _default), then the registry itself."""
+    """What containerd asks of each registry first: at its mirrors (or those of _default), then at the registry itself."""
     named = {host: one for host, one in registries.items() if one is not None}
     first, slash, _ = image.partition("/")
     of_image = first if slash and ("." in first or ":" in first or first == "localhost") else "docker.io"
-    default = named.pop("_default", None)
+    default = named.pop("_default", None) or sections.Registry()
     urls = {}
     for host in dict.fromkeys((of_image, *named)):
-        mirrors = (named.get(host) or default or sections.Registry()).mirrors
-        urls[host] = (*mirrors, _SERVERS.get(host, f"https://{host}"))
+        registry = named.get(host, default)
+        itself = (
+            _SERVERS.get(host, f"https://{host}"),
+            sections.Registry() if registry.mirrors else registry,
+        )
+        asked = [*((url, registry) for url in registry.mirrors), itself]
+        urls[host] = tuple(dict.fromkeys(_asked(url, one) for url, one in asked))
     return urls
+
+
+def _asked(url: str, registry: sections.Registry) -> str:
+    """The address of the registry's API as containerd makes it (hosts.go, parseHostConfig): /v2/ at its end.
+
+    Without /v2/ any answer will do there: a path of another kind has no such address, and this question sends no headers.
+    """
+    url = url.rstrip("/")
+    if registry.override_path or registry.header:
+        return f"{url}/"
+    return f"{url}/" if url.endswith("/v2") else f"{url}/v2/"
 
 
 def _folder(host: str) -> str:

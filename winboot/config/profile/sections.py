@@ -161,13 +161,28 @@ class Network(Model):
         return networks.choose(self.cni, self.mode, self.managed_by, named=named)
 
 
+class RegistryClient(Model):
+    """The certificate that containerd shows to a registry."""
+
+    cert: WindowsFile = Field(description="a certificate file (PEM) on the node")
+    key: WindowsFile = Field(description="the file of its private key (PEM) on the node")
+
+
 class Registry(Model):
-    """How images of one registry host are pulled."""
+    """How images of one registry host are pulled. All but `mirrors` is about the mirrors, or without any about the
+    registry itself; a registry may be the last of its own mirrors."""
 
     mirrors: tuple[HttpUrl, ...] = Field(default=(), description="asked before the registry itself, in order")
-    ca: str | None = Field(default=None, description="a CA file on the node that signs for the mirrors")
-    skip_verify: bool = Field(default=False, description="do not check the certificates of the mirrors")
+    ca: WindowsFile | None = Field(
+        default=None, description="a CA file on the node that containerd trusts as well"
+    )
+    skip_verify: bool = Field(default=False, description="do not check the certificates")
     override_path: bool = Field(default=False, description="the mirror's address already holds the API path")
+    client: RegistryClient | None = Field(default=None, description="the certificate that containerd shows")
+    header: dict[str, str] = Field(
+        default={},
+        description="HTTP header → value, sent with each request; every account on the node can read it",
+    )
     user: str | None = Field(default=None, description="the user that `password` belongs to")
     password: Reference | None = Field(default=None, description="{env | file | command}")
 

@@ -31,6 +31,7 @@ def _logins(spec: NodeSpec) -> list[dict[str, object]]:
             "path": hosts_path(spec, registry),
             "text": registry.hosts_toml,
             "authorize": list(registry.authorize),
+            "headers": list(registry.headers),
             "secret": registry.secret,
             "user": registry.user or "",
         }
@@ -68,8 +69,18 @@ def _drop_ins(spec: NodeSpec) -> dict[str, object]:
     }
 
 
+def _named(spec: NodeSpec) -> dict[str, str]:
+    """The files that the registries name, each with its registry."""
+    return {path: registry.host for registry in spec.runtime.registries for path in registry.files}
+
+
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"mirrors": _mirrors(spec), "registries": _logins(spec), "drop_ins": _drop_ins(spec)}
+    return {
+        "mirrors": _mirrors(spec),
+        "registries": _logins(spec),
+        "drop_ins": _drop_ins(spec),
+        "named": _named(spec),
+    }
 
 
 def _secrets(spec: NodeSpec) -> tuple[str, ...]:

@@ -34,10 +34,7 @@ def _registries(spec: NodeSpec) -> Iterator[Mapping[str, object]]:
         yield {
             "registry": True,
             "title": f"the registry {host}",
-            # A profile may name the registry itself among its mirrors.
-            "addresses": [
-                _address(spec, f"{url}/v2/") for url in dict.fromkeys(one.rstrip("/") for one in urls)
-            ],
+            "addresses": [_address(spec, url) for url in urls],
         }
 
 

@@ -12,6 +12,8 @@ from winboot.config.profile.checks.draft import Draft
 from winboot.config.profile.values import has_login, host_name
 from winboot.config.source import Complaint, PathParts, Wrong
 
+# A token of RFC 9110, 5.6.2, without the characters that only some servers take.
+_HEADER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 _REGISTRY_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?")
 
 
@@ -54,14 +56,52 @@ def _registry(draft: Draft, host: str, registry: sections.Registry) -> Iterator[
         expected = "user and password: {env: NAME} under the host"
         yield draft.at(path, "the key contains a user or a password", expected, key=True)
     elif host != "_default" and not _is_registry_host(host):
-        yield draft.at(
-            path, f"{host!r} is not a registry host", "host or host:port, without https://", key=True
-        )
+        expected = "_default, for all others" if host == "*" else "host or host:port, without https://"
+        yield draft.at(path, f"{host!r} is not a registry host", expected, key=True)
     if (registry.user is None) != (registry.password is None):
         missing = "password" if registry.password is None else "user"
         yield draft.at(path, f"credentials without a {missing}", "user and password together", key=True)
     if registry.password is not None and any(url.startswith("http:") for url in registry.mirrors):
         yield draft.at((*path, "mirrors"), "a password would go to a mirror in the clear", "https:// mirrors")
+    yield from _without_mirrors(draft, host, registry)
+    yield from _api_paths(draft, path, registry)
+    for name in registry.header:
+        yield from _header(draft, (*path, "header", name), name, registry.header[name])
+
+
+def _without_mirrors(draft: Draft, host: str, registry: sections.Registry) -> Iterator[Complaint]:
+    path: PathParts = ("runtime", "registries", host)
+    if registry.mirrors:
+        return
+    if registry.override_path:
+        wrong = "override_path is about a mirror's path, and there are no mirrors"
+        yield draft.at((*path, "override_path"), wrong, "mirrors: [https://host/path]")
+    if host == "_default" and (registry.password is not None or registry.header):
+        what = "a login" if registry.password is not None else "a header"
+        yield draft.at(
+            path, f"{what} for every registry there is", "the host that it is for, or mirrors", key=True
+        )
+
+
+def _api_paths(draft: Draft, path: PathParts, registry: sections.Registry) -> Iterator[Complaint]:
+    """containerd appends /v2 to a path that does not end so (core/remotes/docker/config/hosts.go, parseHostConfig)."""
+    for url in () if registry.override_path else registry.mirrors:
+        before, v2, after = url.rstrip("/").partition("/v2/")
+        if v2:
+            wrong = f"containerd asks {url.rstrip('/')}/v2/, with v2 in it twice"
+            expected = f"{before}/{after}, or {url} with override_path: true"
+            yield draft.at((*path, "mirrors"), wrong, expected, warning=True)
+
+
+def _header(draft: Draft, path: PathParts, name: str, value: str) -> Iterator[Complaint]:
+    if name.lower() == "authorization":
+        yield draft.at(
+            path, "a login is a secret, and this text is none", "user and password: {env: NAME}", key=True
+        )
+    elif not _HEADER.fullmatch(name):
+        yield draft.at(path, f"{name!r} is not the name of an HTTP header", "letters, digits and -", key=True)
+    elif not value.isprintable() or not value.isascii():
+        yield draft.at(path, "the value has characters that no header can carry", "printable ASCII")
 
 
 def _is_registry_host(text: str) -> bool:
