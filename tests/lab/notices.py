@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from winboot_lab.programs import hcn
 from winboot_lab.windows.boot import CBS_PENDING
+from winboot_lab.windows.network import Route
 
 from tests.lab.hands import STATE, Hand, all_of, boot_id, regedit, write
 from tests.lab.site import Site
@@ -24,6 +25,7 @@ class Notice:
     whats: tuple[str, ...]
     do: Hand
     joined: bool = True
+    exit_code: int = 0
 
 
 def _nat(site: Site) -> None:
@@ -51,6 +53,12 @@ def _slow_start(site: Site) -> None:
     write(rf"{STATE}\slow-containerd.json", json.dumps(noted))(site)
 
 
+def _second_gateway(site: Site) -> None:
+    """A card for backups, with a gateway by DHCP (apache/cloudstack#2213)."""
+    adapter = site.machine.network.plug_in_another("Backup", "172.21.0.5")
+    site.machine.network.add_route(Route("0.0.0.0/0", "172.21.0.1", adapter.index, 9000))
+
+
 def _nothing(site: Site) -> None:
     """A virtual machine as it is."""
 
@@ -69,7 +77,13 @@ NOTICES: tuple[Notice, ...] = (
     Notice("containerd came up late", ("service containerd: time to start",), _slow_start),
     Notice("Docker is installed", ("competing software: service docker",), _docker),
     Notice("there is Docker's network", ("competing software: HNS network nat",), _nat),
-    Notice("the clock is years late", ("clock",), lambda site: site.machine.faults.skew(-8e7), joined=False),
+    Notice(
+        "the clock is half an hour late",
+        ("clock",),
+        lambda site: site.machine.faults.skew(-1800),
+        exit_code=2,
+    ),
+    Notice("a second card has a gateway", ("default routes",), _second_gateway),
     Notice("the machine is a virtual one", ("hypervisor port: other MAC addresses",), _nothing, joined=False),
     Notice("nothing encrypts the disk", ("BitLocker",), _nothing, joined=False),
     Notice(

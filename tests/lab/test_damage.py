@@ -75,7 +75,7 @@ def test_what_is_not_winboots_is_told_and_left_alone(
     assert _unmatched(told, notice.whats)[1] == []
     assert [what for what in told if pattern_of(what, all_whats()) is None] == []
     if notice.joined:
-        assert (plan.exit_code, differences(plan)) == (0, {})
+        assert (plan.exit_code, differences(plan)) == (notice.exit_code, {})
         assert site.join().changed == 0
         assert changes(before, state(site)) == []
 

@@ -223,7 +223,12 @@ def address_of_another(bench: Bench) -> None:
     ("do", "id_", "message", "next_step"),
     [
         (client, "NotServer", "this is Windows Client, not Windows Server", "Windows Server only"),
-        (second_way_out, "DefaultRoutes", "default routes lead through 2 adapters", "gateway on one adapter"),
+        (
+            second_way_out,
+            "DefaultRoutes",
+            "default routes lead through 2 adapters: Ethernet by 10.0.0.1 (metric 271) and Ethernet 2 by 10.1.0.1 (metric 271)",
+            "node_ip: ADDRESS",
+        ),
         (
             second_way_to_the_server,
             "SeveralWays",
@@ -288,6 +293,23 @@ def test_with_a_node_ip_or_without_a_route_a_second_adapter_is_nobodys_business(
     named = bench.look().step("node-preflight")["problem"]
 
     assert (alone, named) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("node_ip", "facts"), [("10.0.0.21", {}), (None, {"NodeIsLive": True})], ids=["node_ip", "a live node"]
+)
+def test_a_second_gateway_is_a_notice_where_the_nodes_address_is_settled(
+    bench: Bench, node_ip: str | None, facts: dict[str, object]
+):
+    """A card for backups gets one by DHCP (apache/cloudstack#2213)."""
+    second_way_out(bench)
+    bench.spec = replace(bench.spec, machine=replace(bench.spec.machine, node_ip=node_ip))
+
+    told = bench.run(mode="Look", facts=facts).step("node-preflight")
+
+    routes = {one["what"]: (one["is"], one["policy"]) for one in told["differences"]}["default routes"]
+    assert told["problem"] is None
+    assert routes == ("Ethernet by 10.0.0.1 (metric 271) and Ethernet 2 by 10.1.0.1 (metric 271)", True)
 
 
 def test_all_that_is_wrong_is_told_at_once_each_with_its_next_step(bench: Bench):

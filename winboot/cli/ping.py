@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from winboot.base import exits
+from winboot.base.clock import CLOCK_FAILS, CLOCK_WARNS
 from winboot.base.errors import InternalError, Interrupted
 from winboot.cli.colour import say
 from winboot.cli.options import (
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from winboot.remote.transport.logins import Logins
     from winboot.report.results import NodeReport
 
-# Kerberos refuses more than five minutes by default; a bootstrap token or a fresh certificate fails much earlier.
-CLOCK_FAILS_S: Final = 300
-CLOCK_WARNS_S: Final = 5
 # Whose it is, and how far it is ahead of ours.
 Clock = tuple[str, timedelta]
 OUR_CLOCK: Final[Clock] = ("ours", timedelta())
@@ -244,7 +242,7 @@ def _clock_of(spec: NodeSpec, clusters: Clusters) -> Clock:
 def held_against(probe: Probe, clock: Clock, again: Callable[[], Clock]) -> Clock:
     """The clock that a machine's is held against: `clock`, or what `again` gives where the two would disagree. Our own clock is
     between them, and may have been set since the cluster was asked: a laptop woke up, or a lab's time leapt."""
-    if abs((probe.clock_offset - clock[1]).total_seconds()) <= CLOCK_WARNS_S:
+    if abs(probe.clock_offset - clock[1]) <= CLOCK_WARNS:
         return clock
     fresh = again()
     return fresh if fresh[0] == clock[0] else clock
@@ -335,10 +333,10 @@ def _machine(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
 
 def _clock(offset: float, whose: str) -> Finding:
     """`offset` in seconds."""
-    if abs(offset) <= CLOCK_WARNS_S:
+    if abs(offset) <= CLOCK_WARNS.total_seconds():
         return Finding("ok", "clock", f"{offset:+.1f} s from {whose}")
     return Finding(
-        "error" if abs(offset) > CLOCK_FAILS_S else "warning",
+        "error" if abs(offset) > CLOCK_FAILS.total_seconds() else "warning",
         "clock",
         f"{offset:+.0f} s from {whose}; certificates and tokens fail when clocks disagree",
         "w32tm /resync on the machine, or windows.time_servers in the profile.",

@@ -199,7 +199,9 @@ def _left(node: NodeReport) -> str:
             return f"{cause.step.problem.id} ({cause.step.name})"
     steps = sum(count for state, count in node.counts.items() if state not in ("ok", "changed"))
     counted = "1 step" if steps == 1 else f"{steps} steps"
-    return f"{counted} not as wanted" if steps else ""
+    if steps:
+        return f"{counted} not as wanted"
+    return f"clock {node.clock}" if node.clock else ""
 
 
 def _shown(row: Mapping[str, Any], *, wide: bool) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from winboot.base.clock import CLOCK_FAILS, CLOCK_WARNS
 from winboot.config.networks import Network
 from winboot.remote.cloud.base import CloudHost, Forwarding, NodeIdentity, PodRoute, same_provider_id
 from winboot.remote.cloud.metadata import ADDRESS, Answer
@@ -17,8 +18,6 @@ from winboot.remote.cluster.base import NodeFacts
 from winboot.report.finding import Finding, Level
 
 # A bootstrap token or a fresh certificate fails soon; Kerberos refuses more than five minutes.
-CLOCK_WARNS: Final = timedelta(seconds=5)
-CLOCK_FAILS: Final = timedelta(seconds=300)
 
 
 @dataclass(frozen=True, slots=True)

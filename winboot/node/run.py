@@ -13,6 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final, Literal, Protocol
 
 from winboot.base.errors import (
@@ -209,6 +210,7 @@ class ScriptRunner:
         restarts: bool = True,
         undoes: bool = False,
         stop: Stop,
+        now: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self.node = node
         self.record = RunRecord()
@@ -231,6 +233,8 @@ class ScriptRunner:
         # The script of `remove`: steps that an older profile had left notes of theirs.
         self._undoes = undoes
         self._stop = stop
+        # The time that the machine's clock is compared with, or None without one.
+        self._now = now
         self._transport: Transport | None = None
         # Who has taken the node over, as far as the claims say.
         self._taken_by = ""
@@ -367,7 +371,9 @@ class ScriptRunner:
         heard = Heard()
         self._journal.write("pass", {"mode": mode, "run": run})
         self._listener.event(self.node, PassBegun(self._steps, mode == "Look"))
-        arguments = {"Mode": mode, "RunId": run, "Facts": dict(facts)}
+        now = self._now()
+        seconds = None if now is None else round(now.timestamp())
+        arguments = {"Mode": mode, "RunId": run, "Facts": {**facts, "Now": seconds}}
         self._heard = time.monotonic()
         transport.on_quiet = lambda: self._check_quiet(heard)
         # Nothing here holds the whole text, half a megabyte, while the machine is listened to.

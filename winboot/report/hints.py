@@ -20,7 +20,14 @@ HINTS: Final[Mapping[str, str]] = {
         "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
     ),
     "ContainerdSilent": "Read its log: a key of config.toml that this version does not know ends it at once.",
-    "DefaultRoutes": "Keep the gateway on one adapter: HNS follows the wrong one otherwise.",
+    "ClockOff": (
+        "Set the clock (w32tm /resync /force, or Set-Date), give the machine a time source, and run the same command again. "
+        "Certificates and tokens fail when clocks disagree."
+    ),
+    "DefaultRoutes": (
+        "Write node_ip: ADDRESS for the host in the inventory, so that winboot knows the node's adapter, "
+        "or keep the gateway on one adapter."
+    ),
     "DetachedFailed": "Run the same command again when the cause is fixed.",
     "DiskSpace": "Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.",
     "DiskFull": "Make room on that volume, then run the same command again: what is done stays done.",

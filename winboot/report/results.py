@@ -97,6 +97,14 @@ class NodeReport:
         return Counter(step.state for step in self.steps)
 
     @property
+    def clock(self) -> str | None:
+        """How far the clock of a live node is off, in words; None if it is right."""
+        found = (
+            one.is_ for step in self.steps for one in step.differences if one.policy and one.key == "clock"
+        )
+        return next(found, None)
+
+    @property
     def outcome(self) -> Outcome:
         """The node in one word: the worst thing that happened to it. Nothing failed on one that is blocked (it waits for a
         drain or a restart) or skipped (left alone, `failure` says why)."""
@@ -109,7 +117,8 @@ class NodeReport:
             return "failed"
         if skipped:
             return "skipped"
-        if counts["blocked"]:
+        # A wrong clock stops no step, and winboot does not set it.
+        if counts["blocked"] or self.clock:
             return "blocked"
         if counts["would-change"]:
             return "would-change"
@@ -119,7 +128,8 @@ class NodeReport:
     def exit_code(self) -> int:
         """What this node alone would make the command exit with."""
         counts = self.counts
-        steps = exits.NOT_DONE if counts["blocked"] or counts["would-change"] else exits.DONE
+        undone = counts["blocked"] or counts["would-change"] or self.clock
+        steps = exits.NOT_DONE if undone else exits.DONE
         if counts["failed"]:
             steps = exits.FAILED
         return exits.foremost((steps,) if self.failure is None else (self.failure.exit_code, steps))

@@ -7,7 +7,7 @@ function New-Run {
     $known = @{
         NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false
         Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''; Unnoted = @()
-        NodeIsReady = $false; Versions = ''
+        NodeIsReady = $false; Versions = ''; Now = $null
     }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
@@ -20,6 +20,8 @@ function New-Run {
         Complete = $false
         # Answers that cost something: read once, forgotten after each change.
         Cache = @{}
+        # How far this machine's clock is ahead of the cluster's, in seconds; $null where nobody said the time.
+        ClockOffset = Get-ClockOffset -Now $known.Now
         Step = ''; Fence = 0; Sequence = 0
         # Lines of the journal that could not be written yet.
         Journal = [Collections.Generic.List[string]]::new()

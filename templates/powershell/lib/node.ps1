@@ -113,7 +113,10 @@ function Stop-Unregistered {
     param([object[]]$Left, [int]$Seconds, [string]$ClientCertificate)
     $keys = @($Left | ForEach-Object { $_.key })
     $message = "not there after $Seconds seconds: $(@($Left | ForEach-Object { $_.what }) -join '; ')"
-    if (-not (Test-CurrentCertificate -Path $ClientCertificate)) { Stop-Step -Id 'NoClientCertificate' -Message $message }
+    if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
+        $clock = if ([Math]::Abs([int]$script:Run.ClockOffset) -gt 5) { "the machine's clock is $(Get-ClockText); " }
+        Stop-Step -Id 'NoClientCertificate' -Message "$clock$message"
+    }
     if ($keys -contains 'node:address') {
         $addresses = @(Get-NodeObject | ForEach-Object { $_.InternalIps }) -join ', '
         if ($addresses) { Stop-Step -Id 'OtherNodeAddress' -Message "the Node has the address $addresses, not $(Get-NodeIp); $message" }

@@ -47,6 +47,27 @@ function Test-Session {
     New-Fault -Id 'NotAdministrator' -Message "$($identity.Name) has no administrator token here"
 }
 
+function Test-Clock {
+    # A fault where the clock is further off than the limit. A live node has its certificates: there it is a notice.
+    param([int]$LimitSeconds)
+    if ($script:Run.Facts.NodeIsLive -or [Math]::Abs([int]$script:Run.ClockOffset) -le $LimitSeconds) { return }
+    New-Fault -Id 'ClockOff' -Message "the machine's clock is $(Get-ClockText)"
+}
+
+function Get-ClockOffset {
+    # How many seconds this machine's clock is ahead of the cluster's. Now: the cluster's time when this script was sent, in seconds
+    # since 1970 (UTC); nothing without it.
+    param([object]$Now)
+    if ($null -eq $Now) { return }
+    [Math]::Round(([DateTime]::UtcNow - [DateTime]::new(1970, 1, 1, 0, 0, 0, [DateTimeKind]::Utc)).TotalSeconds - $Now)
+}
+
+function Get-ClockText {
+    # The difference of the clocks in words.
+    $offset = [int]$script:Run.ClockOffset
+    if ($offset -lt 0) { "$(-$offset) s behind the API server's" } else { "$offset s ahead of the API server's" }
+}
+
 function Test-Space {
     # A fault where the system drive has too little space.
     param([int]$FreeGib)
@@ -57,9 +78,10 @@ function Test-Space {
 
 function Test-Addressing {
     # Faults of the machine's addresses and of its way to the API server.
-    $adapters = @(Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique)
-    if ($adapters.Count -gt 1) {
-        New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters"
+    $adapters = @(Get-DefaultAdapter)
+    $settled = Test-KnownOwnAddress
+    if ($adapters.Count -gt 1 -and -not $settled) {
+        New-Fault -Id 'DefaultRoutes' -Message "default routes lead through $($adapters.Count) adapters: $(Get-DefaultRouteText)"
     }
     $address = Get-NodeAddress
     if (-not $address) {
@@ -69,10 +91,26 @@ function Test-Addressing {
     if ($address.state -ne 'Preferred' -or $address.ip -like '169.254.*') {
         New-Fault -Id 'AddressState' -Message "the address $($address.ip) is $($address.state)"
     }
-    # A live node has settled its address: it is not stopped for a second way.
-    if ($adapters.Count -le 1 -and -not $script:Node.node_ip -and -not $script:Run.Facts.NodeIsLive) { Test-OtherWay }
+    if ($adapters.Count -le 1 -and -not $settled) { Test-OtherWay }
     if (Get-WayToServer) { return }
     New-Fault -Id 'NoServer' -Message "$($script:Node.server_host):$($script:Node.server_port) does not answer by TCP from this machine"
+}
+
+function Test-KnownOwnAddress {
+    # True if node_ip, or the life of the node until now, has settled the node's address: winboot makes switches on its adapter alone.
+    [bool]$script:Node.node_ip -or $script:Run.Facts.NodeIsLive
+}
+
+function Get-DefaultAdapter {
+    # The indexes of the interfaces that the machine's own default routes lead through.
+    Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique
+}
+
+function Get-DefaultRouteText {
+    # The machine's own default routes in words: interface, next hop, metric.
+    @(Get-DefaultRoute | ForEach-Object {
+            "$($_.InterfaceAlias) by $($_.NextHop) (metric $([int]$_.RouteMetric + [int]$_.InterfaceMetric))"
+        }) -join ' and '
 }
 
 function Test-OtherWay {
@@ -90,7 +128,7 @@ function Test-OtherWay {
 
 function Get-PreflightNotice {
     # What is worth knowing and not winboot's to change: bad updates, a pending restart, other software, the clock.
-    param([hashtable[]]$BadUpdates)
+    param([hashtable[]]$BadUpdates, [int]$ClockLimitSeconds)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
         if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
@@ -106,8 +144,12 @@ function Get-PreflightNotice {
     foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
         New-Difference -Key 'nat-network' -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
     }
-    $year = [DateTime]::UtcNow.Year
-    if ($year -lt 2025) { New-Difference -Key 'clock' -What 'clock' -Is "the year $year" -Want 'the time of day' -Policy }
+    if ($script:Run.Facts.NodeIsLive -and [Math]::Abs([int]$script:Run.ClockOffset) -gt $ClockLimitSeconds) {
+        New-Difference -Key 'clock' -What 'clock' -Is (Get-ClockText) -Want "within $ClockLimitSeconds s" -Policy
+    }
+    if ((Test-KnownOwnAddress) -and @(Get-DefaultAdapter).Count -gt 1) {
+        New-Difference -Key 'default-routes' -What 'default routes' -Is (Get-DefaultRouteText) -Want 'through one adapter' -Policy
+    }
 }
 
 function Get-ServicingState {

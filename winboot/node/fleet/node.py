@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Final
 
 import winboot
@@ -404,7 +405,20 @@ class NodeRun:
             restarts=self.options.restart,
             undoes=self.options.undo,
             stop=self.context.stop,
+            now=self._cluster_time,
         )
+
+    def _cluster_time(self) -> datetime | None:
+        """The time that the machine's clock is compared with: the API server's, or without a kubeconfig the controller's.
+
+        None if the API server does not answer: another check reports that.
+        """
+        if self.cluster is None:
+            return datetime.now(UTC)
+        try:
+            return self.cluster.server_time()
+        except ClusterError:
+            return None
 
     def _close(self) -> None:
         if self._runner is not None:
