@@ -45,7 +45,7 @@ from winboot.base.errors import (
 )
 from winboot.base.secret import Secret
 from winboot.remote.transport.base import Endpoint
-from winboot.remote.transport.failures import LIBRARY_ERRORS, translate
+from winboot.remote.transport.failures import LIBRARY_ERRORS, QUOTAS, SHORT, translate
 from winboot.remote.transport.psrp import _last_error, _value
 from winboot.remote.transport.wire import Connection
 
@@ -291,3 +291,25 @@ def test_a_failed_script_without_a_reason_is_an_answer_in_another_form(errors: l
 
     with pytest.raises(ProtocolError, match="win-a1: the script failed, and the machine did not say why"):
         _last_error(pipeline, "win-a1")
+
+
+@pytest.mark.parametrize(
+    ("code", "quota"), QUOTAS.items(), ids=lambda one: f"{one:x}" if isinstance(one, int) else ""
+)
+def test_a_quota_is_waited_for_and_named(code: int, quota: str):
+    error = translate(WSManFaultError(code, None, "too many", None, None, None), "win-1", "u")
+
+    assert isinstance(error, Busy)
+    assert quota in error.hint
+
+
+@pytest.mark.parametrize(
+    "code", [5, *SHORT, *QUOTAS, 995, 1726, 2150858793, 2150858843, 2150858770, 87, "w:Odd"]
+)
+def test_every_fault_has_a_hint(code: int | str):
+    assert translate(WSManFaultError(code, None, "reason", None, None, None), "win-1", "u").hint
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 500, 503])
+def test_every_status_has_a_hint(status: int):
+    assert translate(WinRMTransportError("http", status, ""), "win-1", "u").hint

@@ -49,9 +49,41 @@ from winboot.remote.transport.kerberos import KERBEROS_ERRORS, kerberos_error
 OPERATION_TIMEOUT: Final = 2150858793
 HTTP_TOO_LARGE: Final = 413
 NO_SUCH_SHELL: Final = 2150858843
+# RPC_S_CALL_FAILED (winerror.h): wsmprovhost.exe, the process of the session, has ended.
+HOST_ENDED: Final = 1726
 _ACCESS_DENIED: Final = 5
-# Too many shells, too many operations of this user, and a service that is shutting down.
-_BUSY: Final = frozenset({2150859173, 2150859174, 995})
+_FAULT_HINT: Final = "For the cause see the log Microsoft-Windows-WinRM/Operational on the machine, and `winrm helpmsg CODE` there."
+_FORBIDDEN_HINT: Final = (
+    "The account must be in the group Administrators. A proxy or a firewall on the way may answer 403, too."
+)
+
+# Where a quota is that a fault's code names, as Set-Item takes it on the machine. The codes are those of wsmerror.h that
+# PowerShell's own client takes for a quota (PowerShell/PowerShell, CimChildJobBase.cs, WsManErrorCode). Since Server 2012 an
+# endpoint has quotas of its own, which the codes with PPQ name (about_Remote_Troubleshooting).
+_SHELL, _SERVICE = "WSMan:\\localhost\\Shell", "WSMan:\\localhost\\Service"
+_ENDPOINT = "WSMan:\\localhost\\Plugin\\microsoft.powershell\\Quotas"
+QUOTAS: Final = {
+    0x803381A5: rf"{_SHELL}\MaxShellsPerUser",  # QUOTA_MAX_SHELLS
+    0x803381A6: rf"{_SERVICE}\MaxConcurrentOperationsPerUser",  # QUOTA_MAX_OPERATIONS
+    0x803381A7: rf"{_SERVICE}\MaxConcurrentOperationsPerUser",  # QUOTA_USER
+    0x803381A8: rf"{_SERVICE}\MaxConnections",  # QUOTA_SYSTEM
+    0x803381AB: rf"{_SHELL}\MaxConcurrentUsers",  # QUOTA_MAX_SHELLUSERS
+    0x803381E4: rf"{_ENDPOINT}\MaxShellsPerUser",  # QUOTA_MAX_SHELLS_PPQ
+    0x803381E5: rf"{_ENDPOINT}\MaxConcurrentUsers",  # QUOTA_MAX_USERS_PPQ
+    0x803381E6: rf"{_ENDPOINT}\MaxShells",  # QUOTA_MAX_PLUGINSHELLS_PPQ
+    0x803381E7: rf"{_ENDPOINT}\MaxConcurrentOperations",  # QUOTA_MAX_PLUGINOPERATIONS_PPQ
+    0x803381E8: rf"{_ENDPOINT}\MaxConcurrentOperationsPerUser",  # QUOTA_MAX_OPERATIONS_USER_PPQ
+    0x803381E9: rf"{_ENDPOINT}\MaxConcurrentCommandsPerShell",  # QUOTA_MAX_COMMANDS_PER_SHELL_PPQ
+    0x803381EA: _ENDPOINT,  # QUOTA_MIN_REQUIREMENT_NOT_AVAILABLE_PPQ
+}
+# System error codes (winerror.h) of a machine that is short of something.
+SHORT: Final = {
+    8: "the machine has no memory left (ERROR_NOT_ENOUGH_MEMORY)",
+    14: "the machine has no memory left (ERROR_OUTOFMEMORY)",
+    170: "a resource that WinRM needs is in use (ERROR_BUSY)",
+    995: "WinRM is shutting down, or it ended the operation (ERROR_OPERATION_ABORTED)",
+    1450: "Windows has no system resources left (ERROR_NO_SYSTEM_RESOURCES)",
+}
 
 # pypsrp reads what the machine sent without looking: an answer in another form surfaces as one of these. Each has its
 # place in pypsrp 0.9; `_raised_here` tells them from a bug of our own, which raises the same classes.
@@ -218,10 +250,16 @@ def _raised_here(error: BaseException) -> bool:
 
 def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:
     reason = " ".join(str(error.reason or error.provider_fault or "no reason given").split())
-    if error.code in _BUSY:
+    if error.code in QUOTAS:
         return Busy(
             f"{name}: the machine refuses for now: {reason}",
-            hint="Sessions left behind end by themselves within minutes; or raise the WinRM quotas.",
+            hint=f"Sessions left behind end by themselves within minutes; or raise {QUOTAS[error.code]} on the machine.",
+            node=name,
+        )
+    if error.code in SHORT:
+        return Busy(
+            f"{name}: the machine refuses for now: {reason}",
+            hint=f"{SHORT[error.code]}. Run the command again; if it stays so, restart WinRM or the machine.",
             node=name,
         )
     if error.code == _ACCESS_DENIED:
@@ -231,13 +269,13 @@ def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:
             " needs LocalAccountTokenFilterPolicy.",
             node=name,
         )
-    if error.code in (NO_SUCH_SHELL, OPERATION_TIMEOUT):
+    if error.code in (NO_SUCH_SHELL, OPERATION_TIMEOUT, HOST_ENDED):
         return ConnectionLost(
             f"{name}: the session is gone: {reason}",
             hint="Run the command again: it continues where it was.",
             node=name,
         )
-    return ProtocolError(f"{name}: WinRM fault {error.code}: {reason}", hint="", node=name)
+    return ProtocolError(f"{name}: WinRM fault {error.code}: {reason}", hint=_FAULT_HINT, node=name)
 
 
 def _status(error: WinRMTransportError, name: str, user: str) -> TransportError:
@@ -247,7 +285,9 @@ def _status(error: WinRMTransportError, name: str, user: str) -> TransportError:
                 f"{name}: WinRM is not ready (HTTP 503)", hint="Is it starting or shutting down?", node=name
             )
         case 403:
-            return AccessDenied(f"{name}: {user!r} may not use WinRM (HTTP 403)", hint="", node=name)
+            return AccessDenied(
+                f"{name}: {user!r} may not use WinRM (HTTP 403)", hint=_FORBIDDEN_HINT, node=name
+            )
         case 413:  # HTTP_TOO_LARGE
             return ProtocolError(
                 f"{name}: the machine takes no message of this size (HTTP 413)",
