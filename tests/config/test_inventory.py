@@ -287,16 +287,28 @@ def test_a_bad_inventory_is_refused(text: str, says: str, tmp_path: Path) -> Non
     assert any(says in error for error in errors), errors
 
 
-def test_a_share_behind_winrm_is_refused(tmp_path: Path) -> None:
-    """A session over WinRM cannot log in to a third machine, not even as the machine's own account."""
-    text = 'groups: {p: {profile: profile.yaml, os: "2022", hosts: {win-1: }}}'
-    path = an_inventory(tmp_path, text, GOOD + "artifacts: {source: '\\\\server\\share'}\n")
+LOGINS = {
+    "winrm": ("{user: a, password: {env: P}}", True),
+    "ssh with a key": ("{transport: ssh, user: a, key: {file: k}}", True),
+    "ssh with an agent": ("{transport: ssh, user: a, agent: true}", True),
+    "ssh with both": ("{transport: ssh, user: a, key: {file: k}, password: {env: P}}", True),
+    "ssh with a password": ("{transport: ssh, user: a, password: {env: P}}", False),
+    "local": ("{transport: local}", False),
+}
 
-    (found,) = check_inventory(path)
 
-    assert found.level == "error"
-    assert found.place is not None
-    assert "third machine" in str(found)
+@pytest.mark.parametrize("login", LOGINS)
+@pytest.mark.parametrize("key", ["artifacts.source", "windows.features_source"])
+def test_a_share_needs_a_login_that_windows_can_pass_on(key: str, login: str, tmp_path: Path) -> None:
+    """The second hop; a login by key has no credentials for it either (PowerShell/Win32-OpenSSH#543)."""
+    connection, refused = LOGINS[login]
+    group = f'profile: profile.yaml, os: "2022", connection: {connection}, hosts: {{win-1: {{}}}}'
+    section, _, name = key.partition(".")
+    profile = GOOD + f"{section}: {{{name}: '\\\\server\\share'}}\n"
+
+    found = [one for one in _errors(tmp_path, f"groups: {{pool: {{{group}}}}}", profile) if "share" in one]
+
+    assert [key in one for one in found] == [True] * refused
 
 
 def test_basic_is_for_loopback(tmp_path: Path) -> None:

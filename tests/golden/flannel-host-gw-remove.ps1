@@ -9,9 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  c8cade11ea3894b21c179a5ae10ccc084c7b32a72801e1f15001231f511ad328
-# Settings  ab0ec200749599ddbe8046650a130e1c4ac8658faa14b7dff4f5ba5626e6790a
-# Settings  16edcb7c218aca97326d6ae571ea1b12d1fac90bd8f6fd50bfd5bbad94b5cc42
+# Settings  9a19e8517e0d26c021838f49ab2c46876b37227537d1bef2661ceb6e51806777
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -128,9 +126,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'c8cade11ea3894b21c179a5ae10ccc084c7b32a72801e1f15001231f511ad328'
-    Digest  = 'ab0ec200749599ddbe8046650a130e1c4ac8658faa14b7dff4f5ba5626e6790a'
-    Digest  = '16edcb7c218aca97326d6ae571ea1b12d1fac90bd8f6fd50bfd5bbad94b5cc42'
+    Digest  = '9a19e8517e0d26c021838f49ab2c46876b37227537d1bef2661ceb6e51806777'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

@@ -36,7 +36,7 @@ HINTS: Final[Mapping[str, str]] = {
         "Restart the machine to finish pending servicing; free up space on C: and the system partition."
     ),
     "FeatureSource": (
-        r"Set windows.features_source to a share with sources\sxs of this build, "
+        r"Set windows.features_source to a folder with sources\sxs of this build (a share needs SSH with a password), "
         "or allow Windows Update for repair content."
     ),
     "FileInUse": (

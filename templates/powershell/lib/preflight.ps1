@@ -102,7 +102,7 @@ function Test-KnownOwnAddress {
 }
 
 function Get-DefaultAdapter {
-    # The indexes of the interfaces that the machine's own default routes lead through.
+    # The indexes of the interfaces that the machine's own default routes lead through. Nothing where there is none.
     Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique
 }
 

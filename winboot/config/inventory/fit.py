@@ -64,15 +64,24 @@ def _check_pause_image(into: Complaints, machine: Machine, merged: Table) -> Non
 
 
 def _check_source(into: Complaints, machine: Machine, host_place: Place) -> None:
-    """Does the way to the machine let it read where programs come from?
+    """Does the way to the machine let it read the shares that the profile names?
 
     The second hop: a WinRM session has no credentials to show to another machine, not even the machine's own; the
-    share sees ANONYMOUS LOGON (learn.microsoft.com/powershell/scripting/security/remoting/ps-remoting-second-hop).
+    share sees ANONYMOUS LOGON (learn.microsoft.com/powershell/scripting/security/remoting/ps-remoting-second-hop). A login
+    over SSH with a key has none either (PowerShell/Win32-OpenSSH#543).
     """
-    source = machine.profile.artifacts.source
-    if source.startswith("\\\\") and machine.connection.transport == "winrm":
-        wrong = f"{source} is a share, and a WinRM session may not log in to a third machine"
-        into.complain(host_place, "artifacts.source", wrong, "a web mirror, or a connection over SSH")
+    connection, profile = machine.connection, machine.profile
+    with_a_key = connection.key is not None or connection.agent or connection.password is None
+    if connection.transport == "local" or (connection.transport == "ssh" and not with_a_key):
+        return
+    session = "an SSH login with a key" if connection.transport == "ssh" else "a WinRM session"
+    other = {"artifacts.source": "a web mirror", "windows.features_source": "a folder on the machine"}
+    sources = (profile.artifacts.source, profile.windows.features_source or "")
+    for key, source in zip(other, sources, strict=True):
+        if source.startswith("\\\\"):
+            wrong = f"{source} is a share, and {session} may not log in to a third machine"
+            expected = f"{other[key]}, or a connection over SSH with a password alone"
+            into.complain(host_place, key, wrong, expected)
 
 
 def _check_certificate(into: Complaints, machine: Machine, merged: Table, host_place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
@@ -112,7 +113,7 @@ class LoginReference(Reference):
     def read(self, owner: str) -> Secret:
         """The secret; one of EC2's is asked for by `winboot.remote.cloud`, not here."""
         if self.ec2_key is None:
-            return super().read(owner)
+            return one_line(super().read(owner), owner, self)
         raise InvalidInput(
             f"{owner}: EC2 has no password for a machine without a provider id",
             hint="Name the machine by `provider_id: aws:///ZONE/INSTANCE`, or take an inventory `*.aws.yaml`.",
@@ -146,11 +147,31 @@ class Held(LoginReference):
         return "a value that was fetched"
 
 
+def one_line(secret: Secret, owner: str, where: Reference) -> Secret:
+    """The secret if it is one line. Raises InvalidInput otherwise: no password has a line break."""
+    lines = len(secret.reveal().splitlines())
+    if lines > 1:
+        raise InvalidInput(
+            f"{owner}: {where} has {lines} lines; a password is one line",
+            hint="Leave only the password there.",
+        )
+    return secret
+
+
 def _file_text(path: Path, owner: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        data = path.read_bytes()
+    except OSError as error:
         raise InvalidInput(f"{owner}: {path} cannot be read ({error})", hint="Check the path.") from error
+    # PowerShell 5.1 writes UTF-16 with a byte-order mark by `>`, and UTF-8 with one by Set-Content -Encoding UTF8.
+    encoding = "utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        # The decoder's own message has a byte of the secret, and so has its traceback.
+        raise InvalidInput(
+            f"{owner}: {path} is no text in UTF-8", hint="Save it as UTF-8 without a byte-order mark."
+        ) from None
 
 
 def _output(command: tuple[str, ...], owner: str) -> str:

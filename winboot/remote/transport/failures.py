@@ -52,7 +52,9 @@ NO_SUCH_SHELL: Final = 2150858843
 # RPC_S_CALL_FAILED (winerror.h): wsmprovhost.exe, the process of the session, has ended.
 HOST_ENDED: Final = 1726
 _ACCESS_DENIED: Final = 5
-_FAULT_HINT: Final = "For the cause see the log Microsoft-Windows-WinRM/Operational on the machine, and `winrm helpmsg CODE` there."
+_FAULT_HINT: Final = (
+    "Run `winrm helpmsg CODE` on the machine, and see its log Microsoft-Windows-WinRM/Operational."
+)
 _FORBIDDEN_HINT: Final = (
     "The account must be in the group Administrators. A proxy or a firewall on the way may answer 403, too."
 )
