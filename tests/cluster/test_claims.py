@@ -1,33 +1,26 @@
-"""Claims by Lease and by folder keep the same promises: one holder at a time, whoever is quicker, paused or killed."""
+"""Claims by Lease keep their promises: one holder at a time, whoever is quicker, paused or killed."""
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.cluster.conftest import Scene, Time
 from winboot.base.errors import ClusterConflict, ClusterError, ClusterRefused
-from winboot.remote.cluster.claim_folder import ClaimFolder
 from winboot.remote.cluster.claims import NAMESPACE, RESULT, SESSION, SESSIONS, Claim, Claimant, Leases
 from winboot.remote.cluster.sessions import Session
 
 Places = Callable[[], Leases]
 
 
-@pytest.fixture(params=["leases", "folder"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
+@pytest.fixture
+def place(scene: Scene) -> Places:
     """Ways to the same claims, as two processes have them."""
-    if request.param == "folder":
-        yield lambda: ClaimFolder(tmp_path / "claims")
-        return
-    scene: Scene = request.getfixturevalue("scene")
     scene.admin("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    yield lambda: scene.cluster.leases(NAMESPACE)
+    return lambda: scene.cluster.leases(NAMESPACE)
 
 
 def a_session(leases: Leases, time: Time, name: str = "one") -> Session:
@@ -242,61 +235,6 @@ def test_a_session_names_its_run_and_leaves_nothing(place: Places) -> None:
 def test_a_cluster_without_the_namespace_says_so(scene: Scene) -> None:
     with pytest.raises(ClusterRefused, match="no namespace winboot-system"):
         scene.cluster.leases(NAMESPACE).create(Claim("win-1", "me", 60))
-
-
-def test_a_claim_file_that_nobody_can_read_is_nobodys(tmp_path: Path) -> None:
-    """A disk that was full, or a hand."""
-    folder = ClaimFolder(tmp_path)
-    folder.create(Claim("win-1", "me", 60))
-    (tmp_path / "node-win-1.1.json").write_text("{", encoding="utf-8")
-
-    assert folder.read("win-1") is None
-    assert folder.create(Claim("win-1", "you", 60)).version == "2"
-    assert [one.name for one in tmp_path.iterdir()] == ["node-win-1.2.json"]
-
-
-def test_a_file_of_the_past_is_no_claim(tmp_path: Path) -> None:
-    """Whoever was paused between reading and writing finds the number free that somebody has cleared away."""
-    folder = ClaimFolder(tmp_path)
-    old = folder.create(Claim("win-1", "me", 60))
-    taken = folder.renew(replace(old, holder="you"))
-    last = folder.renew(taken)
-
-    with pytest.raises(ClusterConflict):
-        folder._link("node-win-1", 2, "{}")
-    assert folder.read("win-1") == last
-    assert [one.name for one in tmp_path.iterdir()] == ["node-win-1.3.json"]
-
-
-def test_of_sessions_that_are_over_a_day_is_kept(tmp_path: Path) -> None:
-    """A session that another run had found dead is written again when it wakes up, and looks at what it holds."""
-    time, folder = Time(), ClaimFolder(tmp_path)
-    paused = a_session(folder, time, "paused")
-    lost = paused.take("win-1")
-    for name in ("old", "young"):
-        session = a_session(folder, time, name)
-        held = session.take(f"win-{name}")
-        assert held is not None and session.give_back(held, "ok", leave=False)
-        session.close()
-    folder.delete("session/paused")
-    for path in tmp_path.iterdir():
-        if "young" not in path.name:
-            os.utime(path, (0, 0))
-
-    last = a_session(folder, time, "last")
-    assert last.take("win-1") is not None
-    last.close()
-
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == [
-        "node-win-1.2.json",
-        "node-win-old.3.json",
-        "node-win-young.3.json",
-        "session-last.2.json",
-        "session-young.2.json",
-    ]
-    paused.renew()
-    assert lost is not None and lost.taken_by == "last"
 
 
 class Counted:

@@ -9,14 +9,15 @@ from typing import Any
 
 from tests.cluster.conftest import Time
 from tests.config.scene import a_spec
-from tests.join.fakes import FakeMachine, Found, Scene, a_node
+from tests.join.fakes import FakeLeases, FakeMachine, Found, Scene, a_node
 from winboot.base.errors import ClusterRefused, ClusterUnreachable
+from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet import Options, Ownership
 from winboot.node.fleet.ownership import OK, is_done, notes_of
 from winboot.operations.join import join, survey
 from winboot.operations.remove import Removal, remove
-from winboot.remote.cluster.claim_folder import ClaimFolder
 from winboot.remote.cluster.claims import RESULT, SETTINGS_DIGEST, Claim
+from winboot.remote.cluster.sessions import Held
 from winboot.report.results import NodeReport, Report
 
 UNDONE = Removal()
@@ -39,7 +40,7 @@ class Runs:
     time: Time = field(default_factory=Time)
 
     def __post_init__(self) -> None:
-        self.claims = ClaimFolder(self.folder / "claims")
+        self.claims = FakeLeases()
 
     def scene(self, name: str, *found: Found, claims: Any = None, **machine: Any) -> Scene:
         """One of them, with its own machine."""
@@ -47,7 +48,7 @@ class Runs:
         scene = Scene(self.folder / "site", *found, **machine)
         made = scene._context()
         place = self.claims if claims is None else claims
-        ownership = Ownership(name, name, lambda spec: place, lambda spec: self.claims, 60, self.time.clock)
+        ownership = Ownership(name, name, lambda spec: place, 60, self.time.clock)
         context = replace(made, claims=ownership, run=name)
         scene._context = lambda: context  # type: ignore[method-assign]
         return scene
@@ -63,6 +64,13 @@ class Runs:
 
 
 DIFFERS = Found("directories")
+
+
+def taken(ownership: Ownership, spec: NodeSpec) -> tuple[Held | None, bool]:
+    """The claim on a node, without waiting."""
+    return ownership.take(
+        spec, by_force=False, patience=0.0, poll=0.0, wait=lambda seconds: True, say=lambda text, left: None
+    )
 
 
 def test_a_node_that_is_right_costs_no_claim(tmp_path: Path) -> None:
@@ -188,11 +196,29 @@ def test_a_run_whose_node_was_taken_over_ends_as_superseded(tmp_path: Path) -> N
     assert runs.told == {"win-1": ("you@desk", "")}
 
 
-def test_a_cluster_that_keeps_no_claims_has_this_computer_keep_them(tmp_path: Path) -> None:
+def test_a_node_without_claims_in_its_cluster_is_changed_under_its_own_mutex_and_fence(
+    tmp_path: Path,
+) -> None:
     runs = Runs(tmp_path)
     scene = runs.scene("one", DIFFERS, claims=Refused(), profile="cluster: {kubeconfig: {file: admin.conf}}")
 
-    assert (scene.join().outcome, runs.told) == ("changed", {"win-1": ("", "ok")})
+    assert (scene.join().outcome, scene.machine.modes) == ("changed", ["Look", "Change"])
+
+
+def test_a_refused_claim_is_not_asked_for_again(tmp_path: Path) -> None:
+    place: Any = Refused()
+    asked: list[NodeSpec] = []
+
+    def leases(spec: NodeSpec) -> Any:
+        asked.append(spec)
+        return place
+
+    ownership = Ownership("one", "one", leases)
+    spec = a_spec(tmp_path)
+
+    assert [taken(ownership, spec) for _ in range(2)] == [(None, False)] * 2
+    assert len(asked) == 1
+    assert ownership.done([spec]) == frozenset()
 
 
 def test_nodes_that_are_done_come_last_and_are_looked_at_all_the_same(tmp_path: Path) -> None:
@@ -236,33 +262,11 @@ def test_a_removal_leaves_no_claim(tmp_path: Path) -> None:
     assert runs.told == {}
 
 
-def test_a_node_goes_on_where_another_ones_thread_has_found_out_meanwhile_that_the_cluster_keeps_no_claims(
-    tmp_path: Path,
-) -> None:
-    """The namespace may not be made yet: all nodes of a first join ask at the same moment."""
-    spec = a_spec(tmp_path)
-    assert spec.cluster.kubeconfig is not None
-    folder = ClaimFolder(tmp_path / "claims")
-
-    class RefusedMeanwhile(Refused):
-        def create(self, claim: Claim) -> None:
-            ownership._without.add(f"{spec.cluster.kubeconfig} {spec.cluster.context or ''}")
-            self.read(claim.node)
-
-    place: Any = RefusedMeanwhile()
-    ownership = Ownership("one", "one", lambda spec: place, lambda spec: folder)
-
-    held = ownership._take(spec, by_force=False)
-    ownership.close()
-
-    assert held is not None
-
-
-def test_a_claim_goes_back_to_the_place_that_gave_it(tmp_path: Path) -> None:
-    """Another node may have found out since that the cluster gives no right there."""
-    spec, cluster, folder = a_spec(tmp_path), ClaimFolder(tmp_path / "cluster"), ClaimFolder(tmp_path / "own")
-    ownership = Ownership("one", "one", lambda spec: cluster, lambda spec: folder)
-    held = ownership._take(spec, by_force=False)
+def test_a_claim_goes_back_to_the_cluster_that_gave_it(tmp_path: Path) -> None:
+    """Another node's thread may find out meanwhile that the cluster grants no rights there."""
+    spec, cluster = a_spec(tmp_path), FakeLeases()
+    ownership = Ownership("one", "one", lambda spec: cluster)
+    held, _ = taken(ownership, spec)
     assert held is not None
     ownership._without.add(f"{spec.cluster.kubeconfig} {spec.cluster.context or ''}")
 
@@ -270,27 +274,7 @@ def test_a_claim_goes_back_to_the_place_that_gave_it(tmp_path: Path) -> None:
     ownership.close()
 
     assert held.taken_by is None
-    claim = cluster.read(spec.node.name)
-    assert claim is not None
-    assert claim.notes[RESULT] == "ok"
-    assert list(folder.all()) == []
-
-
-def test_the_session_of_one_machine_ends_with_its_node(tmp_path: Path) -> None:
-    """Each has a thread that renews it: a thousand machines without a cluster would have a thousand until the run ends."""
-    spec, folder = a_spec(tmp_path), ClaimFolder(tmp_path / "own")
-    place: Any = Refused()
-    ownership = Ownership("alone", "alone", lambda spec: place, lambda spec: folder)
-    for _ in range(2):
-        held = ownership._take(spec, by_force=False)
-        assert held is not None
-        ownership.give_back(spec, held, "ok")
-
-    assert not any(one.holder for one in folder.all())
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith("session-alone")]
-    for thread in threads:
-        thread.join(timeout=10)
-    assert not any(thread.is_alive() for thread in threads)
+    assert cluster.kept[spec.node.name].notes[RESULT] == "ok"
 
 
 def test_claims_that_cannot_be_listed_are_asked_for_once(tmp_path: Path) -> None:
@@ -302,14 +286,14 @@ def test_claims_that_cannot_be_listed_are_asked_for_once(tmp_path: Path) -> None
             self.read("")
 
     place: Any = Silent()
-    ownership = Ownership("one", "one", lambda spec: place, lambda spec: place)
+    ownership = Ownership("one", "one", lambda spec: place)
 
     assert ownership.done([a_spec(tmp_path)] * 3) == frozenset()
     assert asked == ["all"]
 
 
 def test_an_api_server_that_is_away_for_a_moment_costs_a_wait(tmp_path: Path) -> None:
-    spec, folder = a_spec(tmp_path), ClaimFolder(tmp_path / "claims")
+    spec, folder = a_spec(tmp_path), FakeLeases()
     failures = [ClusterUnreachable("connection reset")]
 
     class Away:
@@ -321,7 +305,7 @@ def test_an_api_server_that_is_away_for_a_moment_costs_a_wait(tmp_path: Path) ->
             return folder.create(claim)
 
     place: Any = Away()
-    ownership = Ownership("one", "one", lambda spec: place, lambda spec: folder)
+    ownership = Ownership("one", "one", lambda spec: place)
     said: list[str] = []
 
     held, waited = ownership.take(
@@ -336,7 +320,7 @@ def test_an_api_server_that_is_away_for_a_moment_costs_a_wait(tmp_path: Path) ->
 
     assert waited
     assert said == ["its claim cannot be had now; waiting"]
-    assert held.claim.holder == "one"
+    assert held is not None and held.claim.holder == "one"
 
 
 def test_a_machine_that_became_a_node_while_one_waited_for_it_is_a_node(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from typing import Any, Final
 import pytest
 
 from tests.cluster.conftest import Time
+from tests.join.fakes import FakeLeases
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
 from tests.lab.state import state
 from tests.lab.writes import USUAL, Writes, usual
 from winboot.node.fleet import Ownership
 from winboot.node.run import Patience
-from winboot.remote.cluster.claim_folder import ClaimFolder
 from winboot.report.results import Report
 
 FENCE: Final = r"C:\ProgramData\winboot\fence.json"
@@ -134,10 +134,10 @@ def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another
     """Nothing tells it that its claim is another's by now, nor that the other one has raised the fence, but the node: its
     session would be renewed much later. Nothing is done twice."""
     site, time = scenes.bare("plain"), Time()
+    leases = FakeLeases()
 
     def owned(controller: Controller, name: str) -> Controller:
-        folder = ClaimFolder(site.folder / "claims")
-        claims = Ownership(name, controller.run, lambda spec: folder, lambda spec: folder, 4000, time.clock)
+        claims = Ownership(name, controller.run, lambda spec: leases, 4000, time.clock)
         controller.context = replace(controller.context, claims=claims)
         return controller
 

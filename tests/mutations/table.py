@@ -403,13 +403,7 @@ _OWNERSHIP = _held_by(
         "            if there.holder is None:\n",
     ),
     ("session-not-asked", "renewed = read(session) if session else there", "renewed = there"),
-    (
-        "number-of-the-past-counts",
-        "        if max(numbers) != number:\n",
-        "        if number not in numbers:\n",
-    ),
     ("pause-unnoticed", "paused |= self._write()", "paused = self._write()"),
-    ("version-not-compared", "or str(last[0]) != claim.version:", "or not claim.version:"),
     (
         "taken-over-without-fence",
         '"TakeOver": self.options.take_over or (',

@@ -1,4 +1,4 @@
-"""The state folder on this computer: journals, archived runs, claims, caches, first boot's key, vouchers and approvals.
+"""The state folder on this computer: journals, archived runs, caches, first boot's key, vouchers and approvals.
 
 `state_folder` is the only way to it. Each module that keeps something there is a row of tests/test_state_folder.py.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import hashlib
 import os
 import signal
 import socket
@@ -265,21 +264,16 @@ def run_context(
 
 
 def _ownership(context: RunContext, process: str) -> Ownership:
-    """Claims by Lease in each node's cluster; in the folder of journals and reports where there is none."""
+    """Claims by Lease in each node's cluster."""
     from winboot.node.fleet import Ownership
-    from winboot.remote.cluster.claim_folder import ClaimFolder
     from winboot.remote.cluster.claims import NAMESPACE
 
     def in_cluster(spec: NodeSpec) -> Leases | None:
         cluster = context.cluster(spec)
         return cluster.leases(NAMESPACE) if cluster is not None else None
 
-    def in_folder(spec: NodeSpec) -> Leases:
-        machine = hashlib.sha256(spec.machine.address.encode()).hexdigest()[:16]
-        return ClaimFolder(context.journals.parent / "claims" / machine)
-
     holder = f"{context.holder} (run {context.run})"
-    return Ownership(holder, context.run, in_cluster, in_folder, process=process)
+    return Ownership(holder, context.run, in_cluster, process=process)
 
 
 @contextmanager

@@ -149,6 +149,9 @@ class NodeRun:
             wait=self.context.stop.wait,
             say=self.wait,
         )
+        if held is None:
+            yield waited
+            return
         self._held = held
         held.lost = self.runner.supersede
         result = "failed:InternalError"

@@ -1,8 +1,8 @@
 """Which nodes a run may change: a claim on each of them, from before its first change until what became of it is known.
 
-Claims are Leases of the cluster (namespace winboot-system); a folder of this computer takes their place where the profile
-names no cluster, or where that one has no such namespace or gives no rights there. A look needs no claim, so that a node that
-is right costs none. Mutex and fence on the node hold in any case.
+Claims are Leases of the cluster (namespace winboot-system). A node has none if its profile names no cluster, or if the
+cluster has no such namespace or grants no rights there; mutex and fence on the node keep runs apart in any case. A look
+needs no claim, so that a node that is right costs none.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Claims(Protocol):
         poll: float,
         wait: Callable[[float], bool],
         say: Callable[[str, float], None],
-    ) -> tuple[Held, bool]:
-        """The claim on a node, and whether it had to be waited for: then the node may be another one by now.
+    ) -> tuple[Held | None, bool]:
+        """The claim on a node, None if no cluster keeps claims for it, and whether the run had to wait: then the node may have
+        changed since.
 
         Raises NodeFailed where another run holds it for longer than `patience` seconds, Interrupted where `wait` says stop.
         """
@@ -58,9 +59,6 @@ class Claims(Protocol):
 _POLL_S: Final = 0.05
 # How long the claims may be out of reach, in seconds; as for other calls to an API server (winboot.remote.cluster.calls).
 _AWAY_S: Final = 60.0
-# How the place of claims begins that a cluster keeps, or this computer for one machine.
-_IN_CLUSTER: Final = "cluster "
-_OF_MACHINE: Final = "machine "
 
 
 @dataclass(slots=True)
@@ -69,15 +67,13 @@ class Ownership:
 
     holder: str
     run: str
-    # Where the claims on a node are to be, and where they are if that place cannot be had.
+    # Where the claims on a node are; None without a cluster.
     leases: Callable[[NodeSpec], Leases | None]
-    instead: Callable[[NodeSpec], Leases]
     duration: int = DURATION
     now: Callable[[], float] = clock
     # Which of the run's processes this is: no two sessions have one name.
     process: str = ""
     _sessions: dict[str, Session] = field(default_factory=dict)
-    _places: dict[str, Leases] = field(default_factory=dict)
     _without: set[str] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -91,65 +87,76 @@ class Ownership:
         poll: float,
         wait: Callable[[float], bool],
         say: Callable[[str, float], None],
-    ) -> tuple[Held, bool]:
+    ) -> tuple[Held | None, bool]:
         """See `Claims`."""
         began = time.monotonic()
         waited = False
-        while (taken := self._tried(spec, by_force=by_force, began=began)) is None:
+        while True:
+            try:
+                if (session := self._session(spec)) is None:
+                    return None, waited
+                held = session.take(spec.node.name, notes_of(spec), by_force=by_force)
+                if held is not None:
+                    return held, waited
+            except ClusterRefused:
+                # The threads of several nodes may find this out at the same moment.
+                with self._lock:
+                    self._without.add(_cluster_of(spec))
+                continue
+            except ClusterUnreachable:
+                if time.monotonic() - began >= _AWAY_S:
+                    raise
             waited = True
-            left = patience - (time.monotonic() - began)
-            holder = self._holder(spec)
-            if left <= 0:
-                raise NodeFailed(
-                    f"{spec.node.name}: held by another run: {holder}",
-                    hint="Wait for it, or use --take-over when that run is gone.",
-                    node=spec.node.name,
-                )
-            say(
-                f"held by another run ({holder}); waiting"
-                if holder
-                else "its claim cannot be had now; waiting",
-                left,
+            self._wait(spec, patience - (time.monotonic() - began), max(poll, _POLL_S), wait, say)
+
+    def _wait(
+        self,
+        spec: NodeSpec,
+        left: float,
+        poll: float,
+        wait: Callable[[float], bool],
+        say: Callable[[str, float], None],
+    ) -> None:
+        """Wait for another run's claim; raises NodeFailed when no time is left, Interrupted where `wait` says stop."""
+        holder = self._holder(spec)
+        if left <= 0:
+            raise NodeFailed(
+                f"{spec.node.name}: held by another run: {holder}",
+                hint="Wait for it, or use --take-over when that run is gone.",
+                node=spec.node.name,
             )
-            if wait(max(poll, _POLL_S)):
-                raise Interrupted(
-                    f"{spec.node.name}: interrupted",
-                    hint="Run the same command again; it continues where it was.",
-                    node=spec.node.name,
-                )
-        return taken, waited
+        say(
+            f"held by another run ({holder}); waiting" if holder else "its claim cannot be had now; waiting",
+            left,
+        )
+        if wait(poll):
+            raise Interrupted(
+                f"{spec.node.name}: interrupted",
+                hint="Run the same command again; it continues where it was.",
+                node=spec.node.name,
+            )
 
     def give_back(self, spec: NodeSpec, held: Held, result: str, *, leave: bool = True) -> None:
         """What became of a node. That it cannot be written is no harm: the claim is over with its session."""
         with suppress(ClusterError):
             held.session.give_back(held, result, leave=leave)
-        with self._lock:
-            # That of one machine has nothing left to renew.
-            alone = [
-                key
-                for key, one in self._sessions.items()
-                if one is held.session and key.startswith(_OF_MACHINE)
-            ]
-            for key in alone:
-                del self._sessions[key]
-        if alone:
-            held.session.close()
 
     def done(self, specs: Sequence[NodeSpec]) -> frozenset[str]:
         """The nodes that a run has ended well with, by these settings: what they are now is for a look to say. Nothing where
         no claim can be read."""
         found: set[str] = set()
-        told: dict[int, Mapping[str, Claim]] = {}
+        told: dict[str, Mapping[str, Claim]] = {}
         for spec in specs:
-            with suppress(ClusterError):
-                place = self._place(spec)
-                if id(place) not in told:
-                    # A place that does not answer is asked once.
-                    told[id(place)] = {}
-                    told[id(place)] = {claim.node: claim for claim in place.all()}
-                claim = told[id(place)].get(spec.node.name)
-                if claim is not None and is_done(claim, spec):
-                    found.add(spec.node.name)
+            cluster = self._cluster_of(spec)
+            if cluster not in told:
+                # A cluster that does not answer is asked once.
+                told[cluster] = {}
+                with suppress(ClusterError):
+                    if (session := self._session(spec)) is not None:
+                        told[cluster] = {claim.node: claim for claim in session.leases.all()}
+            claim = told[cluster].get(spec.node.name)
+            if claim is not None and is_done(claim, spec):
+                found.add(spec.node.name)
         return frozenset(found)
 
     def close(self) -> None:
@@ -159,63 +166,26 @@ class Ownership:
         for session in sessions:
             session.close()
 
-    def _tried(self, spec: NodeSpec, *, by_force: bool, began: float) -> Held | None:
-        try:
-            return self._take(spec, by_force=by_force)
-        except ClusterUnreachable:
-            if time.monotonic() - began >= _AWAY_S:
-                raise
-            return None
-
-    def _take(self, spec: NodeSpec, *, by_force: bool) -> Held | None:
-        in_cluster = self._key(spec).startswith(_IN_CLUSTER)
-        try:
-            return self._session(spec).take(spec.node.name, notes_of(spec), by_force=by_force)
-        except ClusterRefused:
-            if not in_cluster:
-                raise
-            # Each node's thread may find it out, and all of them at the same moment.
-            with self._lock:
-                self._without.add(_cluster_of(spec))
-            return self._session(spec).take(spec.node.name, notes_of(spec), by_force=by_force)
-
-    def _session(self, spec: NodeSpec) -> Session:
+    def _session(self, spec: NodeSpec) -> Session | None:
+        """This run's session in the cluster that keeps the claims on a node; None without one."""
         with self._lock:
-            key = self._key(spec)
-            session = self._sessions.get(key)
-            if session is None:
+            key = self._cluster_of(spec)
+            if key and key not in self._sessions and (leases := self.leases(spec)) is not None:
                 claimant = Claimant(self.holder, self.now, self.duration, self.run)
-                session = self._sessions[key] = Session(
-                    self._place_at(key, spec),
-                    claimant,
-                    f"{self.run}-{self.process}{next(self._numbers)}",
-                    self.now,
+                self._sessions[key] = Session(
+                    leases, claimant, f"{self.run}-{self.process}{next(self._numbers)}", self.now
                 )
-            return session
+            return self._sessions.get(key)
 
-    def _place(self, spec: NodeSpec) -> Leases:
-        with self._lock:
-            return self._place_at(self._key(spec), spec)
-
-    def _place_at(self, key: str, spec: NodeSpec) -> Leases:
-        """The place of this key, by whoever has the lock."""
-        if key not in self._places:
-            cluster = self.leases(spec) if key.startswith(_IN_CLUSTER) else None
-            self._places[key] = cluster if cluster is not None else self.instead(spec)
-        return self._places[key]
-
-    def _key(self, spec: NodeSpec) -> str:
-        """Nodes of one cluster have their claims in one place; else each machine, by the address that it has."""
+    def _cluster_of(self, spec: NodeSpec) -> str:
+        """The cluster that keeps the claims on a node; empty without one."""
         key = _cluster_of(spec)
-        return (
-            f"{_OF_MACHINE}{spec.machine.address}"
-            if not key or key in self._without
-            else f"{_IN_CLUSTER}{key}"
-        )
+        return "" if key in self._without else key
 
     def _holder(self, spec: NodeSpec) -> str:
         with suppress(ClusterError):
-            claim = self._place(spec).read(spec.node.name)
+            session = self._session(spec)
+            claim = session.leases.read(spec.node.name) if session is not None else None
             return claim.holder if claim is not None else ""
         return ""
 

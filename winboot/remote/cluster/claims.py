@@ -1,6 +1,6 @@
 """Who works on a node: a claim, taken by creating it, or by replacing one whose holder no longer renews it.
 
-A claim is a Lease of the cluster, or a file where there is none (`claim_folder`). Who works on many nodes renews one session
+A claim is a Lease of the cluster. Who works on many nodes renews one session
 (`sessions`) in the place of each claim: a claim that names a session is over when that one is.
 
 That a holder is gone is seen by this process' own clock: the claim has not moved for its whole duration. Clocks of
