@@ -77,12 +77,6 @@ ANSWERS = [
         "function g { 'x' }; (Get-Content function:g).ToString(); Get-Content alias:dir",
         [" 'x' ", "Get-ChildItem"],
     ),
-    # Comparing goes in turns.
-    (
-        'compare 1, 2 2, 1 -SyncWindow 0 | % { "$($_.InputObject)$($_.SideIndicator)" }',
-        ["2=>", "1<=", "1=>", "2<="],
-    ),
-    ('compare a B, A -IncludeEqual | % { "$($_.InputObject)$($_.SideIndicator)" }', ["a==", "B=>"]),
 ]
 
 

@@ -178,10 +178,12 @@ def test_private_rules_reach_the_machine_and_come_back(machine):
             $rules.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
                 [Security.Principal.SecurityIdentifier]$sid, 'FullControl', 'ContainerInherit, ObjectInherit', 'None', 'Allow'))
         }
-        Set-Acl -LiteralPath d -AclObject $rules
+        [IO.Directory]::SetAccessControl("$((Get-Item d).FullName)", $rules)
         Set-Content d\f.txt x
-        (Get-Acl d).AreAccessRulesProtected
-        (Get-Acl d\f.txt).Access | ForEach-Object { "$($_.IdentityReference) $($_.FileSystemRights) $($_.IsInherited)" }
+        [IO.Directory]::GetAccessControl((Get-Item d).FullName).AreAccessRulesProtected
+        $file = [IO.File]::GetAccessControl((Get-Item d\f.txt).FullName)
+        $rules = $file.GetAccessRules($true, $true, [Security.Principal.NTAccount])
+        $rules | ForEach-Object { "$($_.IdentityReference) $($_.FileSystemRights) $($_.IsInherited)" }
     """
 
     assert answers(machine, script) == [
@@ -266,7 +268,7 @@ def test_rules_that_leave_the_administrators_out_keep_them_out(machine):
         $null = New-Item -ItemType Directory d
         $rules = [Security.AccessControl.DirectorySecurity]::new()
         $rules.SetAccessRuleProtection($true, $false)
-        Set-Acl -LiteralPath d -AclObject $rules
+        [IO.Directory]::SetAccessControl("$((Get-Item d).FullName)", $rules)
         Set-Content d\f.txt x
     """
 

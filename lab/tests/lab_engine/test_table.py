@@ -1,7 +1,5 @@
 """One table of commands serves the checker and the lab: what the lab binds, the checker knows, and the aliases are one."""
 
-from typing import Any
-
 import pytest
 import winboot_lab.engine.run  # noqa: F401 - declares the cmdlets
 from winboot_lab.engine.commands import all_cmdlets, machine_spec
@@ -12,10 +10,9 @@ MACHINE = Machine().commands
 SPECS = {name: command.spec for name, command in all_cmdlets().items()} | {
     name: machine_spec(command) for name, command in MACHINE.items()
 }
-FUNCTIONS = {"mkdir"}  # a function of every session, not a cmdlet of a module
 
 
-@pytest.mark.parametrize("name", sorted(SPECS.keys() - FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(SPECS))
 def test_a_command_of_the_lab_is_in_the_table_with_its_parameters(name: str) -> None:
     spec, facts = SPECS[name], commands.find(name)
     assert facts is not None
@@ -23,9 +20,3 @@ def test_a_command_of_the_lab_is_in_the_table_with_its_parameters(name: str) -> 
 
     own = [parameter for parameter in spec.parameters if not parameter.common and not parameter.dynamic]
     assert [parameter.name for parameter in own if facts.parameter(parameter.name) is None] == []
-
-
-def test_a_session_opens_with_the_aliases_of_the_table(session: Any, run: Any) -> None:
-    said = run("Get-Alias | ForEach-Object { $_.Name.ToLowerInvariant() + ' ' + $_.Definition }")
-
-    assert sorted(said.output) == sorted(f"{name} {target}" for name, target in commands.ALIASES.items())

@@ -19,10 +19,6 @@ OF_FOREACH = "Microsoft.PowerShell.Commands.ForEachObjectCommand"
             "InvalidCastFromStringToInteger,Microsoft.PowerShell.Commands.WhereObjectCommand",
         ),
         (
-            "Invoke-Command -ScriptBlock { [int]'x' }",
-            "InvalidCastFromStringToInteger,Microsoft.PowerShell.Commands.InvokeCommandCommand",
-        ),
-        (
             "1 | ForEach-Object { 1 | ForEach-Object { [int]'x' } }",
             f"InvalidCastFromStringToInteger,{OF_FOREACH}",
         ),

@@ -11,8 +11,6 @@ from winboot_lab.engine.common import ACTION_TYPE
 from winboot_lab.engine.context import ExecutionContext
 from winboot_lab.engine.dotnet import lookup, named
 from winboot_lab.engine.locations import Locations
-from winboot_lab.engine.objects import PSVariable
-from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope, Variable
 from winboot_lab.engine.session import Session
 from winboot_lab.engine.values import (
@@ -197,13 +195,3 @@ def _preferences(session: Session, top: Scope) -> None:
     top.put("ConfirmPreference", enum_value("System.Management.Automation.ConfirmImpact", "High"))
     top.put("WhatIfPreference", value=False)
     top.put("ErrorView", "NormalView")
-
-
-def variable_object(variable: Variable) -> PSVariable:
-    """A handle on a variable, as Get-Variable gives it."""
-    return PSVariable(variable)
-
-
-def refuse_member(name: str) -> Value:
-    """A member of a host object that the lab does not have."""
-    raise Refusal("member", name)

@@ -342,6 +342,7 @@ _SHELL_FUNCTIONS = frozenset(
         "get-verb",
         "help",
         "importsystemmodules",
+        "mkdir",
         "more",
         "oss",
         "pause",

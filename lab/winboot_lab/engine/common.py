@@ -13,7 +13,7 @@ from winboot_lab.engine.objects import DebugRecord, InformationRecord, VerboseRe
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit, action_name
-from winboot_lab.engine.values import ArrayList, EnumValue, enum_value
+from winboot_lab.engine.values import ArrayList, enum_value
 
 Value = Any
 
@@ -236,11 +236,6 @@ def write_information(
         return
     sink = scope.session.streams.information
     _act(scope, str(record), record, action, sink, "InformationPreference", command, collected)
-
-
-def preference_value(action: str) -> EnumValue:
-    """An ActionPreference as a value."""
-    return enum_value(ACTION_TYPE, action)
 
 
 Check = Callable[[str, str], bool]

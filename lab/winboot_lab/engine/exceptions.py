@@ -476,10 +476,6 @@ class CmdletInvocationException(RuntimeException):
     type_name = "System.Management.Automation.CmdletInvocationException"
 
 
-class CmdletProviderInvocationException(CmdletInvocationException):
-    type_name = "System.Management.Automation.CmdletProviderInvocationException"
-
-
 class CommandNotFoundException(RuntimeException):
     type_name = "System.Management.Automation.CommandNotFoundException"
     default_id = "CommandNotFoundException"
@@ -520,10 +516,6 @@ class PipelineStoppedException(RuntimeException):
 
 class ScriptCallDepthException(SystemException):
     type_name = "System.Management.Automation.ScriptCallDepthException"
-
-
-class IncompleteParseException(RuntimeException):
-    type_name = "System.Management.Automation.IncompleteParseException"
 
 
 class ParseException(RuntimeException):
@@ -572,10 +564,6 @@ class DriveNotFoundException(SessionStateException):
 
 class ProviderNotFoundException(SessionStateException):
     type_name = "System.Management.Automation.ProviderNotFoundException"
-
-
-class ProviderInvocationException(RuntimeException):
-    type_name = "System.Management.Automation.ProviderInvocationException"
 
 
 class WriteErrorException(SystemException):

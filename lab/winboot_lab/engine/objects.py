@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from winboot_lab.engine.dotnet import OBJECT, close_generic, dotnet, named
@@ -321,7 +320,6 @@ HOST_MESSAGE.method("ToString()")(lambda self: self.message)
 HOST_MESSAGE.refuses("ForegroundColor BackgroundColor")
 
 
-Factory = Callable[..., Value]
 __all__ = [
     "BoundParameters",
     "Collection",

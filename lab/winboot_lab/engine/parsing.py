@@ -5,7 +5,6 @@ Every reader raises a .NET exception (FormatException, OverflowException ...) fo
 
 from __future__ import annotations
 
-import datetime as py
 import ipaddress
 import re
 import uuid
@@ -292,7 +291,6 @@ _KNOWN_WORDS = frozenset(
     + ["t", "z", "am", "pm", "a", "p", "gmt", "utc"]
 )
 BAD_DATE = "String was not recognized as a valid DateTime."
-BAD_CALENDAR = "The DateTime represented by the string is not supported in calendar System.Globalization.GregorianCalendar."
 
 
 def parse_date_offset(text: str) -> tuple[DateTime, int | None]:
@@ -499,11 +497,6 @@ def _exact_date(part: dict[str, str | None]) -> tuple[DateTime, int | None]:
         raise FormatException(BAD_DATE) from None
     ticks = int((part["fraction"] or "0").ljust(7, "0"))
     return moment.moved(ticks), _zone_ticks(part["zone"])
-
-
-def date_from_python(moment: py.datetime, kind: int = LOCAL) -> DateTime:
-    """A DateTime from the machine's clock."""
-    return DateTime.of(moment, kind)
 
 
 def checked_ticks(ticks: int) -> int:

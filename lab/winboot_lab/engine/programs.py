@@ -49,11 +49,6 @@ def refuse_newer(problem: ParseErrors) -> None:
             raise refusal
 
 
-def parse_script(text: str) -> ScriptBlock:
-    """The tree of a script; a script that does not parse raises PowerShell's ParseException."""
-    return compiled(text).tree
-
-
 def compiled(text: str) -> Code:
     """The code of a script, from the cache where possible. Raises ParseException."""
     from winboot_lab.engine.blocks import Code

@@ -16,18 +16,6 @@ from winboot_lab.engine.values import EnumValue, Instance, Value, enum_value
 
 IGNORE_CASE, MULTILINE, EXPLICIT_CAPTURE, COMPILED, SINGLELINE, IGNORE_WHITESPACE = 1, 2, 4, 8, 16, 32
 RIGHT_TO_LEFT, ECMA_SCRIPT, CULTURE_INVARIANT = 64, 256, 512
-OPTION_NAMES = {
-    "None": 0,
-    "IgnoreCase": IGNORE_CASE,
-    "Multiline": MULTILINE,
-    "ExplicitCapture": EXPLICIT_CAPTURE,
-    "Compiled": COMPILED,
-    "Singleline": SINGLELINE,
-    "IgnorePatternWhitespace": IGNORE_WHITESPACE,
-    "RightToLeft": RIGHT_TO_LEFT,
-    "ECMAScript": ECMA_SCRIPT,
-    "CultureInvariant": CULTURE_INVARIANT,
-}
 
 
 class Translation:

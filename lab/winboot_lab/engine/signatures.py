@@ -16,7 +16,7 @@ names parameter sets (none: all of them); a second line of the same name adds an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -279,8 +279,3 @@ def common_parameters(*, should_process: bool) -> tuple[ParameterSpec, ...]:
 
 
 COMMON_NAMES: frozenset[str] = frozenset(name.lower() for name in COMMON_PARAMETERS)
-
-
-def set_list(names: Sequence[str]) -> str:
-    """Set names for a message."""
-    return ", ".join(names)

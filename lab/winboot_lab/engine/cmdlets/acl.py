@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from winboot_lab.engine.cmdlet import Call
-from winboot_lab.engine.commands import SECURITY, cmdlet
 from winboot_lab.engine.door import ask, ask_one
 from winboot_lab.engine.exceptions import (
-    ArgumentException,
     DotNetException,
     DriveNotFoundException,
     ProviderNotFoundException,
@@ -18,17 +16,15 @@ from winboot_lab.engine.exceptions import (
 from winboot_lab.engine.items import with_notes
 from winboot_lab.engine.locations import FILES, REGISTRY, Place
 from winboot_lab.engine.providers import (
-    chosen_by_name,
     expand,
     given_paths,
     missing,
     no_place,
     not_supported,
     provider_of,
-    resolve,
 )
-from winboot_lab.engine.types.access import Security, security_of
-from winboot_lab.engine.values import NoteProperty, plain
+from winboot_lab.engine.types.access import security_of
+from winboot_lab.engine.values import NoteProperty
 
 Value = Any
 
@@ -37,27 +33,6 @@ _CHOICE = """
     Include: string[]
     Exclude: string[]
 """
-
-
-@cmdlet(
-    "Get-Acl",
-    """
-    Path: string[] position=0 name set=ByPath
-    LiteralPath: string[] name alias=PSPath set=ByLiteralPath
-    InputObject: psobject refused set=ByInputObject
-    Audit: switch refused
-    AllCentralAccessPolicies: switch refused
-    """
-    + _CHOICE,
-    module=SECURITY,
-    default_set="ByPath",
-)
-def get_acl(call: Call) -> None:
-    """Owner, group and rules of each item."""
-    for place in _places(call):
-        if not chosen_by_name(call, place.leaf):
-            continue
-        call.write(_security(call, place))
 
 
 def _places(call: Call) -> Iterator[Place]:
@@ -87,38 +62,6 @@ def _security(call: Call, place: Place) -> Value:
     noted = with_notes(made, place, call.session.locations, container=None)
     noted.extension.add(NoteProperty("Path", place.qualified))
     return noted
-
-
-@cmdlet(
-    "Set-Acl",
-    """
-    Path: string[] mandatory position=0 name set=ByPath
-    LiteralPath: string[] mandatory name alias=PSPath set=ByLiteralPath
-    InputObject: psobject refused set=ByInputObject
-    AclObject: object mandatory position=1 value name
-    CentralAccessPolicy: string refused
-    ClearCentralAccessPolicy: switch refused
-    Passthru: switch
-    """
-    + _CHOICE,
-    module=SECURITY,
-    default_set="ByPath",
-    should_process=True,
-)
-def set_acl(call: Call) -> None:
-    """Give each item the owner and the rules of a security object."""
-    security = plain(call["AclObject"])
-    if not isinstance(security, Security):
-        call.fail(ArgumentException("AclObject"), "SetAcl_AclObject", "InvalidArgument", call["AclObject"])
-    wanted = security.machine_record().properties
-    for place in resolve(call):
-        if not chosen_by_name(call, place.leaf) or not call.should_process():
-            continue
-        if place.provider not in (FILES, REGISTRY):
-            not_supported(call)
-        _store(call, place, wanted)
-        if call.flag("Passthru"):
-            call.write(_security(call, place))
 
 
 def _store(call: Call, place: Place, wanted: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -381,58 +380,7 @@ class SetContent(_Writer):
             return None
 
 
-@cmdlet("Add-Content", _WRITE + _MORE, module=MANAGEMENT, default_set="Path", should_process=True)
-class AddContent(_Writer):
-    """More content behind the old."""
-
-    def target(self, place: Place) -> _Target | None:
-        call = self.call
-        try:
-            old = _unlock(call, place)
-            self._check_mark(place)
-            return _Target(call, place, old=old)
-        except DotNetException as failure:
-            report_io(call, failure, place, "GetContentWriter")
-            return None
-
-    def _check_mark(self, place: Place) -> None:
-        facts = FileProvider(self.call.scope).facts(place)
-        if facts is None or is_folder(facts) or self.call.has("Encoding"):
-            return
-        try:
-            begin = ask_one(self.call.scope, "file.read", path=place.path, share="ReadWrite")[:4]
-        except DotNetException:
-            return
-        if begin.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-            self.call.refuse("without -Encoding to a file that begins with a byte order mark")
-
-
 # -- Clear-Content
-
-
-@cmdlet(
-    "Clear-Content",
-    PATH_OR_LITERAL + "Stream: string refused dynamic\n" + _MORE,
-    module=MANAGEMENT,
-    default_set="Path",
-    should_process=True,
-)
-def clear_content(call: Call) -> None:
-    """Empty files; they stay."""
-    for place in content_places(call):
-        if place.provider != FILES:
-            call.refuse(f"of {place.provider.lower()}:")
-        if not call.should_process():
-            continue
-        try:
-            old = _unlock(call, place)
-            ask(call.scope, "file.write", path=place.path, content=b"", mode="Truncate", share="Write")
-            if old is not None:
-                ask(call.scope, "file.set-attributes", path=place.path, attributes=old)
-        except UnauthorizedAccessException as failure:
-            call.error(failure, "ClearContentUnauthorizedAccessError", "PermissionDenied", place.path)
-        except IOException as failure:
-            call.error(failure, "ClearContentIOError", "WriteError", place.path)
 
 
 # -- Get-FileHash
@@ -503,16 +451,3 @@ def _hash(name: str, content: bytes, path: str | None) -> PSCustomObject:
     return PSCustomObject.of(
         {"Algorithm": name, "Hash": digest, "Path": path}, "Microsoft.Powershell.Utility.FileHash"
     )
-
-
-@cmdlet("New-TemporaryFile", should_process=True)
-def new_temporary_file(call: Call) -> None:
-    """An empty file of a new name in the user's folder for such files."""
-    if not call.should_process():
-        return
-    folder = ask_one(call.scope, "environment.get", name="TEMP") or r"C:\Windows\Temp"
-    path = f"{folder}\\tmp{uuid.uuid4().hex[:4].upper()}.tmp"
-    ask(call.scope, "file.make-directory", path=folder)
-    ask(call.scope, "file.write", path=path, content=b"", mode="CreateNew")
-    place = place_of(call.scope, path)
-    call.write(FileProvider(call.scope).item(place))

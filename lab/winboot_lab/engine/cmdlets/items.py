@@ -304,33 +304,6 @@ def new_item(call: Call) -> None:
             _new_flat(call, place)
 
 
-@cmdlet(
-    "mkdir",
-    """
-    Path: string[] mandatory position=0 name set=pathSet
-    Path: string[] position=0 name set=nameSet
-    Name: string mandatory name null empty set=nameSet
-    Value: object refused
-    """
-    + FORCE
-    + CREDENTIAL,
-    module="",
-    default_set="pathSet",
-    suffix="Microsoft.PowerShell.Commands.NewItemCommand",
-    should_process=True,
-)
-def make_directory(call: Call) -> None:
-    """5.1's function mkdir: New-Item -ItemType Directory."""
-    paths = call.items("Path") or ["."]
-    if call.has("Name") and call["Name"]:
-        paths = [joined_path(path, call["Name"]) for path in paths]
-    for place in literal_places(call, iter(paths)):
-        if place.provider != FILES:
-            call.refuse(f"in {place.provider}")
-        if call.should_process():
-            _new_folder(call, place)
-
-
 _FILE_TYPES = (
     ("directory", "directory"),
     ("container", "directory"),
@@ -488,53 +461,6 @@ def _new_flat(call: Call, place: Place) -> None:
 # -- Set-Item, Clear-Item
 
 
-@cmdlet(
-    "Set-Item",
-    """
-    Path: string[] mandatory position=0 name set=Path
-    LiteralPath: string[] mandatory name alias=PSPath set=LiteralPath
-    Value: object position=1 value name
-    Filter: string refused
-    Include: string[] refused
-    Exclude: string[] refused
-    PassThru: switch
-    """
-    + FORCE
-    + CREDENTIAL,
-    module=MANAGEMENT,
-    default_set="Path",
-    should_process=True,
-)
-def set_item(call: Call) -> None:
-    """Change the value of a variable, an environment variable, a function, or a key's default value."""
-    for text, literal in given_paths(call):
-        if not literal and has_wildcards(text):
-            call.refuse("with a wildcard")
-        for place in literal_places(call, iter([text])):
-            if not call.should_process():
-                continue
-            _set_one(call, place)
-            if call.flag("PassThru"):
-                call.write(provider_of(call.scope, place).item(place))
-
-
-def _set_one(call: Call, place: Place) -> None:
-    if place.provider == FILES:
-        not_supported(call)
-    elif place.provider == REGISTRY:
-        if not RegistryProvider(call.scope).exists(place):
-            call.error(
-                ArgumentException("The registry key at the specified path does not exist."),
-                "System.ArgumentException",
-                "InvalidArgument",
-                place.path,
-            )
-            return
-        _set_default(call, place)
-    else:
-        _set_flat(call, place, call["Value"])
-
-
 def _set_flat(call: Call, place: Place, value: Value) -> None:
     name = place.path
     if place.provider == ENVIRONMENT:
@@ -547,45 +473,6 @@ def _set_flat(call: Call, place: Place, value: Value) -> None:
         define_function(call.scope, name, value)
     else:
         call.refuse(f"of {place.provider}")
-
-
-@cmdlet(
-    "Clear-Item",
-    PATH_OR_LITERAL
-    + """
-    Filter: string refused
-    Include: string[] refused
-    Exclude: string[] refused
-    """
-    + FORCE
-    + CREDENTIAL,
-    module=MANAGEMENT,
-    default_set="Path",
-    should_process=True,
-)
-def clear_item(call: Call) -> None:
-    """Take the value out of an item; a key loses its values but not its keys."""
-    for place in resolve(call):
-        if not call.should_process():
-            continue
-        if place.provider == REGISTRY:
-            for record in ask(call.scope, "registry.values", key=place.path):
-                ask(call.scope, "registry.delete-value", key=place.path, name=record["name"])
-        elif place.provider == FILES:
-            not_supported(call)
-        elif place.provider in (ENVIRONMENT, VARIABLES):
-            _set_flat(call, place, None)
-        else:
-            call.refuse(f"of {place.provider}")
-
-
-@cmdlet("Invoke-Item", PATH_OR_LITERAL, module=MANAGEMENT, default_set="Path", should_process=True)
-def invoke_item(call: Call) -> None:
-    """Open a file with its program: nobody would see it on a lab machine."""
-    for place in resolve(call):
-        if place.provider == FILES:
-            call.refuse("of a file")
-        not_supported(call)
 
 
 # -- Remove-Item

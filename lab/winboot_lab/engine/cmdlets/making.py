@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from winboot_lab.engine.cmdlet import Call
-from winboot_lab.engine.commands import CORE, all_cmdlets, cmdlet
-from winboot_lab.engine.convert import convert, try_convert
+from winboot_lab.engine.commands import all_cmdlets, cmdlet
+from winboot_lab.engine.convert import try_convert
 from winboot_lab.engine.dotnet import DotNetType, named
 from winboot_lab.engine.exceptions import (
-    DotNetException,
     InvalidOperationException,
     MethodException,
     MethodInvocationException,
     PSArgumentException,
     RuntimeException,
 )
-from winboot_lab.engine.invoke import BlockStage, code_of, positional
 from winboot_lab.engine.members import get_member, invoke_member, new_object, set_member
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.stages import Line
 from winboot_lab.engine.typenames import find_type
 from winboot_lab.engine.values import (
-    INT32,
     PS_CUSTOM,
     PS_OBJECT,
     AliasProperty,
@@ -34,17 +28,13 @@ from winboot_lab.engine.values import (
     ScriptBlock,
     ScriptMethod,
     ScriptProperty,
-    Structured,
     _Mapping,
     decorate,
-    enum_value,
     enumerate_value,
-    extension_of,
     plain,
     type_names_of,
     type_of,
 )
-from winboot_lab.engine.wildcards import like
 
 Value = Any
 _SMA = "System.Management.Automation."
@@ -235,117 +225,6 @@ def _add(call: Call, made: Value, member: Any) -> None:
 # -- Get-Member
 
 
-_Row = tuple[str, str, str | None]
-_MEMBER_GROUPS = {
-    "properties": ("Property", "NoteProperty", "ScriptProperty", "AliasProperty", "CodeProperty"),
-    "methods": ("Method", "ScriptMethod", "CodeMethod"),
-    "all": (),
-}
-
-
-@cmdlet(
-    "Get-Member",
-    """
-    InputObject: psobject value
-    Name: string[] position=0
-    MemberType: string[] alias=Type
-    View: string refused
-    Static: switch refused
-    Force: switch refused
-    """,
-)
-class GetMember:
-    """The members of custom objects; for other types the lab does not know them all."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.seen: set[str] = set()
-
-    def process(self) -> None:
-        call = self.call
-        item = call.bound.get("inputobject")
-        if item is None:
-            return
-        name = type_names_of(item)[0]
-        if name in self.seen:
-            return
-        self.seen.add(name)
-        bare = plain(item)
-        if not isinstance(bare, PSCustomObject):
-            self._only_added(item)
-            return
-        rows = [
-            (member.kind, member.name, _definition(call, member))
-            for member in bare.extension.members.values()
-        ]
-        rows += [
-            ("Method", "Equals", "bool Equals(System.Object obj)"),
-            ("Method", "GetHashCode", "int GetHashCode()"),
-            ("Method", "GetType", "type GetType()"),
-            ("Method", "ToString", "string ToString()"),
-        ]
-        self._write(name, rows)
-
-    def _only_added(self, item: Value) -> None:
-        call = self.call
-        wanted = {kind.lower() for kind in call.items("MemberType")}
-        if not wanted or not wanted <= {"noteproperty", "scriptproperty", "scriptmethod", "aliasproperty"}:
-            kind = type_of(plain(item))
-            names = call.items("Name")
-            if not names or any("*" in name or "?" in name for name in names):
-                call.refuse(f"for {kind.name}")
-            self._by_name(item, names)
-            return
-        extension = extension_of(item)
-        rows: list[_Row] = (
-            []
-            if extension is None
-            else [
-                (member.kind, member.name, _definition(call, member)) for member in extension.members.values()
-            ]
-        )
-        self._write(type_names_of(item)[0], rows)
-
-    def _by_name(self, item: Value, names: list[str]) -> None:
-        """Does a property or method of that name exist? Its definition is not known."""
-        from winboot_lab.engine.dotnet import Method
-
-        kind = type_of(plain(item))
-        rows: list[_Row] = []
-        for name in names:
-            found = kind.find(name.lower())
-            if found is None and not kind.knows_absence(name):
-                raise Refusal("member", f"{kind.name}.{name}")
-            if found is not None:
-                rows.append(("Method" if isinstance(found, Method) else "Property", found.name, None))
-        self._write(kind.name, rows)
-
-    def _write(self, type_name: str, rows: Sequence[_Row]) -> None:
-        call = self.call
-        order = {"NoteProperty": 3, "Method": 1, "Property": 2}
-        for kind, name, definition in sorted(rows, key=lambda row: (order.get(row[0], 2), row[1].lower())):
-            if call.has("Name") and not any(like(name, pattern) for pattern in call.items("Name")):
-                continue
-            if call.has("MemberType") and not self._wanted(kind):
-                continue
-            properties: dict[str, Value] = {
-                "TypeName": type_name,
-                "Name": name,
-                "MemberType": enum_value(_SMA + "PSMemberTypes", kind),
-            }
-            if definition is not None:
-                properties["Definition"] = definition
-            call.write(Structured("Microsoft.PowerShell.Commands.MemberDefinition", properties))
-
-    def _wanted(self, kind: str) -> bool:
-        for wanted in self.call.items("MemberType"):
-            for part in wanted.split(","):
-                key = part.strip().lower()
-                if key == "all" or key == kind.lower() or kind in _MEMBER_GROUPS.get(key, ()):
-                    return True
-        return False
-
-
 def _definition(call: Call, member: Any) -> str:
     if isinstance(member, NoteProperty):
         from winboot_lab.engine.typenames import type_text
@@ -367,117 +246,7 @@ def _definition(call: Call, member: Any) -> str:
 # -- Invoke-Command
 
 
-@cmdlet(
-    "Invoke-Command",
-    """
-    ScriptBlock: scriptblock mandatory position=0 alias=Command set=InProcess
-    NoNewScope: switch set=InProcess
-    InputObject: psobject value
-    ArgumentList: object[] alias=Args
-    ComputerName: string[] refused set=ComputerName
-    Session: object refused set=Session
-    AsJob: switch refused set=ComputerName
-    """,
-    module=CORE,
-    default_set="InProcess",
-)
-class InvokeCommand:
-    """Run a script block here; elsewhere is refused."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        code, home = code_of(call["ScriptBlock"])
-        self.stage = BlockStage(
-            call.scope,
-            code,
-            positional(call.items("ArgumentList")),
-            call.stage.out,
-            Line(),
-            expects_input=call.expects_input,
-            dotted=call.flag("NoNewScope"),
-            home=home,
-        )
-
-    def begin(self) -> None:
-        self.stage.start()
-
-    def process(self) -> None:
-        if self.call.expects_input:
-            self.stage.process(self.call.bound.get("inputobject"))
-        else:
-            self.stage.once()
-
-    def end(self) -> None:
-        self.stage.end()
-        self.stage.leave()
-
-
 # -- chance
-
-
-@cmdlet(
-    "New-Guid", module="Microsoft.PowerShell.Utility", suffix="Microsoft.PowerShell.Commands.NewGuidCommand"
-)
-def new_guid(call: Call) -> None:
-    call.write(uuid.uuid4())
-
-
-@cmdlet(
-    "Get-Random",
-    """
-    Maximum: object position=0 set=RandomNumberParameterSet
-    Minimum: object set=RandomNumberParameterSet
-    SetSeed: int
-    InputObject: object[] mandatory position=0 value set=RandomListItemParameterSet
-    Count: int range=1,2147483647 set=RandomListItemParameterSet
-    """,
-    default_set="RandomNumberParameterSet",
-)
-class GetRandom:
-    """Random numbers and items."""
-
-    def __init__(self, call: Call) -> None:
-        import random
-
-        self.call = call
-        if call.has("SetSeed"):
-            call.refuse("-SetSeed")
-        self.random = random.SystemRandom()
-        self.items: list[Value] = []
-
-    def process(self) -> None:
-        if self.call.set_name == "RandomListItemParameterSet":
-            self.items.extend(self.call.items("InputObject"))
-
-    def end(self) -> None:
-        call = self.call
-        if call.set_name == "RandomListItemParameterSet":
-            for item in self.random.sample(self.items, min(call["Count"] or 1, len(self.items))):
-                call.write(item)
-            return
-        low, high = self._limit("Minimum", 0), self._limit("Maximum", 2**31 - 1)
-        if low >= high:
-            call.fail(
-                PSArgumentException(
-                    f"The Minimum value ({low}) cannot be greater than or equal to the Maximum value ({high})."
-                ),
-                "MinGreaterThanOrEqualMax",
-                "InvalidArgument",
-            )
-        call.write(self.random.randrange(low, high))
-
-    def _limit(self, name: str, default: int) -> int:
-        if not self.call.has(name):
-            return default
-        value = plain(self.call[name])
-        if type(value) is not int:
-            try:
-                value = convert(value, INT32)
-            except DotNetException:
-                self.call.refuse(f"-{name} with something other than Int32")
-            if isinstance(self.call[name], float):
-                self.call.refuse(f"-{name} with a fraction")
-        return int(value)
 
 
 __all__ = ["get_member", "invoke_member"]

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from winboot_lab.engine.cmdlet import Call
-from winboot_lab.engine.cmdlets.contents import content_places
-from winboot_lab.engine.commands import cmdlet
-from winboot_lab.engine.door import ask_one
 from winboot_lab.engine.dotnet import dotnet, named
-from winboot_lab.engine.encodings import decode
-from winboot_lab.engine.exceptions import ArgumentException, DotNetException
-from winboot_lab.engine.locations import FILES
-from winboot_lab.engine.regexes import Match, Regex, escape
-from winboot_lab.engine.types.fileinfo import FileSystemInfo
-from winboot_lab.engine.values import Array, Instance, plain
+from winboot_lab.engine.regexes import Match
+from winboot_lab.engine.values import Array, Instance
 
 Value = Any
 IGNORE_CASE = 1
@@ -59,103 +50,3 @@ MATCH_INFO.prop(
 )
 MATCH_INFO.method("ToString()")(str)
 MATCH_INFO.refuses("RelativePath ToEmphasizedString")
-
-
-@cmdlet(
-    "Select-String",
-    """
-    InputObject: psobject mandatory value null empty none set=Object
-    Pattern: string[] mandatory position=0
-    Path: string[] mandatory position=1 name set=File
-    LiteralPath: string[] mandatory name alias=PSPath set=LiteralFile
-    SimpleMatch: switch
-    CaseSensitive: switch
-    Quiet: switch
-    List: switch
-    Include: string[]
-    Exclude: string[]
-    NotMatch: switch
-    AllMatches: switch
-    Encoding: string words=unicode,utf7,utf8,utf32,ascii,bigendianunicode,default,oem
-    Context: int[] refused
-    """,
-    default_set="File",
-)
-class SelectString:
-    """The lines in which a pattern is found."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.number = 0
-        self.done = False
-        self.simple = call.flag("SimpleMatch")
-        self.options = 0 if call.flag("CaseSensitive") else IGNORE_CASE
-        self.patterns = [(pattern, self._compile(pattern)) for pattern in call.items("Pattern")]
-
-    def _compile(self, pattern: str) -> Regex:
-        try:
-            return Regex(escape(pattern) if self.simple else pattern, self.options)
-        except ArgumentException as failure:
-            self.call.fail(
-                ArgumentException(
-                    f"The string {pattern} is not a valid regular expression: {failure.message}"
-                ),
-                "InvalidRegex",
-                "InvalidArgument",
-            )
-
-    def process(self) -> None:
-        call = self.call
-        if self.done:
-            return
-        if not call.has("InputObject"):
-            self._files()
-            return
-        bare = plain(call["InputObject"])
-        if isinstance(bare, FileSystemInfo):
-            call.refuse("with files as input objects")
-        self.number += 1
-        self._line(call.text(call["InputObject"]), self.number, "InputStream")
-
-    def _files(self) -> None:
-        for place in content_places(self.call):
-            if place.provider != FILES:
-                self.call.refuse(f"of {place.provider}")
-            for number, line in enumerate(self._lines(place.path), 1):
-                found = self._line(line, number, place.path)
-                if self.done:
-                    return
-                if found and self.call.flag("List"):
-                    break
-
-    def _lines(self, path: str) -> Iterator[str]:
-        try:
-            content = ask_one(self.call.scope, "file.read", path=path, share="ReadWrite")
-        except DotNetException as failure:
-            self.call.refuse(f"of a file that cannot be read: {failure.message}")
-        text = decode(content, self.call.get("Encoding", "utf8"))
-        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        yield from lines[:-1] if not lines[-1] else lines
-
-    def _line(self, line: str, number: int, path: str) -> bool:
-        for pattern, regex in self.patterns:
-            found = self._matches(regex, line)
-            if bool(found) == self.call.flag("NotMatch"):
-                continue
-            self._give(line, number, path, pattern, found)
-            return True
-        return False
-
-    def _matches(self, regex: Regex, line: str) -> list[Match]:
-        if self.call.flag("AllMatches"):
-            return list(regex.matches(line))
-        first = regex.search(line)
-        return [first] if first.success else []
-
-    def _give(self, line: str, number: int, path: str, pattern: str, found: list[Match]) -> None:
-        if self.call.flag("Quiet"):
-            self.done = True
-            self.call.write(True)
-            return
-        matches = [] if self.simple and not self.call.flag("AllMatches") else found
-        self.call.write(MatchInfo(line, number, pattern, matches, path, ignore_case=bool(self.options)))

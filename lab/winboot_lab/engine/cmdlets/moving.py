@@ -7,17 +7,15 @@ from typing import Any
 
 from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.commands import MANAGEMENT, cmdlet
-from winboot_lab.engine.door import ask, ask_one
+from winboot_lab.engine.door import ask
 from winboot_lab.engine.exceptions import (
-    ArgumentException,
     DotNetException,
     DriveNotFoundException,
     IOException,
     ProviderNotFoundException,
-    PSArgumentException,
     UnauthorizedAccessException,
 )
-from winboot_lab.engine.locations import FILES, REGISTRY, Place, join
+from winboot_lab.engine.locations import FILES, REGISTRY, Place
 from winboot_lab.engine.providers import (
     FileProvider,
     RegistryProvider,
@@ -26,7 +24,6 @@ from winboot_lab.engine.providers import (
     no_place,
     not_supported,
     place_of,
-    provider_of,
     resolve,
 )
 from winboot_lab.engine.types.fileinfo import DIRECTORY, HIDDEN, READ_ONLY, REPARSE, SYSTEM, is_folder
@@ -283,65 +280,3 @@ def _move_key(call: Call, source: Place, target: Place) -> None:
 
 
 # -- Rename-Item
-
-
-@cmdlet(
-    "Rename-Item",
-    """
-    Path: string mandatory position=0 value name set=ByPath
-    LiteralPath: string mandatory name alias=PSPath set=ByLiteralPath
-    NewName: string mandatory position=1 name
-    PassThru: switch
-    Force: switch
-    Credential: pscredential refused
-    UseTransaction: switch refused alias=usetx
-    """,
-    module=MANAGEMENT,
-    default_set="ByPath",
-    should_process=True,
-)
-def rename_item(call: Call) -> None:
-    """Give an item another name where it is."""
-    new: str = call["NewName"]
-    for place in resolve(call):
-        if place.provider not in (FILES, REGISTRY):
-            call.refuse(f"of {place.provider.lower()}:")
-        if "\\" in new or "/" in new or ":" in new:
-            call.fail(
-                PSArgumentException(
-                    "Cannot rename the specified target, because it represents a path or device name."
-                ),
-                "Argument",
-                "InvalidArgument",
-            )
-        if not call.should_process():
-            continue
-        source = bare(place)
-        if place.provider == FILES:
-            _rename_file(call, source, replace(source, path=join(source.path.rpartition("\\")[0], new)))
-        else:
-            _rename_key(call, source, replace(source, path=join(source.path.rpartition("\\")[0], new)))
-
-
-def _rename_file(call: Call, source: Place, target: Place) -> None:
-    try:
-        ask(call.scope, "file.move", source=source.path, destination=target.path)
-    except (UnauthorizedAccessException, IOException) as failure:
-        call.error(failure, "RenameItemIOError", "WriteError", source.path)
-    else:
-        if call.flag("PassThru"):
-            call.write(provider_of(call.scope, target).item(target))
-
-
-def _rename_key(call: Call, source: Place, target: Place) -> None:
-    if ask_one(call.scope, "registry.stat", key=target.path) is not None:
-        call.error(
-            ArgumentException(
-                "The item cannot be renamed because an item with that name already exists in the same container."
-            ),
-            "System.ArgumentException",
-            "InvalidArgument",
-            source.path,
-        )
-        return
-    _move_key(call, source, target)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from winboot_lab.engine.cmdlet import Call
-from winboot_lab.engine.commands import cmdlet
 from winboot_lab.engine.door import ask, ask_one
 from winboot_lab.engine.encodings import body, mark_of
 from winboot_lab.engine.errors import cmdlet_failure
-from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, IOException, RuntimeException
+from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
 from winboot_lab.engine.lines import lines_of
 from winboot_lab.engine.locations import full_path
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.values import (
     Version,
 )
-from winboot_lab.engine.wildcards import has_wildcards
 
 Value = Any
 
@@ -89,97 +86,6 @@ def open_failure(failure: DotNetException, command: str, path: str) -> RuntimeEx
         failure, f"FileOpenFailure,Microsoft.PowerShell.Commands.{command}", "OpenError", path
     )
     return cmdlet_failure(record)
-
-
-_ENCODINGS = "words=unknown,string,unicode,bigendianunicode,utf8,utf7,utf32,ascii,default,oem"
-
-
-@cmdlet(
-    "Out-File",
-    f"""
-    FilePath: string mandatory position=0 set=ByPath
-    LiteralPath: string mandatory name alias=PSPath set=ByLiteralPath
-    Encoding: string position=1 filled {_ENCODINGS}
-    Append: switch
-    Force: switch
-    NoClobber: switch alias=NoOverwrite
-    Width: int range=2,2147483647
-    NoNewline: switch
-    InputObject: psobject value
-    """,
-    default_set="ByPath",
-    should_process=True,
-)
-class OutFile:
-    """Objects as text into a file."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.sink: FileSink | None = None
-        if call.has("Width"):
-            call.refuse("-Width")
-        path = call["FilePath"] or call["LiteralPath"]
-        if has_wildcards(path) and call.has("FilePath"):
-            call.refuse("-FilePath with a wildcard")
-        if not call.should_process():
-            return
-        if call.flag("NoClobber") and not call.flag("Append"):
-            self._refuse_existing(path)
-        try:
-            self.sink = FileSink(
-                call.scope,
-                path,
-                append=call.flag("Append"),
-                encoding=call["Encoding"] or "unicode",
-                newline="" if call.flag("NoNewline") else "\r\n",
-                force=call.flag("Force"),
-            )
-        except DotNetException as failure:
-            call.fail(failure, "FileOpenFailure", "OpenError", path)
-
-    def _refuse_existing(self, path: str) -> None:
-        full = full_path(self.call.scope, path)
-        if ask_one(self.call.scope, "file.stat", path=full) is not None:
-            self.call.fail(
-                IOException(f"The file '{full}' already exists."), "NoClobber", "ResourceExists", path
-            )
-
-    def process(self) -> None:
-        if self.sink is not None:
-            self.sink.write(self.call["InputObject"])
-
-    def end(self) -> None:
-        if self.sink is not None:
-            self.sink.close()
-
-
-@cmdlet(
-    "Out-String",
-    """
-    Stream: switch
-    Width: int range=2,2147483647
-    InputObject: psobject value
-    """,
-)
-class OutString:
-    """Objects as text: one string, or a string for each line."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.lines: list[str] = []
-        if call.has("Width"):
-            call.refuse("-Width")
-
-    def process(self) -> None:
-        if self.call.has("InputObject"):
-            self.lines.extend(lines_of(self.call["InputObject"], self.call.scope))
-
-    def end(self) -> None:
-        if self.call.flag("Stream"):
-            for line in self.lines:
-                self.call.write(line)
-            return
-        self.call.write("".join(line + "\r\n" for line in self.lines))
 
 
 __all__ = ["FileSink", "Version", "lines_of"]

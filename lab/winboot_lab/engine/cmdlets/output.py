@@ -101,25 +101,6 @@ def write_information(call: Call) -> None:
 
 
 @cmdlet(
-    "Write-Progress",
-    """
-    Activity: string mandatory position=0
-    Status: string position=1 filled
-    Id: int position=2
-    PercentComplete: int
-    SecondsRemaining: int
-    CurrentOperation: string
-    ParentId: int
-    Completed: switch
-    SourceId: int
-    """,
-)
-def write_progress(call: Call) -> None:
-    """Progress is shown nowhere in the lab, but its stream sees it."""
-    call.session.streams.progress(call.text(call["Activity"]))
-
-
-@cmdlet(
     "Write-Error",
     """
     Message: string mandatory position=0 value alias=Msg null empty set=NoException

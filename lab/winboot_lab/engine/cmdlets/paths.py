@@ -231,25 +231,6 @@ def _is_valid(call: Call, text: str) -> bool:
 # -- Resolve-Path, Convert-Path
 
 
-@cmdlet(
-    "Resolve-Path",
-    PATH_OR_LITERAL
-    + """
-    Relative: switch
-    Credential: pscredential refused
-    """,
-    module=MANAGEMENT,
-    default_set="Path",
-)
-def resolve_path(call: Call) -> None:
-    """Each existing place a path means."""
-    for place in resolve(call):
-        if call.flag("Relative"):
-            call.write(_relative(call, place))
-        else:
-            call.write(path_info(place, call.session.locations))
-
-
 def _relative(call: Call, place: Place) -> str:
     here: Place = call.session.locations.current
     if here.provider != place.provider or here.path[:2].lower() != place.path[:2].lower():
@@ -261,10 +242,3 @@ def _relative(call: Call, place: Place) -> str:
         same += 1
     ups = [".."] * (len(base) - same)
     return "\\".join(ups + parts[same:]) if ups else "\\".join([".", *parts[same:]])
-
-
-@cmdlet("Convert-Path", PATH_OR_LITERAL, module=MANAGEMENT, default_set="Path")
-def convert_path(call: Call) -> None:
-    """The provider's own path."""
-    for place in resolve(call):
-        call.write(place.path)

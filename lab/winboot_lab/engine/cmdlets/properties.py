@@ -23,9 +23,7 @@ from winboot_lab.engine.members import find_property, properties_of, set_member
 from winboot_lab.engine.providers import (
     chosen_by_name,
     not_supported,
-    place_of,
     provider_of,
-    report_missing,
     resolve,
 )
 from winboot_lab.engine.refusal import Refusal
@@ -439,53 +437,6 @@ def remove_item_property(call: Call) -> None:
                 ask(call.scope, "registry.delete-value", key=place.path, name=record["name"])
 
 
-@cmdlet(
-    "Clear-ItemProperty",
-    PATH_OR_LITERAL
-    + "Name: string mandatory position=1 name alias=PSProperty\nPassThru: switch\nForce: switch\n"
-    + REST,
-    module=MANAGEMENT,
-    default_set="Path",
-    should_process=True,
-)
-def clear_item_property(call: Call) -> None:
-    """Set values to the nothing of their kind."""
-    for place in places(call):
-        only_registry(call, place)
-        for record in matching(call, place, [call["Name"]]):
-            kind = str(record["kind"])
-            if call.should_process():
-                store(call.scope, place.path, str(record["name"]), kind, provider_data(None, kind))
-                if call.flag("PassThru"):
-                    _show(call, place, str(record["name"]))
-
-
-@cmdlet(
-    "Rename-ItemProperty",
-    """
-    Path: string mandatory position=0 value name set=Path
-    LiteralPath: string mandatory name alias=PSPath set=LiteralPath
-    Name: string mandatory position=1 name alias=PSProperty
-    NewName: string mandatory position=2 name
-    PassThru: switch
-    Force: switch
-    """
-    + REST,
-    module=MANAGEMENT,
-    default_set="Path",
-    should_process=True,
-)
-def rename_item_property(call: Call) -> None:
-    """Give a value another name; whatever has that name goes."""
-    for place in places(call):
-        only_registry(call, place)
-        record = _source(call, place)
-        if record is None or not call.should_process():
-            continue
-        _copy(call, place, record, place, inner_name(call["NewName"]))
-        ask(call.scope, "registry.delete-value", key=place.path, name=record["name"])
-
-
 def _source(call: Call, place: Place) -> Any:
     """The value to be copied or renamed, or None after a complaint."""
     if has_wildcards(call["Name"]):
@@ -506,41 +457,3 @@ def _copy(call: Call, place: Place, record: Any, target: Place, name: str) -> No
     if call.flag("PassThru"):
         made = ask_one(call.scope, "registry.get", key=target.path, name=name)
         call.write(noted_object(call, target, [(name or "(default)", shown_value(made))]))
-
-
-_COPY = """
-    Path: string[] mandatory position=0 value name set=Path
-    LiteralPath: string[] mandatory name alias=PSPath set=LiteralPath
-    Name: string mandatory position=2 name alias=PSProperty
-    Destination: string mandatory position=1 name
-    PassThru: switch
-    Force: switch
-"""
-
-
-@cmdlet("Copy-ItemProperty", _COPY + REST, module=MANAGEMENT, default_set="Path", should_process=True)
-def copy_item_property(call: Call) -> None:
-    """The same value in another key."""
-    _to_another_key(call, keep=True)
-
-
-@cmdlet("Move-ItemProperty", _COPY + REST, module=MANAGEMENT, default_set="Path", should_process=True)
-def move_item_property(call: Call) -> None:
-    """The value in another key, and no more in this one."""
-    _to_another_key(call, keep=False)
-
-
-def _to_another_key(call: Call, *, keep: bool) -> None:
-    for place in places(call):
-        only_registry(call, place)
-        record = _source(call, place)
-        if record is None:
-            continue
-        target = place_of(call.scope, call["Destination"])
-        if not provider_of(call.scope, target).exists(target):
-            report_missing(call, target.shown)
-            continue
-        if call.should_process():
-            _copy(call, place, record, target, str(record["name"]))
-            if not keep:
-                ask(call.scope, "registry.delete-value", key=place.path, name=record["name"])

@@ -15,14 +15,9 @@ from winboot_lab.engine.commands import (
     is_known_elsewhere,
     look_up,
 )
-from winboot_lab.engine.exceptions import CommandNotFoundException, SessionStateUnauthorizedAccessException
-from winboot_lab.engine.invoke import BlockStage
-from winboot_lab.engine.moments import TimeSpan
+from winboot_lab.engine.exceptions import CommandNotFoundException
 from winboot_lab.engine.objects import CommandInfo, command_info
-from winboot_lab.engine.programs import compiled
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.session import nowhere
-from winboot_lab.engine.stages import Line, run_stage
 from winboot_lab.engine.values import Structured, Version, enum_value
 from winboot_lab.engine.wildcards import has_wildcards, like
 
@@ -55,30 +50,6 @@ def set_strict_mode(call: Call) -> None:
     call.scope.strict = 1 if number < 2 else 2 if number < 3 else 3
 
 
-@cmdlet("Invoke-Expression", "Command: string mandatory position=0 value")
-def invoke_expression(call: Call) -> None:
-    """Run a text as a script in the current scope."""
-    stage = BlockStage(call.scope, compiled(call["Command"]), [], call.stage.out, Line(), dotted=True)
-    run_stage(stage)
-
-
-@cmdlet(
-    "Measure-Command",
-    """
-    InputObject: psobject value
-    Expression: scriptblock mandatory position=0
-    """,
-)
-def measure_command(call: Call) -> None:
-    """How long a script block takes, by the machine's clock."""
-    from winboot_lab.engine.invoke import call_block
-
-    before: Any = call.machine.invoke("clock.ticks", {}).objects[0]
-    call_block(call.scope, call["Expression"], out=nowhere, dotted=True)
-    after: Any = call.machine.invoke("clock.ticks", {}).objects[0]
-    call.write(TimeSpan.from_seconds(float(after) - float(before)))
-
-
 @cmdlet(
     "Start-Sleep",
     """
@@ -96,17 +67,6 @@ def start_sleep(call: Call) -> None:
 # -- aliases
 
 
-_ALIAS = """
-    Name: string mandatory position=0 name
-    Value: string mandatory position=1 name
-    Description: string
-    Option: System.Management.Automation.ScopedItemOptions
-    PassThru: switch
-    Scope: string
-    Force: switch
-"""
-
-
 def alias_info(name: str, definition: str) -> Structured:
     """An alias as a value."""
     return CommandInfo(
@@ -119,92 +79,6 @@ def alias_info(name: str, definition: str) -> Structured:
             "ReferencedCommand": None,
         },
     )
-
-
-def _set_alias(call: Call) -> None:
-    from winboot_lab.engine.cmdlets.variables import scope_of
-
-    scope = scope_of(call, call["Scope"])
-    name = call["Name"]
-    if name.lower() in call.session.locked_aliases and not call.flag("Force"):
-        call.error(
-            SessionStateUnauthorizedAccessException(
-                f"Alias is not writeable because alias {name} is read-only or constant and cannot be written to.",
-                "AliasNotWritable",
-                "WriteError",
-                name,
-            ),
-            "AliasNotWritable",
-            "WriteError",
-            name,
-        )
-        return
-    scope.aliases[name.lower()] = call["Value"]
-    if call.flag("PassThru"):
-        call.write(alias_info(call["Name"], call["Value"]))
-
-
-@cmdlet("Set-Alias", _ALIAS, should_process=True)
-def set_alias(call: Call) -> None:
-    _set_alias(call)
-
-
-@cmdlet("New-Alias", _ALIAS, should_process=True)
-def new_alias(call: Call) -> None:
-    if call.scope.find_alias(call["Name"].lower()) is not None and not call.flag("Force"):
-        from winboot_lab.engine.exceptions import SessionStateException
-
-        call.error(
-            SessionStateException(
-                f"The alias is not allowed, because an alias with the name '{call['Name']}' already exists.",
-                "AliasAlreadyExists",
-                "ResourceExists",
-                call["Name"],
-            ),
-            "AliasAlreadyExists",
-            "ResourceExists",
-            call["Name"],
-        )
-        return
-    _set_alias(call)
-
-
-@cmdlet(
-    "Get-Alias",
-    """
-    Name: string[] position=0 value name set=Default
-    Definition: string[] set=Definition
-    Exclude: string[]
-    Scope: string
-    """,
-    default_set="Default",
-)
-def get_alias(call: Call) -> None:
-    known: dict[str, tuple[str, str]] = {}
-    for scope in call.scope.chain():
-        for key, definition in scope.aliases.items():
-            known.setdefault(key, (key, definition))
-    if call.has("Definition"):
-        for name, definition in known.values():
-            if any(like(definition, pattern) for pattern in call.items("Definition")):
-                call.write(alias_info(name, definition))
-        return
-    for pattern in call.items("Name") or ["*"]:
-        found = [entry for entry in known.values() if like(entry[0], pattern)]
-        for name, definition in sorted(found):
-            call.write(alias_info(name, definition))
-        if not found and not has_wildcards(pattern):
-            from winboot_lab.engine.exceptions import ItemNotFoundException
-
-            call.error(
-                ItemNotFoundException(
-                    f"This command cannot find a matching alias because an alias with the name '{pattern}' does not "
-                    "exist."
-                ),
-                "ItemNotFoundException",
-                "ObjectNotFound",
-                pattern,
-            )
 
 
 # -- commands
@@ -274,27 +148,6 @@ def _get_by_wildcard(call: Call, pattern: str, wanted: str | None) -> None:
     for key in sorted(seen):
         if like(seen[key].name, pattern):
             call.write(command_info(seen[key]))
-
-
-@cmdlet(
-    "Get-History",
-    """
-    Id: long[] position=0 value range=1,9223372036854775807
-    Count: int position=1 range=0,32767
-    """,
-    module=CORE,
-)
-def get_history(call: Call) -> None:
-    """A session that runs scripts keeps no history."""
-    if call.has("Id"):
-        call.refuse("-Id")
-
-
-@cmdlet(
-    "Get-Host",
-)
-def get_host(call: Call) -> None:
-    call.write(call.scope.get("host"))
 
 
 __all__ = ["Version", "all_cmdlets", "find_command"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 from typing import Any
 
 from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.commands import SECURITY, cmdlet
-from winboot_lab.engine.door import ask, ask_one
+from winboot_lab.engine.door import ask_one
 from winboot_lab.engine.dotnet import enum_type
 from winboot_lab.engine.exceptions import ArgumentException
 from winboot_lab.engine.values import PSCustomObject, SecureString, enum_value
@@ -25,13 +24,6 @@ def _stream(call: Call, nonce: bytes, length: int) -> bytes:
     machine = ask_one(call.scope, "computer.info")
     seed = f"{who['sid']} {machine['uuid']}".encode() + nonce
     return hashlib.shake_256(seed).digest(length)
-
-
-def _protected(call: Call, text: str) -> str:
-    data = text.encode("utf-16-le", "surrogatepass")
-    nonce = secrets.token_bytes(16)
-    covered = bytes(a ^ b for a, b in zip(data, _stream(call, nonce, len(data)), strict=True))
-    return _PREFIX + (nonce + covered).hex()
 
 
 def _uncovered(call: Call, text: str) -> str:
@@ -73,22 +65,6 @@ def convert_to_secure_string(call: Call) -> None:
         made = SecureString(text)
     made.read_only = True
     call.write(made)
-
-
-@cmdlet(
-    "ConvertFrom-SecureString",
-    """
-    SecureString: securestring mandatory position=0 value
-    SecureKey: securestring refused set=Secure
-    Key: byte[] refused set=Open
-    """,
-    module=SECURITY,
-    default_set="Secure",
-)
-def convert_from_secure_string(call: Call) -> None:
-    """Protected text that only this user on this machine turns back."""
-    secret: SecureString = call["SecureString"]
-    call.write(_protected(call, secret.secret))
 
 
 # -- execution policy
@@ -143,31 +119,3 @@ def get_execution_policy(call: Call) -> None:
         (policy for scope in _ORDER if (policy := _policy(call, scope)) != "Undefined"), "RemoteSigned"
     )
     call.write(enum_value(POLICY, found))
-
-
-@cmdlet(
-    "Set-ExecutionPolicy",
-    f"""
-    ExecutionPolicy: {POLICY} mandatory position=0 name
-    Scope: {SCOPE} position=1 name
-    Force: switch
-    """,
-    module=SECURITY,
-    should_process=True,
-)
-def set_execution_policy(call: Call) -> None:
-    """Set the policy of a scope. Without -Force a person would be asked."""
-    if not call.flag("Force"):
-        call.refuse("without -Force")
-    scope, policy = str(call.get("Scope") or "LocalMachine"), str(call["ExecutionPolicy"])
-    if scope not in ("Process", "CurrentUser", "LocalMachine"):
-        call.refuse(f"-Scope {scope}")
-    if not call.should_process():
-        return
-    if scope == "Process":
-        value = None if policy == "Undefined" else policy
-        ask(call.scope, "environment.set", name="PSExecutionPolicyPreference", value=value)
-        return
-    key = _KEYS[scope]
-    ask(call.scope, "registry.create", key=key)
-    ask(call.scope, "registry.set", key=key, name="ExecutionPolicy", kind="String", value=policy)

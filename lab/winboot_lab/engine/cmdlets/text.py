@@ -9,12 +9,10 @@ from winboot_lab.engine.commands import cmdlet
 from winboot_lab.engine.exceptions import (
     ArgumentException,
     InvalidOperationException,
-    PSInvalidOperationException,
 )
 from winboot_lab.engine.json_reader import DuplicateKeys, read_json
 from winboot_lab.engine.json_writer import NotAString, write_json
-from winboot_lab.engine.regexes import unescape
-from winboot_lab.engine.values import NOTHING, Array, Extension, Hashtable, plain
+from winboot_lab.engine.values import NOTHING, Array, Extension, plain
 
 Value = Any
 
@@ -102,34 +100,3 @@ class ConvertFromJson:
             value.extension = Extension()
         self.call.write(value)
         return value is not None
-
-
-@cmdlet("ConvertFrom-StringData", "StringData: string mandatory position=0 value empty")
-def convert_from_string_data(call: Call) -> None:
-    """Lines `key = value` as a hashtable; `#` begins a comment line, backslash escapes are worked out."""
-    made = Hashtable()
-    text: str = call["StringData"]
-    for line in text.split("\n"):
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
-        key, equals, value = line.partition("=")
-        if not equals:
-            call.fail(
-                PSInvalidOperationException(
-                    f"Data line '{line}' is not in 'name=value' format. ",
-                ),
-                "InvalidOperation",
-                "InvalidOperation",
-            )
-        key, value = unescape(key).strip(), unescape(value).strip()
-        if made.has(key):
-            call.fail(
-                PSInvalidOperationException(
-                    f"Data item '{key}' in line '{line}' is already defined. ",
-                ),
-                "InvalidOperation",
-                "InvalidOperation",
-            )
-        made.put(key, value)
-    call.write(made)

@@ -10,7 +10,7 @@ from winboot_lab.engine.door import ask_one
 from winboot_lab.engine.dotnet import enum_type
 from winboot_lab.engine.exceptions import ArgumentOutOfRangeException
 from winboot_lab.engine.formatting import format_date
-from winboot_lab.engine.moments import LOCAL, TICKS_PER_DAY, TICKS_PER_SECOND, DateTime, TimeSpan
+from winboot_lab.engine.moments import LOCAL, TICKS_PER_DAY, TICKS_PER_SECOND, DateTime
 from winboot_lab.engine.values import Decorated, NoteProperty, enum_value
 
 Value = Any
@@ -138,28 +138,3 @@ def _unix(call: Call, moment: DateTime, spec: str) -> str:
         else:
             call.refuse(f"-UFormat %{code}")
     return "".join(out)
-
-
-@cmdlet(
-    "New-TimeSpan",
-    """
-    Start: datetime position=0 value name alias=LastWriteTime set=Date
-    End: datetime position=1 name set=Date
-    Days: int set=Time
-    Hours: int set=Time
-    Minutes: int set=Time
-    Seconds: int set=Time
-    """,
-    default_set="Date",
-)
-def new_time_span(call: Call) -> None:
-    """A length of time: between two points, or by its parts."""
-    if call.set_name == "Time":
-        seconds = (
-            (call.get("Days", 0) * 24 + call.get("Hours", 0)) * 60 + call.get("Minutes", 0)
-        ) * 60 + call.get("Seconds", 0)
-        call.write(TimeSpan(seconds * TICKS_PER_SECOND))
-        return
-    moment = now(call)
-    start, end = call.get("Start", moment), call.get("End", moment)
-    call.write(TimeSpan(end.ticks - start.ticks))

@@ -39,7 +39,6 @@ from winboot_lab.engine.values import (
 )
 from winboot_lab.language import syntax
 
-Maker = Callable[[Emit, Line], Stage]
 Prepare = Callable[[Scope], Callable[..., Stage]]
 """Evaluates the arguments now and gives what makes the stage once the place of its output is known."""
 

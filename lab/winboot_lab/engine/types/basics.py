@@ -475,13 +475,6 @@ def _resize(reference: Value, size: int) -> None:
 _TYPE = RUNTIME_TYPE_BASE
 
 
-def full_name(kind: DotNetType) -> str:
-    """Type.FullName; closed generics name the assemblies of their arguments and are refused."""
-    if kind.arguments:
-        raise Refusal("member", "FullName", "of a closed generic type")
-    return kind.name
-
-
 _TYPE.prop("Name", "string", lambda self: self.short_name)
 _TYPE.prop("Namespace", "string", lambda self: self.namespace)
 _TYPE.prop("BaseType", "type", lambda self: self.base)
