@@ -78,7 +78,7 @@ class UsageError(WinbootError):
 
 
 class ForeignFolder(UsageError):
-    """Another user of this computer decides what is in a folder that winboot would believe."""
+    """Another user of this computer can change a folder that winboot relies on."""
 
 
 class InvalidInput(WinbootError):

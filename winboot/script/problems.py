@@ -31,6 +31,7 @@ from winboot.base.errors import (
     ConnectionLost,
     Declined,
     ExcessiveOutput,
+    ForeignFolder,
     HostKeyNotTrusted,
     IncompleteRun,
     InternalError,
@@ -66,6 +67,7 @@ from winboot.script.library import functions
 # The report has a next step for the very case; this is what holds for all of a kind.
 NEXT_STEPS: Final[Mapping[type[WinbootError], str]] = {
     UsageError: "Correct the command line: `--help`, and `winboot steps` for the names of steps.",
+    ForeignFolder: "Make the folder yours and writable by you alone (`chmod 700`), or set WINBOOT_STATE to such a folder.",
     InvalidInput: "Correct each place that is named (file:line:column); nothing was contacted.",
     ScriptError: "Correct the profile's own step; of a script of winboot's, report it as a bug.",
     TransportError: "`winboot ping` shows what the machine offers and what is missing.",
