@@ -20,18 +20,18 @@ from typing import Any
 from tests.cloud.hook_model import Instance, ModelCluster, ModelWork, Node, World
 from tests.cloud.virtual_time import EPOCH, Kernel, VirtualPace
 from winboot.base.errors import ConnectionLost
+from winboot.config.annotations import EVENTS
 from winboot.config.node_spec import Taint
 from winboot.node.run import Stop
 from winboot.operations.hook import Settings, Worker
-from winboot.operations.hook.azure_queue import AzureQueue
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.work import NodeWork, Outcome, Place
 from winboot.remote.cloud.azure import Repairs, ScaleSet
 from winboot.remote.cloud.azure_names import ResourceId
+from winboot.remote.cloud.azure_queue import AzureQueue
 from winboot.remote.cloud.base import CloudHost, Query
 from winboot.remote.cluster.base import NodeFacts
 from winboot.remote.cluster.claims import Claimant
-from winboot.remote.cluster.labels import EVENTS
 
 SET = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets"
 STARTING = Taint("winboot.io/starting", "true", "NoSchedule")
@@ -429,7 +429,7 @@ def an_azure_process(world: AzureWorld, name: str, workers: int = 8, **settings:
     pace, work, log = VirtualPace(world.kernel, name), AzureWork(world, name), Log(StringIO())
     stop: Any = pace.stop()
     work.context = SimpleNamespace(stop=stop)
-    queue = AzureQueue(world, work, world.connect, stop.wait, log, pace=pace)  # type: ignore[arg-type]
+    queue = AzureQueue(world, work, world.connect, stop.wait, log, clock=pace.now)  # type: ignore[arg-type]
     worker = Worker(
         queue=queue,
         work=work,  # type: ignore[arg-type]

@@ -37,10 +37,10 @@ from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet import Options, RunContext
 from winboot.node.run import Stop
 from winboot.operations.hook import Settings, Worker
-from winboot.operations.hook.azure_queue import AzureQueue
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.work import NodeWork, Outcome, Target
 from winboot.operations.join.secrets import BOOTSTRAP
+from winboot.remote.cloud.azure_queue import AzureQueue
 from winboot.remote.cloud.base import Message
 from winboot.remote.cloud.pool import Pool
 from winboot.remote.cluster import connect

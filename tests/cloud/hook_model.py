@@ -18,6 +18,7 @@ from typing import Any
 
 from tests.cloud.virtual_time import EPOCH, Kernel, VirtualPace, VirtualStop
 from winboot.base.errors import CloudError, CloudUnreachable, ClusterConflict, ClusterUnreachable
+from winboot.config.annotations import CORDON, OWNED
 from winboot.node.run import Stop
 from winboot.operations.hook import Settings, Worker
 from winboot.operations.hook.metrics import Log
@@ -28,7 +29,6 @@ from winboot.remote.cloud.base import HookAction, HookNeeds, Stage
 from winboot.remote.cloud.base import Message as Delivered
 from winboot.remote.cluster.base import Drained, NodeFacts
 from winboot.remote.cluster.claims import Claim, Claimant
-from winboot.remote.cluster.labels import CORDON, OWNED
 
 HEARTBEAT_S = 900.0
 PATIENCE_S = 5.0

@@ -22,14 +22,14 @@ from tests.cloud.azure_arm import SUBSCRIPTION, Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.cloud.hook_bench import Bench, CannedMachine, Killed, Tap, a_bench
 from tests.cloud.test_metadata import MALFORMED
+from winboot.config.annotations import CORDON, EVENTS
 from winboot.operations.hook import Worker
-from winboot.operations.hook.azure_queue import AzureQueue, seconds_of, unfit
 from winboot.operations.hook.metrics import Log
 from winboot.remote.cloud.azure import Repairs, ScaleSet
 from winboot.remote.cloud.azure_names import ResourceId
 from winboot.remote.cloud.azure_policy import actions
+from winboot.remote.cloud.azure_queue import AzureQueue, seconds_of, unfit
 from winboot.remote.cloud.base import Message, Query
-from winboot.remote.cluster.labels import CORDON, EVENTS
 
 NOTICE = {
     "scheduledEventsProfile": {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}
@@ -67,7 +67,7 @@ class World:
             work.context.connect,
             pace.stop().wait,
             Log(self.log),
-            pace=pace,
+            clock=pace.now,
         )
         queue.world = self
         worker = self.bench.worker(queue, name, tap=tap, work=work, pace=pace, idle=35.0)

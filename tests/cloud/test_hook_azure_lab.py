@@ -21,16 +21,16 @@ from tests.cloud.azure_arm import SUBSCRIPTION, Arm
 from tests.cloud.azure_fixtures import an_arm, an_azure
 from tests.cloud.test_hook_azure import NOTICE, written
 from winboot.cli.targets import run_context
+from winboot.config.annotations import EVENTS
 from winboot.node.run import Patience, Quiet, Stop
 from winboot.operations.hook import Settings, Worker
-from winboot.operations.hook.azure_queue import AzureQueue
 from winboot.operations.hook.metrics import Log
 from winboot.operations.hook.work import NodeWork
 from winboot.operations.join import Options
+from winboot.remote.cloud.azure_queue import AzureQueue
 from winboot.remote.cloud.metadata import ADDRESS
 from winboot.remote.cloud.pool import Pool
 from winboot.remote.cluster.claims import Claimant
-from winboot.remote.cluster.labels import EVENTS
 
 INVENTORY = {
     "subscription_id": SUBSCRIPTION,

@@ -20,8 +20,8 @@ import hcl2
 import pytest
 import yaml
 
-from winboot.operations.hook.azure_queue import seconds_of, unfit
 from winboot.remote.cloud.azure import Repairs, ScaleSet
+from winboot.remote.cloud.azure_queue import seconds_of, unfit
 from winboot.remote.cloud.pool import Pool
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "examples" / "terraform"
@@ -194,7 +194,6 @@ def test_the_scale_set_is_one_that_the_hook_can_work_with() -> None:
         0,
         Repairs(repair["enabled"], repair["grace_period"], repair["action"]),
         notice["timeout"],
-        found["single_placement_group"],
     )
     assert list(unfit(read, 2400.0)) == []
 

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from winboot.config.annotations import OWNED
 from winboot.remote.cluster.base import NodeFacts
-from winboot.remote.cluster.labels import OWNED, Owned, owned
+from winboot.remote.cluster.labels import Owned, owned
 
 
 def noted(text: str) -> Owned:

@@ -8,10 +8,11 @@ import pytest
 
 from tests.config.scene import a_spec
 from tests.join.fakes import CUT, STARTING, FakeCluster, Scene, a_node, states
+from winboot.config.annotations import CORDON, OWNED
 from winboot.config.node_spec import Taint
 from winboot.node.admission import Admission
 from winboot.remote.cluster.base import NodeFacts, NodeWish
-from winboot.remote.cluster.labels import CORDON, OWNED, all_of, differences
+from winboot.remote.cluster.labels import all_of, differences
 
 
 def test_labels_that_failed_keep_the_node_closed(tmp_path: Path) -> None:

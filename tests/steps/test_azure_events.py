@@ -12,8 +12,8 @@ from winboot_lab.windows.sockets import Request, Response
 from tests.lab.hands import delete
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
+from winboot.config.annotations import EVENTS
 from winboot.remote.cloud.metadata import reported_events
-from winboot.remote.cluster.labels import EVENTS
 
 STEP = "azure-events"
 SCRIPT = r"C:\ProgramData\winboot\events.ps1"

@@ -215,7 +215,7 @@ def _queue(
     if pool.name == "aws":
         queue: HookQueue = cast("Any", pool.provider).hooks(url)
         return queue
-    from winboot.operations.hook.azure_queue import AzureQueue
+    from winboot.remote.cloud.azure_queue import AzureQueue
 
     provider = cast("Any", pool.provider)
     if dry:

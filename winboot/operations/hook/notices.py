@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from winboot.config.annotations import FOR_AN_EVENT
 from winboot.operations.hook.answers import Answers
 from winboot.operations.hook.item import Next, WorkItem
 from winboot.operations.hook.shared import Shared
 from winboot.operations.hook.work import Place
-from winboot.remote.cluster.labels import FOR_AN_EVENT
 
 # SQS keeps a message whose visibility is extended for 12 hours from its first delivery (SQS developer guide, "Visibility
 # timeout"); a drain that would last longer goes on with the next delivery.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from winboot.base.errors import CloudUnreachable, InvalidInput
+from winboot.config.annotations import CORDON, MEANWHILE
 from winboot.operations.hook.answers import Answers
 from winboot.operations.hook.heartbeat import Owner
 from winboot.operations.hook.item import Next, WorkItem
@@ -13,7 +14,6 @@ from winboot.operations.hook.work import Outcome, Place
 from winboot.remote.cloud.base import Stage
 from winboot.remote.cluster.base import Cluster
 from winboot.remote.cluster.claims import PROVIDER_ID, RESULT
-from winboot.remote.cluster.labels import CORDON, MEANWHILE
 
 
 class Termination:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, Literal
 
 from winboot.base.errors import InvalidInput, UsageError
+from winboot.config.annotations import OWNED
 from winboot.config.inventory import Connection, Machine
 from winboot.config.node_spec import NodeSpec, resolve
 from winboot.config.profile import Profile
@@ -28,7 +29,6 @@ from winboot.remote.cloud.passwords import without_password
 from winboot.remote.cloud.pool import ANY_LIVE, EVERY, Pool
 from winboot.remote.cluster.base import Cluster, NodeFacts, Verdict
 from winboot.remote.cluster.claims import PLAN_DIGEST, PROVIDER_ID
-from winboot.remote.cluster.labels import OWNED
 from winboot.remote.cluster.requests import concerns
 from winboot.remote.transport.reach import not_reached
 from winboot.report.events import Event, StepDone

@@ -13,18 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from winboot.base.foreign import Malformed, decoded
+from winboot.config.annotations import CORDON, OWNED
 from winboot.config.node_spec import Taint
 from winboot.remote.cluster.base import NodeFacts, NodeWish
 from winboot.report.events import Difference
-
-OWNED: Final = "winboot.io/owned"
-CORDON: Final = "winboot.io/cordoned"
-# Its value where the machine comes back by itself: whoever sees the Node Ready again lifts it.
-FOR_AN_EVENT: Final = "for an event"
-# The same where an end was asked for, and its cloud could not say whether the machine really ends.
-MEANWHILE: Final = "until its cloud answers"
-# What Azure is going to do to a machine, by its own task (templates/powershell/lib/events.ps1).
-EVENTS: Final = "winboot.io/scheduled-event"
 
 
 @dataclass(frozen=True, slots=True)

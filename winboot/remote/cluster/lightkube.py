@@ -40,6 +40,7 @@ from winboot.base.errors import ClusterConflict, ClusterError, ClusterUnreachabl
 from winboot.base.retry import retried
 from winboot.base.secret import Secret as HiddenText
 from winboot.base.tls import even
+from winboot.config.annotations import CORDON
 from winboot.config.compat.version import Version
 from winboot.config.networks import NETWORKS, cluster_settings
 from winboot.config.networks.cluster import ResourceKind
@@ -297,7 +298,7 @@ class LightkubeCluster:
             if facts.unschedulable:
                 return None
             return {
-                "metadata": {"resourceVersion": facts.version, "annotations": {labels.CORDON: why}},
+                "metadata": {"resourceVersion": facts.version, "annotations": {CORDON: why}},
                 "spec": {"unschedulable": True},
             }
 
@@ -307,10 +308,10 @@ class LightkubeCluster:
         """Make it schedulable again, only when the cordon is ours."""
 
         def patch(facts: NodeFacts) -> dict[str, Any] | None:
-            if labels.CORDON not in facts.annotations:
+            if CORDON not in facts.annotations:
                 return None
             return {
-                "metadata": {"resourceVersion": facts.version, "annotations": {labels.CORDON: None}},
+                "metadata": {"resourceVersion": facts.version, "annotations": {CORDON: None}},
                 "spec": {"unschedulable": None},
             }
 

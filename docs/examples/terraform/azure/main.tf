@@ -33,7 +33,7 @@ resource "azurerm_windows_virtual_machine_scale_set" "windows" {
 
   # Machines that Azure starts in excess and deletes again would be joined for nothing.
   overprovision = false
-  # Each machine then sees the scheduled events of all; up to 100 machines.
+  # One placement group: up to 100 machines.
   single_placement_group = true
   # winboot changes machines in its own waves. Rolling would need a health probe or the health extension, and reimages.
   upgrade_mode = "Manual"

@@ -11,17 +11,16 @@ remembers nothing that matters: a worker that is killed is followed by one that 
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from winboot.base.errors import ClusterError, NoSuchHost, UsageError, WinbootError
+from winboot.config.annotations import CORDON, EVENTS, FOR_AN_EVENT, OWNED
 from winboot.config.node_spec import STARTUP_TAINT, NodeSpec
-from winboot.operations.hook.metrics import Log
-from winboot.operations.hook.pace import Pace
-from winboot.operations.hook.work import NodeWork, Target
 from winboot.remote.cloud.azure_names import PREFIX, ResourceId
 from winboot.remote.cloud.base import (
     CloudHost,
@@ -34,10 +33,8 @@ from winboot.remote.cloud.base import (
     Wait,
     same_provider_id,
 )
+from winboot.remote.cloud.composing import Member
 from winboot.remote.cloud.metadata import Run, ScheduledEvent, approve, reported_events
-from winboot.remote.cluster.base import Cluster, NodeFacts
-from winboot.remote.cluster.labels import CORDON, EVENTS, FOR_AN_EVENT, OWNED
-from winboot.remote.transport.base import Transport
 
 if TYPE_CHECKING:
     from winboot.remote.cloud.azure import ScaleSet
@@ -53,6 +50,91 @@ _ROUNDS: Final = 2.0
 _LASTS_S: Final = 30.0
 # How often Nodes are read for what their machines tell: a cordon has five seconds.
 _LISTEN_S: Final = 2.0
+
+
+class Node(Protocol):
+    """What the queue reads of a Node."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def provider_id(self) -> str: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def unschedulable(self) -> bool: ...
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+    def has_taint(self, key: str) -> bool:
+        """Whether it has a taint of this key."""
+        ...
+
+
+class Nodes(Protocol):
+    """What the queue asks of a cluster."""
+
+    def nodes(self) -> Sequence[Node]:
+        """All Nodes."""
+        ...
+
+    def windows_nodes(self) -> Sequence[Node]:
+        """Those of Windows machines."""
+        ...
+
+    def uncordon(self, name: str) -> bool:
+        """Lift winboot's cordon; whether there was one."""
+        ...
+
+    def delete_node(self, name: str) -> bool:
+        """Delete a Node; whether it was there."""
+        ...
+
+
+class Machine(Protocol):
+    """A machine of the inventory: what it is in the cloud, what it is to be, and its cluster."""
+
+    @property
+    def member(self) -> Member: ...
+    @property
+    def spec(self) -> NodeSpec: ...
+    @property
+    def cluster(self) -> Nodes: ...
+
+
+class Machines(Protocol):
+    """The machines of the inventory, as `winboot.operations.hook.work.NodeWork` knows them."""
+
+    @property
+    def join_timeout(self) -> float: ...
+    def look(self, lasts: float) -> Sequence[Machine]:
+        """All machines, asked now; `seen` and `target` answer from this list for so many seconds."""
+        ...
+
+    def seen(self) -> Sequence[Machine] | None:
+        """What `look` has found last, while it lasts."""
+        ...
+
+    def target(self, instance: str) -> Machine | None:
+        """One machine; None where the inventory does not mean it."""
+        ...
+
+    def clusters(self) -> Sequence[Nodes]:
+        """The clusters of all profiles and machines."""
+        ...
+
+
+class Session(Protocol):
+    """A session to a machine."""
+
+    def run(self, script: str, arguments: Mapping[str, Any], secrets: Mapping[str, Any]) -> Iterator[str]:
+        """Run a script; the lines that it sends."""
+        ...
+
+
+class Log(Protocol):
+    """One line of the log."""
+
+    def __call__(self, message: str, **about: Any) -> None: ...
 
 
 class AzureProvider(Protocol):
@@ -77,15 +159,15 @@ class AzureQueue:
     machine that was abandoned is left alone."""
 
     provider: AzureProvider
-    work: NodeWork
-    connect: Callable[[NodeSpec], Transport]
+    work: Machines
+    connect: Callable[[NodeSpec], AbstractContextManager[Session]]
     wait: Wait
     log: Log
     every: float = 30.0
     rest: float = 1800.0
     # Only log what the queue would change in the cluster by itself.
     dry: bool = False
-    pace: Pace = field(default_factory=Pace)
+    clock: Callable[[], float] = time.monotonic
     _due: float = 0.0
     _found: deque[HookAction] = field(default_factory=deque)
     _hidden: dict[str, float] = field(default_factory=dict)
@@ -100,7 +182,7 @@ class AzureQueue:
 
     def receive(self, most: int, visibility: int) -> list[Message]:
         """Look, at most once in `every` seconds; what a machine tells of itself is heard in between."""
-        while not self._found and (left := self._due - self.pace.now()) > 0:
+        while not self._found and (left := self._due - self.clock()) > 0:
             if messages := self._messages(self._reported(), most, visibility):
                 return messages
             if self.wait(min(left, _LISTEN_S)):
@@ -108,7 +190,7 @@ class AzureQueue:
         if self.wait(0.0):
             return []
         if not self._found:
-            self._due = self.pace.now() + self.every
+            self._due = self.clock() + self.every
             # What ends has a notice that runs.
             self._found = deque(sorted(self._wanted(), key=lambda one: one.kind == LAUNCH))
         return self._messages(self._rest(), most, visibility)
@@ -119,7 +201,7 @@ class AzureQueue:
             yield self._found.popleft()
 
     def _messages(self, actions: Iterable[HookAction], most: int, visibility: int) -> list[Message]:
-        now, messages = self.pace.now(), list[Message]()
+        now, messages = self.clock(), list[Message]()
         for action in actions:
             handle = _handle(action)
             if self._hidden.get(handle, 0.0) > now:
@@ -142,17 +224,17 @@ class AzureQueue:
                 continue
             action = _asked_for(event, one)
             # What was answered a moment ago may still be written there.
-            if self._heard.get(_handle(action), 0.0) <= self.pace.now():
+            if self._heard.get(_handle(action), 0.0) <= self.clock():
                 yield action
 
     def extend(self, message: Message, seconds: int) -> None:
         """Keep it from being delivered again."""
-        self._hidden[message.handle] = self.pace.now() + seconds
+        self._hidden[message.handle] = self.clock() + seconds
 
     def delete(self, message: Message) -> None:
         """Forget it; what still has to be done is seen again."""
         self._hidden.pop(message.handle, None)
-        self._heard[message.handle] = self.pace.now() + self.every
+        self._heard[message.handle] = self.clock() + self.every
         self._received.pop(message.handle, None)
 
     def stage(self, action: HookAction) -> Stage:
@@ -165,7 +247,8 @@ class AzureQueue:
             return "starts"
         if not _runs(target):
             return "unlisted"
-        return "starts" if _is_new(target, self._node(target)) else "stays"
+        node = _by_provider_id(target.cluster.nodes()).get(_provider_id(target))
+        return "starts" if _is_new(target, node) else "stays"
 
     def begin(self, action: HookAction) -> None:
         """Keep scale-in and automatic repairs from a machine that is being joined: it does not look healthy meanwhile."""
@@ -209,7 +292,7 @@ class AzureQueue:
 
     def _let_in(self, action: HookAction, result: str) -> bool:
         if result != "CONTINUE":
-            self._resting[action.instance] = self.pace.now() + self.rest
+            self._resting[action.instance] = self.clock() + self.rest
         target = self.work.target(action.instance)
         if target is None:
             return False
@@ -236,7 +319,7 @@ class AzureQueue:
             node, event = known.get(_provider_id(target)), _own_event(target, named[id(target.cluster)])
             if event is None or not self._matters(event, target):
                 self._give_back(target, node)
-                if _is_new(target, node) and self._resting.get(instance, 0.0) <= self.pace.now():
+                if _is_new(target, node) and self._resting.get(instance, 0.0) <= self.clock():
                     yield HookAction(LAUNCH, instance, group, "")
             elif event.status == "Scheduled":
                 yield _asked_for(event, target)
@@ -249,10 +332,7 @@ class AzureQueue:
             with suppress(ClusterError):
                 self._forget_gone(cluster, cluster.nodes(), listed)
 
-    def _node(self, target: Target) -> NodeFacts | None:
-        return self.work.node_of(target)
-
-    def _forget_gone(self, cluster: Cluster, nodes: Iterable[NodeFacts], listed: set[str]) -> None:
+    def _forget_gone(self, cluster: Nodes, nodes: Iterable[Node], listed: set[str]) -> None:
         """Delete the Nodes that winboot made of machines that are gone, where no cloud controller manager does."""
         ids: dict[str, str] = {}
         for node in nodes:
@@ -274,7 +354,7 @@ class AzureQueue:
                 cluster.delete_node(name)
                 self.log("its machine was gone without notice: the Node is deleted", node=name)
 
-    def _give_back(self, target: Target, node: NodeFacts | None) -> None:
+    def _give_back(self, target: Machine, node: Node | None) -> None:
         """Lift the cordon from a machine that an event is over for, once its Node is Ready again. The worker that cordoned it
         may be no more."""
         if node is None or not node.ready or node.annotations.get(CORDON) != FOR_AN_EVENT:
@@ -284,7 +364,7 @@ class AzureQueue:
         elif target.cluster.uncordon(node.name):
             self.log("its event is over: the Node takes pods again", node=node.name)
 
-    def _matters(self, event: ScheduledEvent, target: Target) -> bool:
+    def _matters(self, event: ScheduledEvent, target: Machine) -> bool:
         """Whether an event takes the machine away; one that does not is logged once."""
         instance = target.member.host.id
         if event.kind in _FINAL:
@@ -335,12 +415,12 @@ def _gravity(event: ScheduledEvent) -> int:
     return _EVENTS.index(event.kind) if event.kind in _EVENTS else len(_EVENTS)
 
 
-def _runs(target: Target) -> bool:
+def _runs(target: Machine) -> bool:
     host = target.member.host
     return host.state == "running" and host.data.get("provisioning_state") != "deleting"
 
 
-def _is_new(target: Target, node: NodeFacts | None) -> bool:
+def _is_new(target: Machine, node: Node | None) -> bool:
     """Whether the machine runs and is no node yet, or was joined without an answer."""
     if not _runs(target):
         return False
@@ -348,12 +428,12 @@ def _is_new(target: Target, node: NodeFacts | None) -> bool:
     return node is None or node.has_taint(starting) or _unanswered(target.member.host, node)
 
 
-def _is_ours(node: NodeFacts) -> bool:
+def _is_ours(node: Node) -> bool:
     """Whether winboot has made it a node, or was about to when its machine went."""
     return OWNED in node.annotations or node.has_taint(STARTUP_TAINT)
 
 
-def _unanswered(host: CloudHost, node: NodeFacts) -> bool:
+def _unanswered(host: CloudHost, node: Node) -> bool:
     """Whether it was joined by a worker that ended before its answer: the set could never end it. A Node that is cordoned, or
     not Ready, may be protected for a repair."""
     return bool(host.data.get("protected_by_winboot")) and node.ready and not node.unschedulable
@@ -363,19 +443,19 @@ def _handle(action: HookAction) -> str:
     return f"{action.kind} {action.instance}"
 
 
-def _by_provider_id(nodes: Iterable[NodeFacts]) -> dict[str, NodeFacts]:
+def _by_provider_id(nodes: Iterable[Node]) -> dict[str, Node]:
     return {one.provider_id.lower(): one for one in nodes if one.provider_id}
 
 
-def _provider_id(target: Target) -> str:
+def _provider_id(target: Machine) -> str:
     return target.member.identity.provider_id.lower()
 
 
-def _by_name(nodes: Iterable[NodeFacts]) -> dict[str, NodeFacts]:
+def _by_name(nodes: Iterable[Node]) -> dict[str, Node]:
     return {one.name: one for one in nodes}
 
 
-def _own_event(target: Target, nodes: Mapping[str, NodeFacts]) -> ScheduledEvent | None:
+def _own_event(target: Machine, nodes: Mapping[str, Node]) -> ScheduledEvent | None:
     """The worst that a machine reports of itself. Its Node is the one of its name: a kubelet may write to no other, but it
     chooses its provider id."""
     node = nodes.get(target.spec.node.name)
@@ -384,7 +464,7 @@ def _own_event(target: Target, nodes: Mapping[str, NodeFacts]) -> ScheduledEvent
     return min(reported_events(node.annotations.get(EVENTS, "")), key=_gravity, default=None)
 
 
-def _asked_for(event: ScheduledEvent, target: Target) -> HookAction:
+def _asked_for(event: ScheduledEvent, target: Machine) -> HookAction:
     """What an event that waits to be approved asks for."""
     host, final = target.member.host, event.kind in _FINAL
     return HookAction(
@@ -408,7 +488,7 @@ def _protectable(host: CloudHost) -> bool:
     return host.data.get("orchestration") == "uniform" and not host.data.get("protected")
 
 
-def _run_of(transport: Transport) -> Run:
+def _run_of(transport: Session) -> Run:
     def run(script: str, arguments: Mapping[str, Any]) -> Iterator[str]:
         return transport.run(script, arguments, {})
 
