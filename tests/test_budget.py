@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 
 from winboot.base.errors import BudgetUsedUp, ClusterUnreachable, Interrupted, UsageError
-from winboot.cli.pace import budget_of
+from winboot.cli.pace import Pacing
 from winboot.node.fleet import Budget, Share
 from winboot.node.fleet.budget import Pace, cause_of
 from winboot.node.run import Stop
@@ -310,7 +310,7 @@ NOON = datetime(2026, 11, 24, 12, 0, 30)
     ],
 )
 def test_options_are_read_as_people_write_them(options: dict[str, str], budget: Budget) -> None:
-    assert budget_of(**options, now=NOON) == budget  # type: ignore[arg-type]
+    assert Pacing(**options).budget(NOON) == budget
 
 
 @pytest.mark.parametrize(
@@ -328,6 +328,6 @@ def test_options_are_read_as_people_write_them(options: dict[str, str], budget: 
 )
 def test_other_words_are_refused_by_the_name_of_their_option(options: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=said) as refused:
-        budget_of(**options)  # type: ignore[arg-type]
+        Pacing(**options).budget()
 
     assert refused.value.exit_code == 64

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,8 +15,17 @@ import typer
 
 from winboot.base import exits
 from winboot.base.errors import UsageError
-from winboot.cli.options import DEFAULT_INVENTORY, Drain, InventoryFile, Lines, LinesForm, Output, Trust
-from winboot.cli.pace import Canary, Deadline, MaxFailed, MaxUnavailable, budget_of
+from winboot.cli.options import (
+    DEFAULT_INVENTORY,
+    Drain,
+    InventoryFile,
+    Lines,
+    LinesForm,
+    Output,
+    Trust,
+    expanded,
+)
+from winboot.cli.pace import Pacing
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Inventory
@@ -43,40 +52,34 @@ Namespace = Annotated[
 Name = Annotated[str, typer.Option("--name", help="The name of the run; default: from files and options.")]
 
 
+@dataclass(frozen=True)
+class Rendered:
+    """The Job that is to be printed."""
+
+    inventory: InventoryFile = DEFAULT_INVENTORY
+    image: Image = ""
+    shards: Shards = 4
+    workers: PerWorker = 8
+    namespace: Namespace = "winboot-system"
+    drain: Drain = False
+    trust: Trust = False
+
+
 @fleet.command()
-def render(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    image: Image = "",
-    shards: Shards = 4,
-    workers: PerWorker = 8,
-    name: Name = "",
-    namespace: Namespace = "winboot-system",
-    drain: Drain = False,
-    canary: Canary = None,
-    max_unavailable: MaxUnavailable = None,
-    max_failed: MaxFailed = None,
-    deadline: Deadline = None,
-    trust: Trust = False,
-) -> None:
+@expanded()
+def render(wanted: Rendered, pacing: Pacing, name: Name = "") -> None:
     """Print Namespace, RBAC, the inventory's files and an Indexed Job as YAML for `kubectl apply`; nothing is contacted."""
     from winboot.operations.fleet.manifest import fleet_manifest
 
-    words = _words(
-        drain=drain,
-        canary=canary,
-        max_unavailable=max_unavailable,
-        max_failed=max_failed,
-        deadline=deadline,
-    )
-    job, mints = _job(
-        inventory, image, words, shards=shards, workers=workers, name=name, namespace=namespace, trust=trust
-    )
-    typer.echo(fleet_manifest(job, mints=mints, drains=drain), nl=False)
+    job, mints = _job(wanted, pacing, name)
+    typer.echo(fleet_manifest(job, mints=mints, drains=wanted.drain), nl=False)
 
 
 @fleet.command()
+@expanded()
 def work(
     run: Annotated[str, _RUN],
+    pacing: Pacing,
     inventory: InventoryFile = DEFAULT_INVENTORY,
     shard: Annotated[int, typer.Option("--shard", min=0, help="Which shard is its own, from 0 on.")] = 0,
     shards: Shards = 1,
@@ -86,10 +89,6 @@ def work(
     workers: PerWorker = 8,
     namespace: Namespace = "winboot-system",
     drain: Drain = False,
-    canary: Canary = None,
-    max_unavailable: MaxUnavailable = None,
-    max_failed: MaxFailed = None,
-    deadline: Deadline = None,
     trust: Trust = False,
     every: Annotated[
         float, typer.Option("--every", min=0.05, help="Seconds between two looks at the claims.")
@@ -108,12 +107,7 @@ def work(
 
     if shard >= shards:
         raise UsageError(f"--shard {shard} of --shards {shards}", hint="Shards are counted from 0 on.")
-    budget = budget_of(
-        canary=canary,
-        max_unavailable=max_unavailable,
-        max_failed=max_failed,
-        deadline=deadline,
-    )
+    budget = pacing.budget()
     loaded = load_fleet(inventory, (), pinned=True, trust=trust, may_ask=False)
     specs = [_in_pod(spec) for spec in loaded.specs]
     names = [spec.node.name for spec in specs]
@@ -181,108 +175,51 @@ def status(
 
 
 @fleet.command()
-def resume(
-    run: Annotated[str, _RUN],
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    image: Image = "",
-    shards: Shards = 4,
-    workers: PerWorker = 8,
-    namespace: Namespace = "winboot-system",
-    drain: Drain = False,
-    canary: Canary = None,
-    max_unavailable: MaxUnavailable = None,
-    max_failed: MaxFailed = None,
-    deadline: Deadline = None,
-    trust: Trust = False,
-) -> None:
+@expanded()
+def resume(run: Annotated[str, _RUN], wanted: Rendered, pacing: Pacing) -> None:
     """Print the Job for another try of a run: nodes that it has ended well with are left alone, all others are begun again."""
     from winboot.operations.fleet.manifest import fleet_manifest
 
-    words = _words(
-        drain=drain,
-        canary=canary,
-        max_unavailable=max_unavailable,
-        max_failed=max_failed,
-        deadline=deadline,
-    )
-    with _claims(inventory, namespace, trust=trust) as (specs, leases):
+    with _claims(wanted.inventory, wanted.namespace, trust=wanted.trust) as (specs, leases):
         view = _newest(run, leases)
     if view.release is None:
         raise UsageError(
-            f"no worker of a run {run} has begun in {namespace}",
+            f"no worker of a run {run} has begun in {wanted.namespace}",
             hint="`winboot fleet render` names its run; `kubectl -n winboot-system get leases` lists the claims.",
         )
     left = [spec.node.name for spec in specs if view.result(spec.node.name) != "ok"]
-    job, mints = _job(
-        inventory, image, words, shards=shards, workers=workers, name=run, namespace=namespace, trust=trust
-    )
+    job, mints = _job(wanted, pacing, run)
     job = replace(job, attempt=view.run.attempt + 1)
     typer.echo(f"{len(left)} of {len(specs)} nodes are left", err=True)
-    typer.echo(fleet_manifest(job, mints=mints, drains=drain, only_job=True), nl=False)
+    typer.echo(fleet_manifest(job, mints=mints, drains=wanted.drain, only_job=True), nl=False)
 
 
-def _words(
-    *,
-    drain: bool,
-    canary: str | None,
-    max_unavailable: str | None,
-    max_failed: str | None,
-    deadline: str | None,
-) -> tuple[str, ...]:
-    """The options for the workers, as they were given. Raises UsageError where one is wrong."""
-    budget = {
-        "canary": canary,
-        "max_unavailable": max_unavailable,
-        "max_failed": max_failed,
-        "deadline": deadline,
-    }
-    budget_of(
-        canary=canary,
-        max_unavailable=max_unavailable,
-        max_failed=max_failed,
-        deadline=deadline,
-    )
-    words = [
-        word
-        for name, value in budget.items()
-        if value is not None
-        for word in (f"--{name.replace('_', '-')}", value)
-    ]
-    return (*words, *(("--drain",) if drain else ()))
-
-
-def _job(
-    inventory: Path,
-    image: str,
-    words: tuple[str, ...],
-    *,
-    shards: int,
-    workers: int,
-    name: str,
-    namespace: str,
-    trust: bool,
-) -> tuple[FleetJob, bool]:
+def _job(wanted: Rendered, pacing: Pacing, name: str) -> tuple[FleetJob, bool]:
     """What is to be rendered, and whether bootstrap tokens are minted."""
     from winboot.cli.targets import load_fleet
     from winboot.config.inventory import load_inventory, own_text
     from winboot.operations.fleet.manifest import FleetJob, fleet_files
     from winboot.remote.cloud.settings import provider_of
 
-    if not image:
+    inventory = wanted.inventory
+    words = (*pacing.words(), *(("--drain",) if wanted.drain else ()))
+    if not wanted.image:
         raise UsageError("--image is missing", hint="Build one from docs/examples/hook/Containerfile.")
     if inventory.exists() and provider_of(inventory) is not None:
         raise UsageError(
             f"{inventory} asks a cloud, and the workers' inventory stays as it is",
             hint="`winboot inventory --freeze FILE` writes its machines as they are now: render that file.",
         )
-    loaded = load_fleet(inventory, (), pinned=True, trust=trust, may_ask=False)
+    loaded = load_fleet(inventory, (), pinned=True, trust=wanted.trust, may_ask=False)
     files = fleet_files(inventory, _named_by(load_inventory(inventory)))
     name_there = inventory.name
     # An inventory of Ansible's is for other programs, too: their passwords are not the workers'.
     if (own := own_text(inventory)) is not None:
         name_there = inventory.with_suffix(".yaml").name
         files = {name_there: own} | {path: text for path, text in files.items() if path != inventory.name}
-    job = FleetJob(name_there, files, image, shards, workers, words, namespace, name)
+    job = FleetJob(
+        name_there, files, wanted.image, wanted.shards, wanted.workers, words, wanted.namespace, name
+    )
     return job, any(spec.cluster.bootstrap_token == "mint" for spec in loaded.specs)
 
 

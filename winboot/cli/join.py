@@ -12,32 +12,8 @@ import typer
 
 from winboot.base import exits
 from winboot.base.errors import UsageError, WinbootError
-from winboot.cli.options import (
-    DEFAULT_INVENTORY,
-    Adopt,
-    Drain,
-    InventoryFile,
-    Limit,
-    LogFile,
-    NoRestart,
-    Only,
-    Output,
-    OutputForm,
-    PlanPath,
-    Processes,
-    ReportFile,
-    Skip,
-    SkipPreflight,
-    TakeOver,
-    Trust,
-    Verbose,
-    Verify,
-    View,
-    Workers,
-    Yes,
-    words,
-)
-from winboot.cli.pace import Canary, Deadline, MaxFailed, MaxUnavailable, budget_of
+from winboot.cli.options import Changed, Machines, Output, View, Yes, expanded, words
+from winboot.cli.pace import Pacing
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
@@ -56,82 +32,18 @@ class Depth(StrEnum):
     another = "replace"
 
 
-def join(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
-    only: Only = None,
-    skip: Skip = None,
-    drain: Drain = False,
-    take_over: TakeOver = False,
-    adopt: Adopt = False,
-    skip_preflight: SkipPreflight = None,
-    output: OutputForm = Output.table,
-    report: ReportFile = None,
-    workers: Workers = 32,
-    processes: Processes = 1,
-    plan: PlanPath = None,
-    yes: Yes = False,
-    no_restart: NoRestart = False,
-    canary: Canary = None,
-    max_unavailable: MaxUnavailable = None,
-    max_failed: MaxFailed = None,
-    deadline: Deadline = None,
-    trust: Trust = False,
-    verify: Verify = False,
-    verbose: Verbose = False,
-    log_file: LogFile = None,
-) -> None:
+@expanded()
+def join(machines: Machines, change: Changed, pacing: Pacing, view: View, yes: Yes = False) -> None:
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
-    from winboot.operations.join import Options
-
-    view = View(output, verbose, log_file)
-    options = Options(
-        only=words(only),
-        skip=words(skip),
-        drain=drain,
-        take_over=take_over,
-        adopt=adopt,
-        skip_preflight=words(skip_preflight),
-        workers=workers,
-        restart=not no_restart,
-        budget=budget_of(
-            canary=canary,
-            max_unavailable=max_unavailable,
-            max_failed=max_failed,
-            deadline=deadline,
-        ),
-    )
-    _run(
-        "join",
-        inventory,
-        words(limit),
-        options,
-        view,
-        report,
-        plan=plan,
-        yes=yes,
-        trust=trust,
-        verify=verify,
-        processes=processes,
-    )
+    _run("join", machines, change, change.options(budget=pacing.budget()), view, yes=yes)
 
 
+@expanded()
 def repair(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
-    only: Only = None,
-    skip: Skip = None,
-    drain: Drain = False,
-    take_over: TakeOver = False,
-    adopt: Adopt = False,
-    skip_preflight: SkipPreflight = None,
-    output: OutputForm = Output.table,
-    report: ReportFile = None,
-    workers: Workers = 32,
-    processes: Processes = 1,
-    plan: PlanPath = None,
-    no_restart: NoRestart = False,
-    trust: Trust = False,
+    machines: Machines,
+    change: Changed,
+    pacing: Pacing,
+    view: View,
     by: Annotated[
         Depth, typer.Option("--by", help="in-place; or ask the cloud: a fresh disk, or another machine.")
     ] = Depth.in_place,
@@ -139,86 +51,29 @@ def repair(
         bool,
         typer.Option("--yes", help="Do not ask, nor before the cloud reimages or replaces machines."),
     ] = False,
-    canary: Canary = None,
-    max_unavailable: MaxUnavailable = None,
-    max_failed: MaxFailed = None,
-    deadline: Deadline = None,
-    verify: Verify = False,
-    verbose: Verbose = False,
-    log_file: LogFile = None,
 ) -> None:
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
     from winboot.cli.approval import at_terminal
-    from winboot.operations.join import Options
 
-    view = View(output, verbose, log_file)
-    options = Options(
-        only=words(only),
-        skip=words(skip),
-        drain=drain,
-        take_over=take_over,
-        adopt=adopt,
-        skip_preflight=words(skip_preflight),
-        workers=workers,
-        restart=not no_restart,
-        budget=budget_of(
-            canary=canary,
-            max_unavailable=max_unavailable,
-            max_failed=max_failed,
-            deadline=deadline,
-        ),
-    )
+    options = change.options(budget=pacing.budget())
     if by is Depth.in_place:
-        _run(
-            "repair",
-            inventory,
-            words(limit),
-            options,
-            view,
-            report,
-            plan=plan,
-            yes=yes,
-            trust=trust,
-            verify=verify,
-            processes=processes,
-        )
+        _run("repair", machines, change, options, view, yes=yes)
         return
-    if plan is not None:
+    if change.plan is not None:
         raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
     if not (yes or at_terminal()):
         raise UsageError(
             f"--by {by.value} deletes what is on the machines, and there is no terminal to ask at",
             hint="Run it at a terminal, which shows first what would be done, or repeat the command with --yes.",
         )
-    _recover(inventory, words(limit), by, yes=yes, trust=trust, drain_timeout=options.drain_timeout)
+    _recover(machines, by, yes=yes, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
         # What its files name was agreed to a moment ago; what is in them since then is not.
-        _run(
-            "join",
-            inventory,
-            words(limit),
-            options,
-            view,
-            report,
-            yes=True,
-            verify=verify,
-            processes=processes,
-        )
+        _run("join", replace(machines, trust=False), change, options, view, yes=True)
 
 
 def _run(
-    command: str,
-    inventory: Path,
-    limit: tuple[str, ...],
-    options: Options,
-    view: View,
-    report: Path | None,
-    *,
-    plan: Path | None = None,
-    yes: bool = False,
-    trust: bool = False,
-    verify: bool = False,
-    processes: int = 1,
+    command: str, machines: Machines, change: Changed, options: Options, view: View, *, yes: bool
 ) -> None:
     from winboot.cli.approval import approved_plan, at_terminal, gone, with_plan
     from winboot.cli.failure import explain_error
@@ -229,11 +84,12 @@ def _run(
     from winboot.operations.join.story import refuse_without_ca
 
     left: tuple[NodeReport, ...] = ()
-    approved = None if plan is None else approved_plan(plan, trust=trust)
+    approved = None if change.plan is None else approved_plan(change.plan, trust=machines.trust)
     if approved is not None:
         options = with_plan(options, approved)
-    reporting = Reporting(report, view.output)
-    fleet = load_fleet(inventory, limit, pinned=True, trust=trust, may_ask=not yes)
+    reporting = Reporting(view.report, view.output)
+    limit = words(machines.limit)
+    fleet = load_fleet(machines.inventory, limit, pinned=True, trust=machines.trust, may_ask=not yes)
     specs = fleet.specs
     if approved is not None:
         left = () if limit else gone(approved, specs)
@@ -249,15 +105,17 @@ def _run(
     ):
         refuse_without_ca(specs)
         specs, unable = able(specs, context)
-        if processes > 1:
+        if change.processes > 1:
             from winboot.cli.processes import join_by_processes
 
-            result = join_by_processes(processes, specs, context, tuned(options), command=command)
+            result = join_by_processes(change.processes, specs, context, tuned(options), command=command)
         else:
             result = join_nodes(specs, context, tuned(options), command=command)
         result = replace(result, nodes=(*result.nodes, *unable, *left))
-        unrouted = _forward(inventory, specs, context, {one.node for one in result.nodes if one.ready})
-        flows, untried = _verified(result, specs, context) if verify else (None, None)
+        unrouted = _forward(
+            machines.inventory, specs, context, {one.node for one in result.nodes if one.ready}
+        )
+        flows, untried = _verified(result, specs, context) if change.verify else (None, None)
     code = reporting.end(result, context.stop, flows=flows)
     if result.exit_code:
         typer.echo(f"journal: {context.journals / context.run} (`winboot log {context.run}`)", err=True)
@@ -357,9 +215,7 @@ def _route(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, read
                 context.listener.say(spec.node.name, said)
 
 
-def _recover(
-    inventory: Path, limit: tuple[str, ...], by: Depth, *, yes: bool, trust: bool, drain_timeout: float
-) -> None:
+def _recover(machines: Machines, by: Depth, *, yes: bool, drain_timeout: float) -> None:
     """Show the plan, ask, and have the cloud do it, one machine after the other: the first that fails stops the rest.
 
     Raises Declined where a person says no.
@@ -374,7 +230,8 @@ def _recover(
         with open_transport(spec) as transport:
             transport.probe()
 
-    specs = load_targets(inventory, limit, trust=trust, may_ask=not yes)
+    limit = words(machines.limit)
+    specs = load_targets(machines.inventory, limit, trust=machines.trust, may_ask=not yes)
     with (
         progress(View(Output.table), [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, _),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from winboot.base.errors import UsageError
 from winboot.cli import completion
+
+if TYPE_CHECKING:
+    from winboot.operations.join import Options
 
 
 class Output(StrEnum):
@@ -179,16 +185,108 @@ LogFile = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """How a command shows its work: the form of its answer, lines in place of the live view, and a file for them."""
-
-    output: Output
-    verbose: bool = False
-    log: Path | None = None
-
-
 DEFAULT_INVENTORY = Path("inventory.yaml")
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Which machines a command works on."""
+
+    inventory: InventoryFile = DEFAULT_INVENTORY
+    limit: Limit = None
+    trust: Trust = False
+
+
+@dataclass(frozen=True)
+class View:
+    """How a command shows its work: the form of its answer, lines in place of the live view, and files for both."""
+
+    output: OutputForm = Output.table
+    report: ReportFile = None
+    verbose: Verbose = False
+    log_file: LogFile = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What preflight depends on."""
+
+    drain: Drain = False
+    skip_preflight: SkipPreflight = None
+    workers: Workers = 32
+
+    def options(self, **others: Any) -> Options:
+        """The options of a run; `others` are those that no option of this class gives."""
+        from winboot.operations.join import Options
+
+        skipped = words(self.skip_preflight)
+        return Options(drain=self.drain, skip_preflight=skipped, workers=self.workers, **others)
+
+
+@dataclass(frozen=True)
+class Looked(Checked):
+    """What a look at nodes depends on."""
+
+    only: Only = None
+    skip: Skip = None
+    adopt: Adopt = False
+
+    def options(self, **others: Any) -> Options:
+        """See `Checked`."""
+        return super().options(only=words(self.only), skip=words(self.skip), adopt=self.adopt, **others)
+
+
+@dataclass(frozen=True)
+class Changed(Looked):
+    """What a change of nodes depends on."""
+
+    take_over: TakeOver = False
+    processes: Processes = 1
+    plan: PlanPath = None
+    no_restart: NoRestart = False
+    verify: Verify = False
+
+    def options(self, **others: Any) -> Options:
+        """See `Checked`."""
+        return super().options(take_over=self.take_over, restart=not self.no_restart, **others)
+
+
+def expanded(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give Typer a command with dataclasses among its parameters: each of their fields is an option, except those named in
+    `without`, which keep their defaults. Typer reads the options from the signature."""
+
+    def of(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        groups = {name: _options_of(kind, without) for name, kind in hints.items() if is_dataclass(kind)}
+        own = [
+            one.replace(annotation=hints[one.name], kind=one.KEYWORD_ONLY)
+            for one in inspect.signature(function).parameters.values()
+        ]
+
+        @functools.wraps(function)
+        def command(**values: Any) -> None:
+            made = {
+                name: hints[name](**{one.name: values.pop(one.name) for one in options})
+                for name, options in groups.items()
+            }
+            function(**made, **values)
+
+        shown = [option for one in own for option in groups.get(one.name, [one])]
+        command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        return command
+
+    return of
+
+
+def _options_of(kind: Any, without: tuple[str, ...]) -> list[inspect.Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name]
+        )
+        for one in fields(kind)
+        if one.name not in without
+    ]
 
 
 def words(values: list[str] | None) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def console(*, stderr: bool = False) -> Console:
 @contextmanager
 def progress(wanted: View | Output, nodes: Sequence[str]) -> Iterator[Listener]:
     """A live board on a terminal, plain lines elsewhere, on standard error; nothing for programs' output. With `verbose` every
-    step has its line, on a terminal, too; `log` is a file that gets these lines in any case. A form alone is a view without
+    step has its line, on a terminal, too; `log_file` gets these lines in any case. A form alone is a view without
     either.
 
     Raises UsageError where the log cannot be written.
@@ -65,8 +65,8 @@ def progress(wanted: View | Output, nodes: Sequence[str]) -> Iterator[Listener]:
     errors = ProgressConsole()
     with ExitStack() as open_until_the_end:
         listeners: list[Listener] = []
-        if view.log is not None:
-            listeners.append(_log(view.log, open_until_the_end))
+        if view.log_file is not None:
+            listeners.append(_log(view.log_file, open_until_the_end))
         if view.output is not Output.table:
             listeners.append(Quiet())
         elif errors.is_terminal and not view.verbose:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,65 +15,68 @@ if TYPE_CHECKING:
     from winboot.node.fleet import Budget, Share
 
 _PANEL: Final = "Many nodes"
-Canary = Annotated[
-    str | None,
-    typer.Option(
-        "--canary",
-        metavar="N|N%",
-        rich_help_panel=_PANEL,
-        help="So many nodes go first; the others begin when these are Ready.",
-    ),
-]
-MaxUnavailable = Annotated[
-    str | None,
-    typer.Option(
-        "--max-unavailable",
-        metavar="N|N%",
-        rich_help_panel=_PANEL,
-        help="How many nodes of a group may be worked on, NotReady or cordoned at once.",
-    ),
-]
-MaxFailed = Annotated[
-    str | None,
-    typer.Option(
-        "--max-failed",
-        metavar="N|N%",
-        rich_help_panel=_PANEL,
-        help="So many failed nodes are borne; with one more nothing new begins (exit code 4).",
-    ),
-]
-Deadline = Annotated[
-    str | None,
-    typer.Option(
-        "--deadline",
-        metavar="TIME|HH:MM",
-        rich_help_panel=_PANEL,
-        help="Nothing new begins after this time from now (2h), or after this time of day (05:30).",
-    ),
-]
-
 _SHARE: Final = re.compile(r"(\d{1,6})(%?)")
 _TIME: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
 _CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
-def budget_of(
-    *,
-    canary: str | None = None,
-    max_unavailable: str | None = None,
-    max_failed: str | None = None,
-    deadline: str | None = None,
-    now: datetime | None = None,
-) -> Budget:
-    """What these options ask for; `now` is local time. Raises UsageError that names the option."""
-    from winboot.node.fleet import Budget
+@dataclass(frozen=True)
+class Pacing:
+    """How fast a command goes over many nodes, and when it stops by itself."""
 
-    return Budget(
-        canary=_share("--canary", canary, least=1),
-        max_unavailable=_share("--max-unavailable", max_unavailable, least=1),
-        max_failed=_share("--max-failed", max_failed),
-        deadline=_deadline(deadline, now or datetime.now()),
-    )
+    canary: Annotated[
+        str | None,
+        typer.Option(
+            "--canary",
+            metavar="N|N%",
+            rich_help_panel=_PANEL,
+            help="So many nodes go first; the others begin when these are Ready.",
+        ),
+    ] = None
+    max_unavailable: Annotated[
+        str | None,
+        typer.Option(
+            "--max-unavailable",
+            metavar="N|N%",
+            rich_help_panel=_PANEL,
+            help="How many nodes of a group may be worked on, NotReady or cordoned at once.",
+        ),
+    ] = None
+    max_failed: Annotated[
+        str | None,
+        typer.Option(
+            "--max-failed",
+            metavar="N|N%",
+            rich_help_panel=_PANEL,
+            help="So many failed nodes are borne; with one more nothing new begins (exit code 4).",
+        ),
+    ] = None
+    deadline: Annotated[
+        str | None,
+        typer.Option(
+            "--deadline",
+            metavar="TIME|HH:MM",
+            rich_help_panel=_PANEL,
+            help="Nothing new begins after this time from now (2h), or after this time of day (05:30).",
+        ),
+    ] = None
+
+    def budget(self, now: datetime | None = None) -> Budget:
+        """What these options ask for; `now` is local time. Raises UsageError that names the option."""
+        from winboot.node.fleet import Budget
+
+        return Budget(
+            canary=_share("--canary", self.canary, least=1),
+            max_unavailable=_share("--max-unavailable", self.max_unavailable, least=1),
+            max_failed=_share("--max-failed", self.max_failed),
+            deadline=_deadline(self.deadline, now or datetime.now()),
+        )
+
+    def words(self) -> tuple[str, ...]:
+        """The same options on a command line. Raises UsageError where one is wrong."""
+        self.budget()
+        given = {f"--{name.replace('_', '-')}": text for name, text in asdict(self).items()}
+        return tuple(word for option, text in given.items() if text is not None for word in (option, text))
 
 
 def _share(option: str, text: str | None, *, least: int = 0) -> Share | None:

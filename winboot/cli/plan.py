@@ -8,39 +8,14 @@ from typing import Annotated
 
 import typer
 
-from winboot.cli.options import (
-    DEFAULT_INVENTORY,
-    Adopt,
-    Drain,
-    InventoryFile,
-    Limit,
-    LogFile,
-    Only,
-    Output,
-    OutputForm,
-    ReportFile,
-    Skip,
-    SkipPreflight,
-    Trust,
-    Verbose,
-    View,
-    Workers,
-    words,
-)
+from winboot.cli.options import Looked, Machines, View, expanded, words
 
 
+@expanded()
 def plan(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
-    only: Only = None,
-    skip: Skip = None,
-    skip_preflight: SkipPreflight = None,
-    adopt: Adopt = False,
-    output: OutputForm = Output.table,
-    report: ReportFile = None,
-    workers: Workers = 32,
-    drain: Drain = False,
-    trust: Trust = False,
+    machines: Machines,
+    look: Looked,
+    view: View,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -50,31 +25,22 @@ def plan(
     diff: Annotated[
         bool, typer.Option("--diff", help="Show every difference and the texts of files in full.")
     ] = False,
-    verbose: Verbose = False,
-    log_file: LogFile = None,
 ) -> None:
     """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
     from winboot.cli.approval import save_plan, selection_of
     from winboot.cli.output import Reporting, progress
     from winboot.cli.outset import able
     from winboot.cli.targets import load_fleet, run_context
-    from winboot.operations.join import Options, survey
+    from winboot.operations.join import survey
     from winboot.operations.join.story import refuse_without_ca
     from winboot.report.plan_file import plan_of
 
-    reporting = Reporting(report, output)
-    fleet = load_fleet(inventory, words(limit), pinned=True, trust=trust)
+    reporting = Reporting(view.report, view.output)
+    fleet = load_fleet(machines.inventory, words(machines.limit), pinned=True, trust=machines.trust)
     specs = fleet.specs
-    options = Options(
-        only=words(only),
-        skip=words(skip),
-        skip_preflight=words(skip_preflight),
-        adopt=adopt,
-        workers=workers,
-        drain=drain,
-    )
+    options = look.options()
     with (
-        progress(View(output, verbose, log_file), [spec.node.name for spec in specs]) as listener,
+        progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
         run_context(specs, listener, keep, fleet=fleet) as (context, tuned),
     ):

@@ -6,48 +6,23 @@ from dataclasses import replace
 
 import typer
 
-from winboot.cli.options import (
-    DEFAULT_INVENTORY,
-    Drain,
-    InventoryFile,
-    Limit,
-    LogFile,
-    Output,
-    OutputForm,
-    ReportFile,
-    SkipPreflight,
-    Trust,
-    Verbose,
-    View,
-    Workers,
-    words,
-)
+from winboot.cli.options import Checked, Machines, View, expanded, words
 
 
-def preflight(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
-    drain: Drain = False,
-    skip_preflight: SkipPreflight = None,
-    output: OutputForm = Output.table,
-    report: ReportFile = None,
-    workers: Workers = 32,
-    trust: Trust = False,
-    verbose: Verbose = False,
-    log_file: LogFile = None,
-) -> None:
+@expanded()
+def preflight(machines: Machines, checked: Checked, view: View) -> None:
     """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
     from winboot.cli.output import Reporting, progress
     from winboot.cli.outset import able
     from winboot.cli.targets import load_fleet, run_context
-    from winboot.operations.join import Options, check_both_sides
+    from winboot.operations.join import check_both_sides
 
-    reporting = Reporting(report, output)
-    fleet = load_fleet(inventory, words(limit), trust=trust)
+    reporting = Reporting(view.report, view.output)
+    fleet = load_fleet(machines.inventory, words(machines.limit), trust=machines.trust)
     specs = fleet.specs
-    options = Options(drain=drain, skip_preflight=words(skip_preflight), workers=workers)
+    options = checked.options()
     with (
-        progress(View(output, verbose, log_file), [spec.node.name for spec in specs]) as listener,
+        progress(view, [spec.node.name for spec in specs]) as listener,
         reporting.kept() as keep,
         run_context(specs, listener, keep, fleet=fleet) as (context, tuned),
     ):

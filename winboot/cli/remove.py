@@ -9,22 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from winboot.base.errors import UsageError
-from winboot.cli.options import (
-    DEFAULT_INVENTORY,
-    InventoryFile,
-    Limit,
-    LogFile,
-    Output,
-    OutputForm,
-    ReportFile,
-    TakeOver,
-    Trust,
-    Verbose,
-    View,
-    Yes,
-    words,
-)
-from winboot.cli.pace import Deadline, MaxFailed, MaxUnavailable, budget_of
+from winboot.cli.options import Machines, TakeOver, View, Yes, expanded, words
+from winboot.cli.pace import Pacing
 
 if TYPE_CHECKING:
     from winboot.cli.output import Reporting
@@ -34,9 +20,11 @@ if TYPE_CHECKING:
     from winboot.report.results import NodeReport
 
 
+@expanded(without=("canary",))
 def remove(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
+    pacing: Pacing,
+    view: View,
     yes: Yes = False,
     keep_node: Annotated[
         bool, typer.Option("--keep-node", help="Leave the Node in the cluster, cordoned.")
@@ -52,14 +40,6 @@ def remove(
         float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
     ] = 600.0,
     take_over: TakeOver = False,
-    trust: Trust = False,
-    output: OutputForm = Output.table,
-    report: ReportFile = None,
-    max_unavailable: MaxUnavailable = None,
-    max_failed: MaxFailed = None,
-    deadline: Deadline = None,
-    verbose: Verbose = False,
-    log_file: LogFile = None,
 ) -> None:
     """Drain each node, put its machine back as it was before winboot, and delete its Node, one after the other.
 
@@ -82,16 +62,11 @@ def remove(
             "remove puts machines back and deletes Nodes, and there is no terminal to ask at",
             hint="Look at it with --dry-run, then repeat the command with --yes.",
         )
-    reporting = Reporting(report, output)
-    fleet = load_fleet(inventory, words(limit), trust=trust, may_ask=not yes)
+    reporting = Reporting(view.report, view.output)
+    fleet = load_fleet(machines.inventory, words(machines.limit), trust=machines.trust, may_ask=not yes)
     specs = fleet.specs
     removal = Removal(keep_node=keep_node, cluster_only=cluster_only)
-    options = Options(
-        take_over=take_over,
-        drain_timeout=drain_timeout,
-        budget=budget_of(max_unavailable=max_unavailable, max_failed=max_failed, deadline=deadline),
-    )
-    view = View(output, verbose, log_file)
+    options = Options(take_over=take_over, drain_timeout=drain_timeout, budget=pacing.budget())
     left: tuple[NodeReport, ...] = ()
     if not dry_run and not yes:
         options, left = _asked(specs, options, removal, view, reporting)

@@ -3,127 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from winboot.cli.options import (
-    DEFAULT_INVENTORY,
-    InventoryFile,
-    Limit,
-    LogFile,
-    Output,
-    OutputForm,
-    ReportFile,
-    SkipPreflight,
-    TakeOver,
-    Trust,
-    Verbose,
-    View,
-    Yes,
-    words,
-)
-from winboot.cli.pace import Canary, Deadline, MaxFailed, MaxUnavailable, budget_of
+from winboot.cli.options import Machines, SkipPreflight, TakeOver, View, Yes, expanded, words
+from winboot.cli.pace import Pacing
 
 if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
+    from winboot.node.fleet import Budget
     from winboot.operations.join import Options, RunContext
     from winboot.report.results import Report
 
-DrainTimeout = Annotated[
-    float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
-]
-Grace = Annotated[
-    int | None,
-    typer.Option("--grace", min=0, help="Seconds that each pod has to end, in the place of its own."),
-]
-DeleteEmptydirData = Annotated[
-    bool, typer.Option("--delete-emptydir-data", help="Evict pods whose emptyDir volumes are lost, too.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Evict pods that nothing makes again, too.")]
-VerifyFlows = Annotated[
-    bool,
-    typer.Option("--verify", help="Try each node's flows, too, before its pods come back (docs/verify.md)."),
-]
+
+@dataclass(frozen=True)
+class Versions:
+    """How a node is given other versions."""
+
+    drain_timeout: Annotated[
+        float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
+    ] = 600.0
+    grace: Annotated[
+        int | None,
+        typer.Option("--grace", min=0, help="Seconds that each pod has to end, in the place of its own."),
+    ] = None
+    delete_emptydir_data: Annotated[
+        bool, typer.Option("--delete-emptydir-data", help="Evict pods whose emptyDir volumes are lost, too.")
+    ] = False
+    force: Annotated[bool, typer.Option("--force", help="Evict pods that nothing makes again, too.")] = False
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Try each node's flows, too, before its pods come back (docs/verify.md)."
+        ),
+    ] = False
+    take_over: TakeOver = False
+    skip_preflight: SkipPreflight = None
+
+    def options(self, versions: Literal["released", "back"], budget: Budget) -> Options:
+        """The options of a run that goes there."""
+        from winboot.operations.join import Options
+        from winboot.remote.cluster.base import DrainRules
+
+        return Options(
+            drain=True,
+            drain_timeout=self.drain_timeout,
+            drain_rules=DrainRules(
+                grace=self.grace, emptydir=self.delete_emptydir_data, unmanaged=self.force
+            ),
+            take_over=self.take_over,
+            skip_preflight=words(self.skip_preflight),
+            versions=versions,
+            budget=budget,
+        )
 
 
-def upgrade(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
-    yes: Yes = False,
-    drain_timeout: DrainTimeout = 600.0,
-    grace: Grace = None,
-    delete_emptydir_data: DeleteEmptydirData = False,
-    force: Force = False,
-    verify: VerifyFlows = False,
-    take_over: TakeOver = False,
-    skip_preflight: SkipPreflight = None,
-    trust: Trust = False,
-    output: OutputForm = Output.table,
-    report: ReportFile = None,
-    canary: Canary = None,
-    max_unavailable: MaxUnavailable = None,
-    max_failed: MaxFailed = None,
-    deadline: Deadline = None,
-    verbose: Verbose = False,
-    log_file: LogFile = None,
-) -> None:
+@expanded()
+def upgrade(machines: Machines, versions: Versions, pacing: Pacing, view: View, yes: Yes = False) -> None:
     """Give each node the versions of its profile: drained, changed, proved, and open for pods again; one after the other.
 
     Unlike `join --drain` it refuses a wrong order (the API server first, one minor at a time), asks each node whether it
     works before pods may come back, and stops at the first node that fails (or after those that --max-failed bears). With
     --max-unavailable as many nodes go at a time.
     """
-    from winboot.operations.join import Options
     from winboot.operations.upgrade import refuse_wrong_order
     from winboot.operations.upgrade import upgrade as upgrade_nodes
-    from winboot.remote.cluster.base import DrainRules
-
-    options = Options(
-        drain=True,
-        drain_timeout=drain_timeout,
-        drain_rules=DrainRules(grace=grace, emptydir=delete_emptydir_data, unmanaged=force),
-        take_over=take_over,
-        skip_preflight=words(skip_preflight),
-        versions="released",
-        budget=budget_of(
-            canary=canary,
-            max_unavailable=max_unavailable,
-            max_failed=max_failed,
-            deadline=deadline,
-        ),
-    )
 
     def work(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
-        return upgrade_nodes(specs, context, options, flows=verify)
+        return upgrade_nodes(specs, context, options, flows=versions.verify)
 
     bring(
         "upgrade",
-        inventory,
-        words(limit),
-        options,
-        View(output, verbose, log_file),
-        report,
+        machines,
+        versions.options("released", pacing.budget()),
+        view,
         work,
         yes=yes,
-        trust=trust,
         first=lambda specs, context: refuse_wrong_order(specs, context.cluster),
     )
 
 
 def bring(
     command: str,
-    inventory: Path,
-    limit: tuple[str, ...],
+    machines: Machines,
     options: Options,
     view: View,
-    report: Path | None,
     work: Callable[[Sequence[NodeSpec], RunContext, Options], Report],
     *,
     yes: bool,
-    trust: bool,
     first: Callable[[Sequence[NodeSpec], RunContext], None] = lambda specs, context: None,
 ) -> None:
     """Bring other versions to nodes: ask at a terminal, `work`, report, and exit. `first` may refuse before any contact with a
@@ -135,8 +104,14 @@ def bring(
     from winboot.report.results import NodeReport
 
     left: tuple[NodeReport, ...] = ()
-    reporting = Reporting(report, view.output)
-    fleet = load_fleet(inventory, limit, pinned=command == "upgrade", trust=trust, may_ask=not yes)
+    reporting = Reporting(view.report, view.output)
+    fleet = load_fleet(
+        machines.inventory,
+        words(machines.limit),
+        pinned=command == "upgrade",
+        trust=machines.trust,
+        may_ask=not yes,
+    )
     specs = fleet.specs
     with (
         progress(view, []) as listener,
