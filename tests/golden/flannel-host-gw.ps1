@@ -201,9 +201,6 @@ Look = {
     # Reported until the machine is a node, and not again at each join.
     if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotice -OwnMacs $true }
 }
-Change = {
-    # A machine that does not fit fails in the look.
-}
 }
 
 # ---- download-sources: a proxy, mirror or registry that does not answer is found out before the machine is renamed or
@@ -228,9 +225,6 @@ Values = {
 }
 Look = {
     Assert-Preflight -Problems @(Test-Source -Sources $sources -Programs @(Get-Artifact | ForEach-Object { $_.members } | ForEach-Object { $_.to }))
-}
-Change = {
-    # What does not answer fails in the look.
 }
 }
 

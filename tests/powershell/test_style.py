@@ -170,6 +170,14 @@ def test_steps_and_frame_name_the_arguments_that_they_pass(profile: str, undo: b
     assert [one for one in found if one.rule == "positional"] == []
 
 
+@pytest.mark.parametrize("profile", ["minimal", "ltsc-2019"])
+def test_a_step_that_can_only_look_has_no_change(profile: str) -> None:
+    script = frame_and_steps(profile, undo=False)
+
+    assert re.findall(r"^ *Change = \{\n(?: *#.*\n)*? *\}", script, re.MULTILINE) == []
+    assert script.count("Look = {") - script.count("Change = {") == 2
+
+
 @pytest.mark.parametrize("text", [helpers().restart, helpers().boot_id], ids=["restart", "boot id"])
 def test_the_helpers_name_the_arguments_that_they_pass(text: str) -> None:
     assert [one for one in remarks(text) if one.rule == "positional"] == []
