@@ -372,26 +372,26 @@ _CLAIMS = _held_by(
     ),
     (
         "message-deleted-first",
-        "        waited = self.queue.complete(case.action, result)\n",
-        "        self._delete(case)\n        waited = self.queue.complete(case.action, result)\n",
+        "        waited = self.shared.queue.complete(item.action, result)\n",
+        "        self.delete(item)\n        waited = self.shared.queue.complete(item.action, result)\n",
     ),
-    ("answer-though-lost", "if not keeper.holds() or interrupted:", "if interrupted:"),
-    ("answer-though-interrupted", "if not keeper.holds() or interrupted:", "if not keeper.holds():"),
+    ("answer-though-lost", "if not owner.holds() or interrupted:", "if interrupted:"),
+    ("answer-though-interrupted", "if not owner.holds() or interrupted:", "if not owner.holds():"),
     ("failed-is-continue", 'result = "CONTINUE" if outcome.good else "ABANDON"', 'result = "CONTINUE"'),
     (
         "work-for-what-nobody-waits-for",
-        'if not state.removeprefix("Warmed:").startswith("Pending") or state.endswith(":Proceed"):',
-        "if not state:",
+        'if stage not in ("starts", "warms"):\n            return self._answers',
+        'if stage == "unlisted":\n            return self._answers',
     ),
     (
         "foreign-machine-deleted",
-        'case "foreign":\n                self.log(',
-        'case "nobody":\n                self.log(',
+        'case "foreign":\n                return self._answers',
+        'case "nobody":\n                return self._answers',
     ),
     (
         "unknown-machine-gone-at-once",
-        "                if case.deliveries < self.settings.gone_after:\n                    return self._not_yet(case)",
-        "                if case.deliveries < 0:\n                    return self._not_yet(case)",
+        "                if item.deliveries < shared.settings.gone_after:\n",
+        "                if item.deliveries < 0:\n",
     ),
 )
 
