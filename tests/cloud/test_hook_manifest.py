@@ -162,6 +162,43 @@ def test_with_first_boot_it_joins_and_tells_and_remembers_and_is_reached(
     assert deployment["strategy"] == {"type": "Recreate"}
 
 
+def ingress_of(objects: list[dict[str, Any]]) -> dict[int, list[Any]]:
+    """Who may call each port, by the NetworkPolicy, which must be about the hook's pods."""
+    spec = next(one["spec"] for one in objects if one["kind"] == "NetworkPolicy")
+    pods = next(one["spec"]["template"] for one in objects if one["kind"] == "Deployment")
+    assert spec["podSelector"]["matchLabels"].items() <= pods["metadata"]["labels"].items()
+    assert spec["policyTypes"] == ["Ingress"], "the hook calls clouds and machines anywhere"
+    return {rule["ports"][0]["port"]: rule["from"] for rule in spec["ingress"]}
+
+
+MONITORED = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+
+
+def test_pods_reach_neither_the_endpoint_of_first_boot_nor_the_metrics(bench: tuple[AwsSite, Bench]) -> None:
+    _, made = bench
+
+    assert ingress_of(objects_of(made.pool)) == {9345: MONITORED}
+    assert ingress_of(objects_of(made.pool, bootstrap=True)) == {
+        9345: MONITORED,
+        9443: [
+            {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.244.0.0/16"]}},
+            {"ipBlock": {"cidr": "::/0"}},
+        ],
+    }
+
+
+def test_where_pods_share_the_network_of_nodes_no_machine_is_kept_out(bench: tuple[AwsSite, Bench]) -> None:
+    """A NetworkPolicy cannot tell a pod from a machine there."""
+    _, made = bench
+    shared = (ROOT / "profiles" / "azure.yaml").read_text(encoding="utf-8")
+    (made.folder / "profile.yaml").write_text(shared, encoding="utf-8")
+
+    assert ingress_of(objects_of(made.pool, bootstrap=True))[9443] == [
+        {"ipBlock": {"cidr": "0.0.0.0/0"}},
+        {"ipBlock": {"cidr": "::/0"}},
+    ]
+
+
 def test_the_pod_has_no_root_and_nothing_to_write_to(bench: tuple[AwsSite, Bench]) -> None:
     _, made = bench
     (deployment,) = [one for one in objects_of(made.pool) if one["kind"] == "Deployment"]

@@ -7,6 +7,7 @@ nor cluster is asked.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -34,6 +35,8 @@ PORT: Final = 9345
 # Where machines call at their first boot (winboot.cli.first_boot).
 BOOTSTRAP_PORT: Final = 9443
 SERVICE: Final = "winboot-first-boot"
+# The namespace of a monitoring system, by the label that each namespace has (kubernetes.io, "Well-Known Labels").
+MONITORING: Final = {"kubernetes.io/metadata.name": "monitoring"}
 _LABELS: Final = {"app.kubernetes.io/name": NAME}
 # A load balancer inside the network that shows whose a connection is. AWS Load Balancer Controller, "Service annotations"
 # (kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/service/annotations): instance targets keep the client's
@@ -97,6 +100,7 @@ def hook_manifest(pod: HookPod) -> str:
         named("v1", "Namespace", pod.namespace),
         _account(pod, provider),
         *_roles(pod),
+        _policy(pod),
         *((_state(pod), _service(pod, provider)) if pod.bootstrap else ()),
         _deployment(pod, provider),
     ]
@@ -155,6 +159,33 @@ def _roles(pod: HookPod) -> list[Object]:
     )
     needs = hook_needs(mints=mints, self_registering=pod.self_registering, bootstrap=pod.bootstrap)
     return account_roles(NAME, "winboot:hook", pod.namespace, needs)
+
+
+def _policy(pod: HookPod) -> Object:
+    """Metrics for monitoring and calls of first boot for machines; nothing limits what the hook calls. The kubelet's probes
+    pass: "Traffic to and from the node where a Pod is running is always allowed" (kubernetes.io, "Network Policies")."""
+    rules = [_opened(PORT, {"namespaceSelector": {"matchLabels": MONITORING}})]
+    if pod.bootstrap:
+        rules.append(_opened(BOOTSTRAP_PORT, *_machines(pod)))
+    return {
+        **named("networking.k8s.io/v1", "NetworkPolicy", NAME, namespace=pod.namespace),
+        "spec": {"podSelector": {"matchLabels": _LABELS}, "policyTypes": ["Ingress"], "ingress": rules},
+    }
+
+
+def _opened(port: int, *callers: Object) -> Object:
+    return {"from": list(callers), "ports": [{"protocol": "TCP", "port": port}]}
+
+
+def _machines(pod: HookPod) -> Iterator[Object]:
+    """Every address except those of pods, where these are none of the nodes' network."""
+    file, _ = read_cloud_file(pod.inventory)
+    profile = None if file.profile is None else load_profile(pod.inventory.parent / file.profile)
+    apart = profile is not None and not profile.solution.pods_in_node_network
+    pods = profile.cluster.pod_cidr if profile is not None and apart else ()
+    for version, everywhere in ((4, "0.0.0.0/0"), (6, "::/0")):
+        excepted = [str(one) for one in pods if one.version == version]
+        yield {"ipBlock": {"cidr": everywhere, **({"except": excepted} if excepted else {})}}
 
 
 def _state(pod: HookPod) -> Object:
