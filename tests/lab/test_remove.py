@@ -10,6 +10,8 @@ from typing import Any, Final
 import pytest
 from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.cluster.kinds import CSRS, LEASES, NODES, PODS, SECRETS
+from winboot_lab.console import run_command
+from winboot_lab.windows.session import StandardStreams
 from winboot_lab.windows.snapshot import Tree, diff, without_chance
 
 from tests.lab import hands
@@ -18,6 +20,8 @@ from tests.lab.test_networks import BY_NAME, a_site, run_pod
 from tests.matrix import first
 from winboot.remote.cluster import rights
 from winboot.report.results import NodeReport
+from winboot.script.first_boot import FOLDER
+from winboot.script.rendering import small_script
 
 STATE: Final = r"C:\ProgramData\winboot"
 # What a removal leaves, as patterns of the lines of a difference; docs/remove.md says it in words.
@@ -185,6 +189,53 @@ def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(
         assert not site.machine.files.exists(path)
     assert site.machine.files.read(r"C:\k\somebodys.txt") == b"theirs"
     assert site.machine.services.find("flanneld") is not None
+
+
+FIRST_BOOT: Final = (
+    rf"unnoted:FirstBootFolder:{FOLDER}",
+    "unnoted:Task:first-boot",
+    "unnoted:EventSource:winboot",
+)
+
+
+def first_booted(site: Site) -> None:
+    """What first boot leaves on a machine that is not Ready yet: its task waits for the next start."""
+    files = [("first-boot.ps1", "exit 0"), ("result.json", "{}")]
+    text = small_script("_first_boot_setup.ps1.j2", folder=FOLDER, files=files, secrets="", failed=1)
+    said: list[bytes] = []
+    hands.write(r"C:\boot.ps1", text)(site)
+    streams = StandardStreams(b"", said.append, said.append)
+    assert run_command(site.machine, r"powershell.exe -File C:\boot.ps1", streams) == 0, said
+    with site.machine.lock:
+        site.machine.events.create_source("winboot", "Application")
+
+
+def test_what_first_boot_left_is_listed_and_goes(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
+    first_booted(site)
+
+    seen = only(site.controller().survey_removal())
+    shown = [one.key for step in seen.steps for one in step.differences]
+    assert set(FIRST_BOOT) <= set(shown)
+    assert site.machine.files.exists(FOLDER), "a look changes nothing"
+
+    assert problems(site.controller().remove()) == []
+    again = site.controller().remove()
+
+    assert not site.machine.files.exists(FOLDER)
+    assert site.machine.events.log_of("winboot") is None
+    assert (differences(again), again.exit_code) == ({}, 0)
+
+
+def test_a_folder_of_a_user_at_the_place_of_first_boot_stays(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
+    with site.machine.lock:
+        site.machine.accounts.add("alice", administrator=False)
+        site.machine.files.make_directory(FOLDER)
+        site.machine.files.need(FOLDER)[1].acl.owner = site.machine.accounts.token("alice").sid
+
+    assert problems(site.controller().remove()) == []
+    assert site.machine.files.exists(FOLDER)
 
 
 def test_a_machine_that_is_gone_leaves_the_cluster_and_a_ready_one_does_not(

@@ -44,6 +44,7 @@ function Test-FormerAbsence {
 function Get-UnnotedThing {
     # Things of the current step that carry winboot's mark, or lie where only winboot puts them, and that no note is about: kind and
     # key each. What an undo has put back is none. Nothing on a machine that has nothing of winboot's.
+    if ($script:Run.Steps[0].Name -eq $script:Run.Step) { Get-FirstBootThing }
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $script:Run.Step })
     if ($step.Count -ne 1 -or -not $step[0].ContainsKey('Ours')) { return }
     # Of what the controller names, some of what shows whose it is may be gone by now.
@@ -56,6 +57,27 @@ function Get-UnnotedThing {
         foreach ($path in $ours['files']) { Get-VersionPath -Path $path | ForEach-Object { @{ kind = 'File'; key = $_ } } }
     )
     $found | Where-Object { $noted -notcontains "$($_.kind):$($_.key)" }
+}
+
+function Get-FirstBootThing {
+    # What first boot left here: task, folder and event source, or nothing. A folder or link of a user is not winboot's.
+    $folder = Get-FirstBootPath
+    if ([IO.Directory]::Exists($folder) -and -not (Test-Link -Path $folder) -and -not (Get-UntrustedOwner -Path $folder)) {
+        @{ kind = 'FirstBootFolder'; key = $folder }
+    }
+    if (Get-ScheduledTask -TaskName 'first-boot' -TaskPath '\winboot\' -ErrorAction SilentlyContinue) { @{ kind = 'Task'; key = 'first-boot' } }
+    if (Test-RegistryKey -Path (Get-EventSourcePath -Name 'winboot')) { @{ kind = 'EventSource'; key = 'winboot' } }
+}
+
+function Get-FirstBootPath {
+    # Where first boot puts its script and result.json (_first_boot_setup.ps1.j2).
+    'C:\ProgramData\winboot-first-boot'
+}
+
+function Get-EventSourcePath {
+    # The key of a source of the log Application (learn.microsoft.com/windows/win32/eventlog/eventlog-key).
+    param([string]$Name)
+    "SYSTEM\CurrentControlSet\Services\EventLog\Application\$Name"
 }
 
 function Get-VersionPath {
@@ -104,6 +126,9 @@ function Remove-UnnotedThing {
             'Service' { Restore-Service -Former @{ name = $thing.key; exists = $false } }
             'FirewallRule' { Restore-FirewallRule -Former @{ name = $thing.key } }
             'File' { Remove-File -Path $thing.key }
+            'Task' { Remove-Task -Name $thing.key }
+            'FirstBootFolder' { Remove-Folder -Path $thing.key }
+            'EventSource' { [Microsoft.Win32.Registry]::LocalMachine.DeleteSubKeyTree((Get-EventSourcePath -Name $thing.key), $false) }
         }
     }
 }

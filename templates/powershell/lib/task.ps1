@@ -147,7 +147,7 @@ function Remove-Task {
     param([string]$Name)
     foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
         # A task that is unregistered continues to run. Those that never end are ended; others remove themselves.
-        if (@('guard', 'events') -contains $Name) { Stop-ScheduledTask -TaskName $Name -TaskPath '\winboot\' }
+        if (@('guard', 'events', 'first-boot') -contains $Name) { Stop-ScheduledTask -TaskName $Name -TaskPath '\winboot\' }
         Unregister-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -Confirm:$false
     }
 }
