@@ -17,7 +17,7 @@ from tests.cli.test_check import KUBECONFIG
 from tests.config.scene import GOOD, a_spec
 from winboot.base.errors import InvalidInput, UsageError
 from winboot.cli import run
-from winboot.cli.commands import COMMANDS
+from winboot.cli.commands import COMMANDS, GROUPS
 from winboot.cli.init import inventory_text, profile_text, read_kubeconfig
 from winboot.cli.ping import OUR_CLOCK, _ping, judge
 from winboot.config.profile.sections import Windows
@@ -83,7 +83,9 @@ def test_help_lists_every_command_that_there_is(capsys: pytest.CaptureFixture[st
         assert f"  {command.name} " in told
         assert command.function().__doc__
     assert "  lab " in told
-    assert max(map(len, told.splitlines())) <= 100
+    assert max(map(len, told.splitlines())) <= 80
+    titles = [f"{title}:" for title in GROUPS]
+    assert [line for line in told.splitlines() if line in titles] == titles
 
 
 @pytest.mark.parametrize("command", [one.name for one in COMMANDS])

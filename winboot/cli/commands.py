@@ -26,44 +26,54 @@ class Command:
         return getattr(importlib.import_module(f"winboot.cli.{self.module}"), self.name.replace("-", "_"))
 
 
-COMMANDS: Final = (
-    Command(
-        "init", "init", "Write profile.yaml, inventory.yaml and ca.crt, or fill in what existing ones miss."
+# `winboot --help` shows the commands below these titles, in this order.
+GROUPS: Final = {
+    "First steps": (
+        Command("init", "init", "Write profile.yaml, inventory.yaml, ca.crt, or fill them in."),
+        Command("check", "check", "Check inventories, profiles and scripts; contact nothing."),
+        Command("host", "host", "Add machines to an inventory, also from Terraform or govc."),
+        Command("inventory", "inventory", "Show the machines of an inventory or a cloud."),
+        Command("ping", "ping", "Try to reach and log in to every machine; show obstacles."),
+        Command("preflight", "preflight", "Look at cluster and machines before a join; change nothing."),
     ),
-    Command("check", "check", "Check inventories and profiles, and the scripts they make; contact nothing."),
-    Command("render", "render", "Show the PowerShell that would run, without contacting anything."),
-    Command("inventory", "inventory", "Show the machines of an inventory; a cloud's are asked for."),
-    Command("host", "host", "Add machines to an inventory: one, or a list of Terraform's or govc's."),
-    Command("ping", "ping", "Try to reach and log in to every machine, and say what is in the way."),
-    Command("preflight", "preflight", "Look at cluster and machines before a join; change nothing."),
-    Command("plan", "plan", "Look at every node and show the differences; change nothing."),
-    Command("show", "show", "Show a plan that `plan --out` has written."),
-    Command("verify-report", "verify_report", "Compare a report's hashes with what is rendered now."),
-    Command("join", "join", "Change what differs until every node is Ready."),
-    Command(
-        "verify", "verify", "Try whether traffic flows between pods, nodes and services; clean up after."
+    "Every day": (
+        Command("plan", "plan", "Look at every node, show the differences; change nothing."),
+        Command("join", "join", "Change what differs until every node is Ready."),
+        Command("repair", "join", "The same as join, for nodes that have joined before."),
+        Command("status", "status", "Show version, readiness, drift and last run of each node."),
+        Command("verify", "verify", "Try traffic between pods, nodes, services; clean up after."),
     ),
-    Command("repair", "join", "The same as join, for nodes that have joined before."),
-    Command("upgrade", "upgrade", "Give nodes the versions of the profile, one after the other."),
-    Command("rollback", "rollback", "Take nodes back to the versions they had before an upgrade."),
-    Command("remove", "remove", "Put machines back as they were before winboot, and delete their Nodes."),
-    Command("status", "status", "Show each node's version, whether it is Ready, its drift and its last run."),
-    Command("runs", "runs", "List earlier runs."),
-    Command("log", "log", "Show what the machines said in an earlier run."),
-    Command("report", "report", "Show the report of an earlier run, in every form."),
-    Command("fleet", "fleet", "Run over many nodes by several workers, as a Job of the cluster."),
-    Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
-    Command("userdata", "first_boot", "Print what makes a machine become a node by itself."),
-    Command("why", "first_boot", "Say how far a machine's first boot has come."),
-    Command("csr", "csr", "List, approve or watch the requests for serving certificates."),
-    Command("steps", "steps", "List every step: its name, what it needs, and why it exists."),
-    Command("explain", "explain", "Explain a flag, field, build, network, problem, step, key or exit code."),
-    Command("compat", "compat", "Learn from a node's own programs what winboot's data does not know."),
-    Command("schema", "schema", "Print a JSON Schema: of profiles, inventories, JSON lines or plans."),
-    Command("manifests", "manifests", "Print Kubernetes manifests that nodes or pods on Windows need."),
-    Command("cloud", "cloud", "Check a node against its cloud; print the rights needed there; a demo."),
-)
-LAB_SUMMARY: Final = "A rehearsal stage on loopback (a separate distribution: winboot-lab)."
+    "A node's life": (
+        Command("upgrade", "upgrade", "Give nodes the versions of the profile, one by one."),
+        Command("rollback", "rollback", "Take nodes back to the versions before an upgrade."),
+        Command("remove", "remove", "Put machines back as they were, and delete their Nodes."),
+        Command("csr", "csr", "List, approve or watch requests for serving certificates."),
+    ),
+    "Look back": (
+        Command("runs", "runs", "List earlier runs."),
+        Command("log", "log", "Show the output of the machines in an earlier run."),
+        Command("report", "report", "Show the report of an earlier run, in every form."),
+        Command("render", "render", "Show the PowerShell that would run; contact nothing."),
+        Command("show", "show", "Show a plan that `plan --out` has written."),
+        Command("verify-report", "verify_report", "Compare a report's hashes with what is rendered now."),
+    ),
+    "Clouds and fleets": (
+        Command("cloud", "cloud", "Check a node against its cloud; print rights; a demo."),
+        Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
+        Command("fleet", "fleet", "Run over many nodes with several workers, as a Job."),
+        Command("userdata", "first_boot", "Print what makes a machine become a node by itself."),
+        Command("why", "first_boot", "Show how far a machine's first boot has come."),
+    ),
+    "Reference": (
+        Command("explain", "explain", "Explain a flag, field, build, network, problem or step."),
+        Command("steps", "steps", "List every step: its name, its needs, and its reason."),
+        Command("schema", "schema", "Print a JSON Schema: of profiles, inventories or plans."),
+        Command("manifests", "manifests", "Print manifests that nodes or pods on Windows need."),
+        Command("compat", "compat", "Learn from a node's programs what winboot does not know."),
+    ),
+}
+COMMANDS: Final = tuple(command for group in GROUPS.values() for command in group)
+LAB_SUMMARY: Final = "Rehearse on loopback (a separate distribution: winboot-lab)."
 # A flag may be asked for as it stands on a command line.
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {"explain": {"ignore_unknown_options": True}}
 
@@ -108,23 +118,27 @@ def _register_lab(app: typer.Typer) -> None:
 def help_text() -> str:
     """What `winboot --help` prints, in 80 columns."""
     width = max(len(one.name) for one in COMMANDS)
-    rows = [f"  {one.name.ljust(width)}  {one.summary}" for one in COMMANDS]
+    rows = [
+        line
+        for title, group in GROUPS.items()
+        for line in (f"{title}:", *(f"  {one.name.ljust(width)}  {one.summary}" for one in group), "")
+    ]
     return "\n".join(
         (
             "Usage: winboot [OPTIONS] COMMAND [ARGS]...",
             "",
-            "Turn Windows Server machines into Ready Kubernetes nodes, and say first what would change.",
-            "`plan` shows what would change and changes nothing; `join` again repairs, or",
-            "does nothing.",
+            "Turn Windows Server machines into Ready Kubernetes nodes.",
+            "`plan` shows what would change and changes nothing.",
+            "`join` makes the changes; run it again to repair.",
             "",
             "Options:",
-            "  --version             Show the version; with -v the date of the compatibility data, too.",
+            "  --version             Show the version; with -v also the date of the data.",
             "  --install-completion  Install completion for the current shell.",
             "  --show-completion     Show completion for the current shell.",
             "  -h, --help            Show this text.",
             "",
-            "Commands:",
             *rows,
+            "Rehearsal:",
             f"  {'lab'.ljust(width)}  {LAB_SUMMARY}",
             "",
             "winboot COMMAND --help shows the options of one command.",
