@@ -115,3 +115,10 @@ def test_a_pattern_that_means_nothing_is_refused(limit: str, said: str, hint: st
 
     assert said in caught.value.problem
     assert hint in caught.value.hint
+
+
+def test_a_name_like_no_other_lists_hosts_and_groups() -> None:
+    with pytest.raises(UsageError) as refused:
+        chosen(HOSTS, ["nosuch"])
+
+    assert refused.value.hint == "The inventory has edge, rack-a, rack-b, sql-1, win-1, win-10, win-2."

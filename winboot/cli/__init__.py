@@ -24,6 +24,7 @@ def run(arguments: list[str]) -> int:
 
     Help and version are answered before Typer is imported, which costs more than all the rest of them.
     """
+    arguments = _in_own_words(arguments)
     if arguments in (["--help"], ["-h"]):
         from winboot.cli.commands import help_text
 
@@ -35,6 +36,18 @@ def run(arguments: list[str]) -> int:
     from winboot.cli.application import execute
 
     return execute(arguments)
+
+
+def _in_own_words(arguments: list[str]) -> list[str]:
+    """`version`, `help` and `help COMMAND`, which other tools have as commands, as winboot's options."""
+    match arguments:
+        case ["version", *rest]:
+            return ["--version", *rest]
+        case ["help", *rest]:
+            return [*rest, "--help"]
+        case ["completion"]:
+            return ["--show-completion"]
+    return arguments
 
 
 def _version_and_data() -> str:

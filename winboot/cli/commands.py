@@ -73,6 +73,22 @@ GROUPS: Final = {
     ),
 }
 COMMANDS: Final = tuple(command for group in GROUPS.values() for command in group)
+# Words of kubectl, Ansible and Terraform, and what winboot has for them.
+OTHER_WORDS: Final = {
+    "apply": "winboot join",
+    "completion": "winboot --install-completion (or --show-completion), for the current shell",
+    "delete": "winboot remove",
+    "describe": "winboot status",
+    "destroy": "winboot remove",
+    "get": "winboot status",
+    "logs": "winboot log",
+}
+_PREVIEW: Final = "winboot plan shows what would change, and changes nothing"
+OTHER_OPTIONS: Final = {
+    "--check": _PREVIEW,
+    "--dry-run": _PREVIEW,
+    "--version": "winboot --version; the version of Kubernetes is kubernetes.version in the profile",
+}
 LAB_SUMMARY: Final = "Rehearse on loopback (a separate distribution: winboot-lab)."
 # A flag may be asked for as it stands on a command line.
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {"explain": {"ignore_unknown_options": True}}

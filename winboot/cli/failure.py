@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 from winboot import __version__
 from winboot.base.errors import InvalidInput, WinbootError
 from winboot.cli.colour import say
+from winboot.cli.commands import OTHER_OPTIONS, OTHER_WORDS
 
 
 def explain_error(error: WinbootError) -> None:
@@ -35,14 +36,33 @@ def explain_usage(error: TyperException) -> None:
     """Wrong use, in Typer's words, with the command's help one step away."""
     context = getattr(error, "ctx", None)
     # A group called without a command has shown its help already and says nothing more.
-    told = error.format_message() if hasattr(error, "format_message") else str(error)
+    told = _without_harm(error).format_message()
     if not told:
         return
     say(f"winboot: {_own_words(told)}", "red", err=True)
     if context is not None:
-        typer.echo(f"next: {context.command_path} --help", err=True)
+        typer.echo(f"next: {_answer(error) or f'{context.command_path} --help'}", err=True)
 
 
+def _answer(error: TyperException) -> str:
+    """What winboot has for a word of another tool; empty for any other word."""
+    if option := getattr(error, "option_name", ""):
+        return OTHER_OPTIONS.get(option, "")
+    if command := _NO_COMMAND.match(error.message):
+        return OTHER_WORDS.get(command[1], "")
+    if "'html' is not one of" in error.message:
+        return "winboot report RUN --report FILE.html writes the page"
+    return ""
+
+
+def _without_harm(error: TyperException) -> TyperException:
+    """The error without a suggestion that disturbs pods: a typo must not lead there."""
+    if possible := getattr(error, "possibilities", None):
+        error.possibilities = [one for one in possible if one != "--drain"]  # type: ignore[attr-defined]
+    return error
+
+
+_NO_COMMAND: Final = re.compile(r"No such command '([^']+)'")
 # How the library beneath Typer speaks of a value, and how winboot does.
 _WORDS: Final = (
     (re.compile(r"Value error, "), ""),

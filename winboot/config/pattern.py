@@ -22,6 +22,8 @@ ALL: Final = frozenset({"all", "*"})
 # A colon within brackets belongs to a pattern.
 _COLON: Final = re.compile(r":(?![^\[]*\])")
 _GLOB: Final = re.compile(r"[*?\[]")
+# Names that an error lists.
+NAMED: Final = 12
 
 
 def chosen(hosts: Mapping[str, Sequence[str]], limit: Sequence[str]) -> set[str]:
@@ -118,6 +120,13 @@ def _unknown(word: str, known: Iterable[str]) -> UsageError:
         return UsageError(
             f"--limit {word}: no host or group matches", hint="`winboot inventory` lists hosts and groups."
         )
-    meant = nearest(word, known)
-    hint = f"Did you mean {meant!r}?" if meant else "Hosts and groups of the inventory are the names."
+    names = sorted(set(known))
+    meant = nearest(word, names)
+    hint = f"Did you mean {meant!r}?" if meant else _listed(names)
     return UsageError(f"--limit {word}: no such host or group", hint=hint)
+
+
+def _listed(names: list[str]) -> str:
+    """The hosts and groups of the inventory; of many the first ones."""
+    more = f" and {len(names) - NAMED} more (`winboot inventory`)" if len(names) > NAMED else ""
+    return f"The inventory has {', '.join(names[:NAMED])}{more}."
