@@ -38,6 +38,8 @@ ALWAYS: Final = (
 MADE: Final = ("tests/golden", "tests/steps/test_rendering.py")
 # A join takes seconds, and these make dozens.
 WHOLE_JOINS: Final = ("tests/lab/", "tests/genuine/", "tests/peer/")
+# Lists of everything, and the tests of the list: all that imports such a list would run for one new line.
+REGISTRIES: Final = {"winboot.script.steps": ("tests/test_plan.py", "tests/steps/test_catalogue.py")}
 _FUNCTION: Final = re.compile(r"^function ([\w-]+)", re.MULTILINE)
 
 
@@ -92,9 +94,14 @@ def graph_of_all() -> grimp.ImportGraph:
 def by_imports(modules: Iterable[str], graph: grimp.ImportGraph) -> Iterator[str]:
     """Test files that import one of the modules, or a module that does; for what only tests use, at any distance."""
     for module in set(modules) & graph.modules:
-        near = {module, *graph.find_modules_that_directly_import(module)}
+        near = {module}
+        if module not in REGISTRIES:
+            near |= graph.find_modules_that_directly_import(module)
+        yield from (test for one in near & REGISTRIES.keys() for test in REGISTRIES[one])
         helpers = {one for one in near if _is_of_tests(one)}
-        users = set().union(*(graph.find_modules_that_directly_import(one) for one in near))
+        users = set().union(
+            *(graph.find_modules_that_directly_import(one) for one in near - REGISTRIES.keys())
+        )
         # A helper of tests is no room of the tool: what stands on it is all that uses it.
         if _is_of_tests(module):
             users |= graph.find_downstream_modules(module)
@@ -153,11 +160,24 @@ def chosen_for(files: Sequence[str]) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run them, in this process."""
+    """Run them on all processors."""
     files = changed_files(words[0] if words and words[0] != "1" else "")
     tests = chosen_for(files)
     print(f"{len(files)} files changed: {len(tests)} files and folders of tests", flush=True)
-    return int(pytest.main(["-q", "-m", "not nightly and not matrix and not check", *tests]))
+    return int(
+        pytest.main(
+            [
+                "-q",
+                "-n",
+                "auto",
+                "--maxprocesses",
+                "8",
+                "-m",
+                "not nightly and not matrix and not check",
+                *tests,
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

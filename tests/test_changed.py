@@ -42,3 +42,10 @@ def test_each_file_of_ours_has_a_module_and_back(folder: str) -> None:
     files = {str(one.relative_to(ROOT)) for one in (ROOT / folder).rglob("*.py") if one.name != "__init__.py"}
 
     assert {path: path_of(module_of(path)) for path in files} == {path: path for path in files}
+
+
+def test_a_new_line_in_the_list_of_steps_runs_few_files() -> None:
+    found = chosen_for(["winboot/script/steps/__init__.py", "winboot/script/steps/dynamic_ports.py"])
+
+    assert "tests/steps/test_catalogue.py" in found
+    assert len(found) <= len(ALWAYS) + 8
