@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from winboot.operations import server
-from winboot.operations.firstboot.endpoint import _context, endpoint_key
+from winboot.operations.firstboot.endpoint import endpoint_context, endpoint_key
 from winboot.operations.server import LARGEST_HEAD, MOST_OF_ONE, Body, Reply, Request, Server
 
 LARGEST = 1 << 16
@@ -72,7 +72,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    context = _context(endpoint_key(tmp_path / "keys" / "first-boot.key"))
+    context = endpoint_context(endpoint_key(tmp_path / "keys" / "first-boot.key"))
     with Server(answers, address="127.0.0.1", port=0, context=context) as served:
         yield Site(served)
 

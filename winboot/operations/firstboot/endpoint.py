@@ -102,7 +102,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _context(key: ec.EllipticCurvePrivateKey) -> ssl.SSLContext:
+def endpoint_context(key: ec.EllipticCurvePrivateKey) -> ssl.SSLContext:
     """TLS 1.2 and newer with a certificate around the key: machines look at the key alone."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "winboot first boot")])
     now = datetime.now(UTC)
@@ -305,5 +305,5 @@ class Endpoint(Server):
             why = f"{peer} has too many open connections, or all addresses together have"
             calls.log("first boot: refused", id="TooManyConnections", why=why, address=peer)
 
-        context = _context(key)
+        context = endpoint_context(key)
         super().__init__(calls, address=address, port=port, context=context, proxies=proxies, crowded=crowded)
