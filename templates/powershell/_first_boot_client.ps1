@@ -73,7 +73,7 @@ function Send-Piece {
     }
 }
 
-function Read-Metadata {
+function Read-MetadataText {
     # What the machine's own metadata service says; nothing where none answers. It takes no requests of a proxy.
     param([string]$Path, [string]$Method = 'GET', [hashtable]$Header = @{})
     $request = [Net.WebRequest]::Create("http://169.254.169.254/$Path")
@@ -92,9 +92,9 @@ function Get-Proof {
     # The cloud's signed word about this instance: EC2's identity document, asked for as IMDSv2 wants it.
     param([string[]]$Kinds)
     if ($Kinds -notcontains 'aws') { return '' }
-    $token = Read-Metadata -Path 'latest/api/token' -Method 'PUT' -Header @{ 'X-aws-ec2-metadata-token-ttl-seconds' = '60' }
+    $token = Read-MetadataText -Path 'latest/api/token' -Method 'PUT' -Header @{ 'X-aws-ec2-metadata-token-ttl-seconds' = '60' }
     if (-not $token) { return '' }
-    $document = Read-Metadata -Path 'latest/dynamic/instance-identity/rsa2048' -Header @{ 'X-aws-ec2-metadata-token' = $token }
+    $document = Read-MetadataText -Path 'latest/dynamic/instance-identity/rsa2048' -Header @{ 'X-aws-ec2-metadata-token' = $token }
     "$document"
 }
 

@@ -38,6 +38,8 @@ Switches = Mapping[str, frozenset[str]]
 
 # Endings of nouns in the singular (Address, Status, Axis, Dns).
 _SINGULAR: Final = ("ss", "us", "is", "dns")
+# PSScriptAnalyzer 1.20 asks Pluralize.NET, which takes data for a plural.
+_PLURAL: Final = "data"
 # Cmdlets whose block everybody reads without a name.
 _BLOCK_FIRST: Final = frozenset({"foreach-object", "where-object"})
 
@@ -103,7 +105,7 @@ def _about_function(function: FunctionDefinition) -> Iterator[Remark]:
 
 def _is_plural(noun: str) -> bool:
     lower = noun.lower()
-    return lower.endswith("s") and not lower.endswith(_SINGULAR)
+    return lower.endswith(_PLURAL) or (lower.endswith("s") and not lower.endswith(_SINGULAR))
 
 
 def _parameters(function: FunctionDefinition) -> tuple[Parameter, ...]:

@@ -11,7 +11,7 @@ from winboot_lab.language.syntax import FunctionDefinition, walk
 
 from tests.powershell.style import Remark, Switches, remarks, switches_of
 from tests.steps.builders import ROOT, a_spec_of
-from winboot.script.library import functions, library, library_files, summary
+from winboot.script.library import functions, library, library_files, summary, templates_root
 from winboot.script.plan import make_plan
 from winboot.script.rendering import helpers, render
 from winboot.script.steps import STEPS
@@ -31,7 +31,7 @@ def of_rule(rule: str, text: str) -> list[Remark]:
     return [one for one in remarks(text) if one.rule == rule]
 
 
-@pytest.mark.parametrize("name", ["Get-Items", "Set-Routes", "Remove-SERVICES"])
+@pytest.mark.parametrize("name", ["Get-Items", "Set-Routes", "Remove-SERVICES", "Read-Metadata"])
 def test_a_plural_noun_is_named(name: str) -> None:
     assert of_rule("plural", f"\nfunction {name} {{ 1 }}") == [Remark("plural", name, 2)]
 
@@ -176,6 +176,13 @@ def test_a_step_that_can_only_look_has_no_change(profile: str) -> None:
 
     assert re.findall(r"^ *Change = \{\n(?: *#.*\n)*? *\}", script, re.MULTILINE) == []
     assert script.count("Look = {") - script.count("Change = {") == 2
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in templates_root().glob("*.ps1")))
+def test_functions_outside_the_library_have_singular_nouns(file: str) -> None:
+    text = (templates_root() / file).read_text(encoding="utf-8")
+
+    assert of_rule("plural", text) == []
 
 
 @pytest.mark.parametrize("text", [helpers().restart, helpers().boot_id], ids=["restart", "boot id"])

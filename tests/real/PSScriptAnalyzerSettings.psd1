@@ -1,4 +1,4 @@
-# PSScriptAnalyzer's default rules hold for templates/powershell/lib but for these, each with its reason.
+# PSScriptAnalyzer's default rules hold for the scripts below templates but for these, each with its reason.
 @{
     ExcludeRules = @(
         # -WhatIf and -Confirm have no place in a script that nobody runs by hand: `winboot plan` is the preview.

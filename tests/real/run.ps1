@@ -3,7 +3,7 @@ Holds winboot's PowerShell to the PowerShell that runs this file: Windows PowerS
 
   every script under tests\golden, and in the folder -Scripts, is read by the engine's own parser;
   every case of cases\*.json calls a function of the library and compares what it writes, or the id of its error;
-  PSScriptAnalyzer, where it is installed, reads the library with PSScriptAnalyzerSettings.psd1.
+  PSScriptAnalyzer, where it is installed, reads every script below templates with PSScriptAnalyzerSettings.psd1.
 
 A case is an object: `name` (a sentence, unique in its file), `function`, `arguments` (by name), and one of `expected` (a list: all
 that the function writes), `like` (a wildcard for each object) and `error` (its FullyQualifiedErrorId). It may have
@@ -129,7 +129,8 @@ function Remove-RealKey {
 
 # Not as a default value: Windows PowerShell has no $PSScriptRoot yet when it works those out for -File.
 if (-not $Root) { $Root = [IO.Path]::GetFullPath([IO.Path]::Combine($PSScriptRoot, '..', '..')) }
-$library = [IO.Path]::Combine($Root, 'templates', 'powershell', 'lib')
+$templates = [IO.Path]::Combine($Root, 'templates')
+$library = [IO.Path]::Combine($templates, 'powershell', 'lib')
 $golden = [IO.Path]::Combine($Root, 'tests', 'golden')
 $real = [IO.Path]::Combine($Root, 'tests', 'real')
 $differences = 0
@@ -181,7 +182,7 @@ finally {
 if (-not $NoAnalyzer) {
     if (Get-Module -Name PSScriptAnalyzer -ListAvailable) {
         $settings = [IO.Path]::Combine($real, 'PSScriptAnalyzerSettings.psd1')
-        foreach ($one in Invoke-ScriptAnalyzer -Path $library -Settings $settings) {
+        foreach ($one in Invoke-ScriptAnalyzer -Path $templates -Recurse -Settings $settings) {
             $differences++
             "$($one.ScriptName):$($one.Line): $($one.RuleName): $($one.Message)"
         }

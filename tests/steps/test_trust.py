@@ -107,14 +107,14 @@ def test_no_function_has_another_way_to_start_or_to_read_something() -> None:
 
 def test_what_opens_a_file_to_read_it_asks_whose_it_is_or_keeps_it_unread() -> None:
     """Open-FlushedFile writes, Receive-Rest adds to a download of the private folder, whose hash is compared, and
-    Save-FileToDisk flushes; Read-Metadata reads what Azure answers."""
+    Save-FileToDisk flushes; Read-MetadataText reads what Azure answers."""
     assert having(READERS) == {
         "Open-SharedFile",
         "Open-FlushedFile",
         "Save-FileToDisk",
         "Receive-Rest",
         "Invoke-LogRotation",
-        "Read-Metadata",
+        "Read-MetadataText",
     }
     assert callers("Open-SharedFile") == {
         "Get-PathHash",

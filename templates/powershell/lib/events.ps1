@@ -2,7 +2,7 @@
 # Only the machine itself reaches the service that reports them, and a spot machine has 30 seconds
 # (azure-compute-docs: windows/scheduled-events.md).
 
-function Read-Metadata {
+function Read-MetadataText {
     # What Azure's metadata service answers, as text. It answers no request that comes through a proxy.
     param([string]$Path, [int]$Seconds)
     $request = [Net.WebRequest]::Create("http://169.254.169.254/metadata/$Path")
@@ -29,9 +29,9 @@ function Get-ScheduledEventText {
 function Invoke-EventRound {
     # One question, and what is new told to the Node. State is what was told last and how this machine is called in events.
     param([hashtable]$State, [string]$Kubectl, [string]$Kubeconfig, [string]$Cache, [string]$Node)
-    if (-not $State.Machine) { $State.Machine = Read-Metadata -Path 'instance/compute/name?api-version=2021-02-01&format=text' -Seconds 10 }
+    if (-not $State.Machine) { $State.Machine = Read-MetadataText -Path 'instance/compute/name?api-version=2021-02-01&format=text' -Seconds 10 }
     # "A delayed response in your first call of up to two minutes": it is the first question that makes Azure tell this machine at all.
-    $text = Get-ScheduledEventText -Document (Read-Metadata -Path 'scheduledevents?api-version=2020-07-01' -Seconds 130) -Machine $State.Machine
+    $text = Get-ScheduledEventText -Document (Read-MetadataText -Path 'scheduledevents?api-version=2020-07-01' -Seconds 130) -Machine $State.Machine
     if ($text -ceq $State.Told) { return }
     # A kubelet may annotate its own Node, and may not taint it (NodeRestriction).
     $change = if ($text) { "winboot.io/scheduled-event=$text" } else { 'winboot.io/scheduled-event-' }
