@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,12 +11,15 @@ from typing import Any
 import pytest
 from winboot_lab.engine.exceptions import Win32Exception
 from winboot_lab.engine.types import process
+from winboot_lab.engines import run_script
 from winboot_lab.windows.programs_api import Exit
 
 from tests.steps.bench import Bench
 from tests.steps.library import call
 from winboot.script.library import library_files
+from winboot.script.rendering import reach
 
+HOSTS = r"C:\Windows\System32\drivers\etc\hosts"
 PATH = r"C:\Windows\System32\w32tm.exe"
 WAITS = re.compile(r"\.(?:Wait|WaitForExit|WaitOne|Join)\(([^()]*)\)")
 # In the declarations for both versions of HNS: a request of the network is not left half done; its thread has 60 seconds.
@@ -114,6 +118,46 @@ def test_a_probe_goes_on_over_the_slices_it_is_waited_for_in(
     assert call(bench, f"Test-Listener -Ip '{address}' -Port 6443").objects == [address == "10.0.0.10"]
 
     assert seconds[0] <= bench.machine.time.seconds - before <= seconds[1]
+
+
+def listen(bench: Bench, address: str, port: int) -> None:
+    """A process of the machine itself listens at one address."""
+    bench.machine.sockets.listen(bench.machine.processes.all()[0], port, address=address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_listener_is_found_at_an_address_of_either_family(bench: Bench, address: str):
+    listen(bench, address, 6443)
+
+    assert call(bench, f"Test-Listener -Ip '{address}' -Port 6443").objects == [True]
+
+
+def test_a_server_is_reached_at_an_ipv6_address(bench: Bench):
+    listen(bench, "::1", 6443)
+    expression = "$script:Node = @{ server_host = '::1'; server_port = 6443 }; (Connect-Server).server"
+
+    assert call(bench, expression).objects == ["::1"]
+
+
+def test_a_client_without_a_family_speaks_ipv4_alone(bench: Bench):
+    listen(bench, "::1", 6443)
+
+    answer = call(bench, "[Net.Sockets.TcpClient]::new().ConnectAsync('::1', 6443).Wait(3000)")
+
+    assert answer.message.startswith("None of the discovered or specified addresses match")
+
+
+def test_a_target_without_an_address_of_the_clients_family_does_not_end_the_others(bench: Bench):
+    """A name with an IPv6 address alone ends in an exception without an error code."""
+    listen(bench, "::1", 80)
+    bench.machine.world.listen("10.0.0.10", 80)
+    bench.machine.files.write(HOSTS, b"::1 six.test\r\n")
+    found: list[Any] = []
+    targets = "six.test:80,::1:80,10.0.0.10:80,127.0.0.1:80"
+    with bench.machine.session("Administrator") as session, bench.machine.acting():
+        run_script(session, reach(), {"Targets": targets}, emit=lambda _, value: found.append(value))
+
+    assert [json.loads(one)["state"] for one in found] == ["silent", "open", "open", "refused"]
 
 
 def test_no_call_into_dotnet_waits_for_longer_than_a_stop_may_take():

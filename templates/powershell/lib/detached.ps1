@@ -268,7 +268,7 @@ function Get-MissingLink {
 function Test-Listener {
     # Whether something answers at this very address: a listener on all addresses says nothing about one of them.
     param([string]$Ip, [int]$Port)
-    $client = [Net.Sockets.TcpClient]::new()
+    $client = New-TcpClient -Address $Ip
     try { Test-TaskEnd -Task $client.ConnectAsync($Ip, $Port) -Seconds 3 }
     catch [AggregateException] { $false }
     finally { $client.Close() }

@@ -6,9 +6,17 @@ function Get-WayToServer {
     Get-Cached -Name 'WayToServer' -Read { Connect-Server }
 }
 
+function New-TcpClient {
+    # A client that can connect to this address or name. In .NET Framework one without a family speaks IPv4 alone
+    # (referencesource System/net/System/Net/Sockets/TCPClient.cs: "TcpClient() : this(AddressFamily.InterNetwork)").
+    param([string]$Address)
+    $family = if ($Address.Contains(':')) { 'InterNetworkV6' } else { 'InterNetwork' }
+    [Net.Sockets.TcpClient]::new([Net.Sockets.AddressFamily]::$family)
+}
+
 function Connect-Server {
     # The same, asked now, as texts. Nothing where there is none within 5 seconds. By TCP, because clouds drop ICMP.
-    $client = [Net.Sockets.TcpClient]::new()
+    $client = New-TcpClient -Address $script:Node.server_host
     try {
         if (Test-TaskEnd -Task $client.ConnectAsync($script:Node.server_host, $script:Node.server_port) -Seconds 5) {
             [pscustomobject]@{

@@ -219,7 +219,10 @@ _BINDING = _type("System.Management.Automation.ParameterBindingException")
 _BINDING.prop("ParameterName", "string", lambda self: self.parameter_name or "")
 _BINDING.prop("ErrorId", "string", lambda self: self.error_id)
 _BINDING.refuses("ParameterType TypeSpecified Line Offset CommandInvocation")
-_type("System.Net.Sockets.SocketException").prop(
+_SOCKET = _type("System.Net.Sockets.SocketException")
+# Its source: "the base class returns the HResult with this property we need the Win32 Error Code, hence the override".
+_SOCKET.prop("ErrorCode", "int", _native_code)
+_SOCKET.prop(
     "SocketErrorCode",
     "System.Net.Sockets.SocketError",
     lambda self: enum_value("System.Net.Sockets.SocketError", _native_code(self)),

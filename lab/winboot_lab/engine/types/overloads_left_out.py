@@ -47,7 +47,7 @@ _LEFT_OUT = {
     "System.Net.HttpWebRequest": "AddRange:2,3",
     "System.Net.IPAddress": "new:2",
     "System.Net.Mail.MailAddress": "new:2,3",
-    "System.Net.Sockets.TcpClient": "new:1,2 Connect:1",
+    "System.Net.Sockets.TcpClient": "new:2 Connect:1",
     "System.Net.WebProxy": "new:2,3,4",
     "System.Numerics.BigInteger": "new:1 Parse:2,3 TryParse:4",
     "System.Runtime.InteropServices.Marshal": "PtrToStringAnsi:2 PtrToStringAuto:2",

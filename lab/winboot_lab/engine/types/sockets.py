@@ -1,4 +1,9 @@
-"""System.Net.Sockets.TcpClient: connecting, and which local address that goes out from."""
+"""System.Net.Sockets.TcpClient: connecting, and which local address that goes out from.
+
+A client has one family, as in .NET Framework: without one it speaks IPv4 alone (microsoft/referencesource,
+System/net/System/Net/Sockets/TCPClient.cs: "public TcpClient() : this(AddressFamily.InterNetwork)"), and a host without
+an address of its family ends as ArgumentException within the task ("net_invalidAddressList").
+"""
 
 from __future__ import annotations
 
@@ -9,21 +14,24 @@ from winboot_lab.engine.door import ask, failure_of
 from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet
 from winboot_lab.engine.exceptions import (
     AggregateException,
+    ArgumentException,
     DotNetException,
     InvalidOperationException,
     ObjectDisposedException,
 )
 from winboot_lab.engine.types.net import EndPoint
 from winboot_lab.engine.types.streams import STREAM, Stream
-from winboot_lab.engine.values import Instance, IPAddress
+from winboot_lab.engine.values import EnumValue, Instance, IPAddress
 
 Value = Any
+_VERSIONS = {"InterNetwork": 4, "InterNetworkV6": 6}
 
 
 class TcpClient(Instance):
     """A client that is not connected yet, or is."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = 4) -> None:
+        self.version = version
         self.record: Any = None
         self.disposed = False
         # Milliseconds; 0 waits for ever.
@@ -54,12 +62,30 @@ TASK = dotnet("System.Threading.Tasks.Task+Connect", Connecting, base=OBJECT)
 CLIENT.constructor("")(TcpClient)
 
 
+@CLIENT.constructor("System.Net.Sockets.AddressFamily family")
+def _of_family(family: EnumValue) -> TcpClient:
+    if str(family) not in _VERSIONS:
+        raise ArgumentException("'TcpClient' only accepts 'InterNetwork' or 'InterNetworkV6'.", "family")
+    return TcpClient(_VERSIONS[str(family)])
+
+
+def _check_family(runtime: Runtime, client: TcpClient, host: str) -> None:
+    found = runtime.machine.invoke("dns.resolve", {"name": host})
+    if not found.errors and not any(
+        ipaddress.ip_address(one).version == client.version for one in found.objects
+    ):
+        raise ArgumentException(
+            "None of the discovered or specified addresses match the socket address family.", "context"
+        )
+
+
 def _connect(
     runtime: Runtime, client: TcpClient, host: str, port: int, milliseconds: int, spent: int = 0
 ) -> bool:
     """Connect; false when it took longer than `milliseconds`, after `spent` of before. Raises what the socket says."""
     if client.disposed:
         raise ObjectDisposedException("System.Net.Sockets.TcpClient", "Cannot access a disposed object.")
+    _check_family(runtime, client, host)
     result = runtime.machine.invoke(
         "socket.connect", {"host": host, "port": port, "milliseconds": milliseconds, "spent": spent}
     )
