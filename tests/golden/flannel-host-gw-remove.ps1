@@ -97,11 +97,8 @@
 #   state               C:\ProgramData\winboot (journal, former values, this script for the tasks)
 #
 # <<name>> in a text stands for a value that only this machine or its Node object has; Expand-Known fills it in:
-#   <<node_ip>>       the address of this machine that reaches the API server
-#   <<node_subnet>>   the network that this address is in
-#   <<pod_cidr>>      the IPv4 network that the cluster gives to the pods of this node
-#   <<pod_gateway>>   the first address of the pods' network: their gateway
-#   <<pod_endpoint>>  the second: this machine's own endpoint
+#   <<pod_cidr>>     the IPv4 network that the cluster gives to the pods of this node
+#   <<pod_gateway>>  the first address of the pods' network: their gateway
 #
 # Mode Look tells what would be put back, and changes nothing. Undo puts back what was there before winboot first changed
 # it, as it was noted then; what is winboot's and was not noted goes only where the controller says so (Unnoted).
@@ -182,11 +179,6 @@ $steps = @(
 @{
 Name = 'node-preflight'
 Values = {
-    $bad = @(@{ first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
-            what = 'the update of July 2024 broke container networking' })
-    # How winboot describes its own services: one of these names with another description is somebody else's.
-    $services = @{ containerd = 'Runs containers for Kubernetes. Managed by winboot.'; kubelet = 'Kubernetes kubelet. Managed by winboot.'
-        flanneld = 'flannel network agent. Managed by winboot.'; 'kube-proxy' = 'Kubernetes kube-proxy. Managed by winboot.' }
 }
 Look = {
     Get-RemovalDifference
@@ -202,19 +194,6 @@ Undo = {
 Name = 'download-sources'
 Needs = @('node-preflight')
 Values = {
-    $sources = @(@{ registry = $false; title = 'the artifact source github.com'
-            addresses = @(@{ url = 'https://github.com/containerd/containerd/releases/download/v2.3.6/containerd-2.3.6-windows-amd64.tar.gz'
-                    proxy = 'http://proxy.corp.example:3128' }) },
-        @{ registry = $false; title = 'the artifact source dl.k8s.io'
-            addresses = @(@{ url = 'https://dl.k8s.io/v1.36.5/kubernetes-node-windows-amd64.tar.gz'
-                    proxy = 'http://proxy.corp.example:3128' }) },
-        @{ registry = $false; title = 'the artifact source nssm.cc'
-            addresses = @(@{ url = 'https://nssm.cc/release/nssm-2.24.zip'; proxy = 'http://proxy.corp.example:3128' }) },
-        @{ registry = $true; title = 'the registry registry.k8s.io'
-            addresses = @(@{ url = 'https://registry.k8s.io/v2/'; proxy = 'http://proxy.corp.example:3128' }) },
-        @{ registry = $true; title = 'the registry docker.io'
-            addresses = @(@{ url = 'https://mirror.corp.example/v2/' },
-                @{ url = 'https://registry-1.docker.io/v2/'; proxy = 'http://proxy.corp.example:3128' }) })
 }
 Look = {
     Get-RemovalDifference
@@ -230,7 +209,6 @@ Undo = {
 Name = 'computer-name'
 Needs = @('node-preflight', 'download-sources')
 Values = {
-    $name = 'WIN-A1'
 }
 Look = {
     Get-RemovalDifference
@@ -246,8 +224,6 @@ Undo = {
 Name = 'windows-features'
 Needs = @('node-preflight', 'download-sources')
 Values = {
-    $features = @('Containers')
-    $source = $null
 }
 Look = {
     Get-RemovalDifference
@@ -263,7 +239,6 @@ Undo = {
 Name = 'system-settings'
 Needs = @('node-preflight', 'download-sources')
 Values = {
-    $pageFile = 'system'
 }
 Look = {
     Get-RemovalDifference
@@ -279,8 +254,6 @@ Undo = {
 Name = 'dynamic-ports'
 Needs = @('node-preflight', 'download-sources')
 Values = {
-    # Load-balanced services take client ports in blocks of 64; NodePorts (30000-32767) stay outside.
-    $ports = @{ Start = 33000; Count = 32536 }
 }
 Look = {
     Get-RemovalDifference
@@ -295,25 +268,6 @@ Undo = {
 Name = 'directories'
 Needs = @('node-preflight', 'download-sources')
 Values = {
-    $folders = @{
-        # For SYSTEM and Administrators alone: what is in them are keys, tokens, and the layers of all images.
-        Private = @('C:\k', 'C:\k\versions', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
-        'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state')
-        # Everybody may read these: pods do, and collectors of logs.
-        Readable = @('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1',
-        'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks',
-        'C:\run\flannel', 'C:\var\log\pods', 'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet',
-        'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
-        # Written by the services of this node alone: an undo empties them.
-        Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
-        'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
-        # A file in one of these is run, or heeded, because it is there: files of others are reported.
-        Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\k\versions\containerd-2.3.6',
-        'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
-        'C:\etc\kube-flannel')
-        # Filled by pods and images, with owners of their own: not looked through.
-        Opaque = @('C:\var\lib\kubelet\pods\*\*', 'C:\ProgramData\containerd\root\*\snapshots\*')
-    }
 }
 Look = {
     Get-RemovalDifference
@@ -329,15 +283,6 @@ Undo = {
 Name = 'firewall-rules'
 Needs = @('node-preflight', 'download-sources')
 Values = {
-    $rules = @(@{ name = 'winboot-kubelet'; ports = '10250'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-            why = 'logs, exec and metrics through the kubelet' },
-        @{ name = 'winboot-kube-proxy-health'; ports = '10256'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-            why = 'health checks of load balancers' },
-        @{ name = 'winboot-node-ports-tcp'; ports = '30000-32767'; protocol = 'TCP'; direction = 'in'; sources = @('Any')
-            why = 'NodePort services' },
-        @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
-            why = 'NodePort services' })
-    $closed = @('winboot-typha', 'winboot-vxlan')
 }
 Ours = @{ rules = @('winboot-kubelet', 'winboot-kube-proxy-health', 'winboot-node-ports-tcp', 'winboot-node-ports-udp') }
 Look = {
@@ -368,18 +313,6 @@ Undo = {
 Name = 'log-rotation'
 Needs = @('directories')
 Values = {
-    $rotation = @{
-        Functions = @('Read-Access', 'Test-Trusted', 'Get-UntrustedWriter', 'Get-AccessMemory', 'Find-UntrustedWriter', 'Test-Link',
-        'Stop-Step', 'Invoke-WithRetry', 'Get-UntrustedReplacer', 'Get-UserLink', 'Get-LinkText', 'Test-HardLink', 'Read-Entry',
-        'Get-EntryDeclaration', 'Invoke-LogRotation', 'Get-PathDoubt', 'Get-PathMemory', 'Read-PathDoubt', 'Get-LinkDoubt',
-        'Get-LinkTarget', 'Get-FolderDoubt')
-        Logs = @('C:\var\log\containerd\containerd.log', 'C:\var\log\kubelet\kubelet.log', 'C:\var\log\flanneld\flanneld.log',
-        'C:\var\log\kube-proxy\kube-proxy.log')
-        # Written by programs that never start a new file by themselves.
-        Endless = @('C:\var\log\containerd\containerd.log')
-        MaxBytes = 52428800
-        MaxFiles = 5
-    }
 }
 Look = {
     Get-RemovalDifference
@@ -394,8 +327,6 @@ Undo = {
 Name = 'artifacts'
 Needs = @('directories')
 Values = {
-    $artifacts = @(Get-Artifact)
-    foreach ($artifact in $artifacts) { $artifact.proxy = 'http://proxy.corp.example:3128' }
 }
 Ours = @{ files = @('C:\k\versions\containerd-2.3.6\containerd.exe', 'C:\k\versions\containerd-2.3.6\ctr.exe',
             'C:\k\versions\containerd-2.3.6\containerd-shim-runhcs-v1.exe', 'C:\k\versions\kubernetes-1.36.5\kubelet.exe',
@@ -419,47 +350,6 @@ Undo = {
 Name = 'containerd-config'
 Needs = @('artifacts', 'directories')
 Values = {
-    $files = @{ 'C:\Program Files\containerd\config.toml' = 'version = 3
-imports = [''C:\Program Files\containerd\conf.d\*.toml'']
-root = ''C:\ProgramData\containerd\root''
-state = ''C:\ProgramData\containerd\state''
-[grpc]
-  address = ''\\.\pipe\containerd-containerd''
-[plugins.''io.containerd.cri.v1.images'']
-  snapshotter = ''windows''
-[plugins.''io.containerd.cri.v1.images''.pinned_images]
-  sandbox = ''registry.k8s.io/pause:3.10.2''
-[plugins.''io.containerd.cri.v1.images''.registry]
-  config_path = ''C:\ProgramData\containerd\certs.d''
-[plugins.''io.containerd.cri.v1.runtime''.cni]
-  bin_dirs = [''C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1'']
-  conf_dir = ''C:\etc\cni\net.d''
-[plugins.''io.containerd.cri.v1.runtime''.containerd]
-  default_runtime_name = ''runhcs-wcow-process''
-[plugins.''io.containerd.cri.v1.runtime''.containerd.runtimes.runhcs-wcow-process]
-  runtime_type = ''io.containerd.runhcs.v1''
-'
-        'C:\k\crictl.yaml' = 'runtime-endpoint: npipe:////./pipe/containerd-containerd
-image-endpoint: npipe:////./pipe/containerd-containerd
-timeout: 10
-' }
-    # containerd reads these at every pull: no service has to restart for them.
-    $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
-
-[host.''https://mirror.corp.example'']
-  capabilities = [''pull'', ''resolve'']
-' }
-    # What other installers put here is laid over the file: it stays, and what it changes of ours is shown.
-    $dropIns = @{ Folder = 'C:\Program Files\containerd\conf.d'
-        Settings = @{ root = 'C:\ProgramData\containerd\root'; state = 'C:\ProgramData\containerd\state'
-            'grpc.address' = '\\.\pipe\containerd-containerd'
-            'io.containerd.server.v1.grpc.address' = '\\.\pipe\containerd-containerd'
-            sandbox_image = 'registry.k8s.io/pause:3.10.2'; 'pinned_images.sandbox' = 'registry.k8s.io/pause:3.10.2'
-            'registry.config_path' = 'C:\ProgramData\containerd\certs.d'; snapshotter = 'windows'
-            'containerd.snapshotter' = 'windows'; 'containerd.default_runtime_name' = 'runhcs-wcow-process'
-            'cni.bin_dir' = 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1'
-            'cni.bin_dirs' = 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1'; 'cni.conf_dir' = 'C:\etc\cni\net.d' }
-        Version = 3 }
 }
 Ours = @{ files = @('C:\Program Files\containerd\config.toml', 'C:\k\crictl.yaml') }
 Look = {
@@ -476,11 +366,6 @@ Undo = {
 Name = 'containerd'
 Needs = @('containerd-config', 'windows-features')
 Values = {
-    $service = Complete-Service -Service @{ name = 'containerd'; display = 'containerd'; description = 'Runs containers for Kubernetes. Managed by winboot.'
-        restart_ms = @(10000, 30000, 60000); reset_s = 900
-        environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
-        command_line = '"C:\k\versions\containerd-2.3.6\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
 }
 Ours = @{ services = @('containerd') }
 Look = {
@@ -497,7 +382,6 @@ Undo = {
 Name = 'pause-image'
 Needs = @('containerd')
 Values = {
-    $image = 'registry.k8s.io/pause:3.10.2'
 }
 Look = {
     Get-RemovalDifference
@@ -514,30 +398,6 @@ Name = 'kubelet-credentials'
 Needs = @('directories', 'computer-name')
 Secrets = @('bootstrap-token')
 Values = {
-    $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
-        certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac'
-        bootstrap_path = 'C:\k\bootstrap-kubeconfig'
-        bootstrap_text = '{
-  "apiVersion": "v1",
-  "kind": "Config",
-  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
-  "users": [{"name": "kubelet-bootstrap", "user": {"token": "<token>"}}],
-  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kubelet-bootstrap"}}],
-  "current-context": "node"
-}
-'
-        token_place = '<token>'; secret = 'bootstrap-token' }
-    $files = @{ 'C:\etc\kubernetes\pki\ca.crt' = '-----BEGIN CERTIFICATE-----
-MIIBLTCB1KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
-ZXMwIBcNMjUwMTAxMDAwMDAwWhgPMjA1NTAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
-Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASW6FCbetbbay2W
-t/rHwJJgrppzImM7mh+BYeW+LtwBWrwYkYbhJwAbpw2LyNo1sCrBcc+3jwa666jh
-VemwhYmXoxMwETAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCIAQS
-KvvQDzeguviLOenXxeGBqYcpppoBjY1m2JK4ZnKKAiEAlFrooYYxUzkjP6EPOZvG
-c67lpvsqaTVQAeNNBKvnm4g=
------END CERTIFICATE-----
-' }
 }
 Ours = @{ files = @('C:\etc\kubernetes\pki\ca.crt', 'C:\k\kubeconfig') }
 Look = {
@@ -553,40 +413,6 @@ Undo = {
 Name = 'kubelet-config'
 Needs = @('directories')
 Values = {
-    $files = @{ 'C:\var\lib\kubelet\config.yaml' = '{
-  "apiVersion": "kubelet.config.k8s.io/v1beta1",
-  "kind": "KubeletConfiguration",
-  "authentication": {
-    "anonymous": {"enabled": false},
-    "webhook": {"enabled": true},
-    "x509": {"clientCAFile": "C:\\etc\\kubernetes\\pki\\ca.crt"}
-  },
-  "authorization": {"mode": "Webhook"},
-  "cgroupsPerQOS": false,
-  "clusterDNS": ["10.96.0.10"],
-  "clusterDomain": "cluster.local",
-  "containerLogMaxFiles": 5,
-  "containerLogMaxSize": "50Mi",
-  "containerRuntimeEndpoint": "npipe:////./pipe/containerd-containerd",
-  "enableSystemLogHandler": true,
-  "enforceNodeAllocatable": [],
-  "evictionHard": {"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"},
-  "maxParallelImagePulls": 5,
-  "registerNode": true,
-  "registerWithTaints": [
-    {"key": "os", "value": "windows", "effect": "NoSchedule"},
-    {"key": "winboot.io/starting", "value": "true", "effect": "NoSchedule"}
-  ],
-  "resolvConf": "",
-  "rotateCertificates": true,
-  "runtimeRequestTimeout": "10m0s",
-  "serializeImagePulls": false,
-  "serverTLSBootstrap": true,
-  "systemReserved": {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
-  "volumePluginDir": "C:\\var\\lib\\kubelet\\volumeplugins",
-  "maxPods": 110
-}
-' }
 }
 Ours = @{ files = @('C:\var\lib\kubelet\config.yaml') }
 Look = {
@@ -602,11 +428,6 @@ Undo = {
 Name = 'kubelet'
 Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules')
 Values = {
-    $service = Complete-Service -Service @{ name = 'kubelet'; display = 'Kubernetes kubelet'; description = 'Kubernetes kubelet. Managed by winboot.'
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('containerd')
-        environment = @('HTTPS_PROXY=http://proxy.corp.example:3128', 'HTTP_PROXY=http://proxy.corp.example:3128',
-            'NO_PROXY=localhost,127.0.0.1,10.0.0.10,10.244.0.0/16,10.96.0.0/12,.svc,.cluster.local,169.254.169.254,.corp.example')
-        command_line = '"C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe" -log-file=C:\var\log\kubelet\kubelet.log -log-file-size=50Mi -redirect-stderr=true C:\k\versions\kubernetes-1.36.5\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --cert-dir=C:\var\lib\kubelet\pki --root-dir=C:\var\lib\kubelet --hostname-override=win-a1 --node-ip=<<node_ip>> --windows-service=true --v=2 --windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS' }
 }
 Ours = @{ services = @('kubelet') }
 Look = {
@@ -623,9 +444,6 @@ Undo = {
 Name = 'registration'
 Needs = @('kubelet')
 Values = {
-    $bootstrap = 'C:\k\bootstrap-kubeconfig'
-    $client = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'
-    $wanted = @{ ServingCertificate = 'C:\var\lib\kubelet\pki\kubelet-server-current.pem'; NeedsPodCidr = $true }
 }
 Look = {
     Get-RemovalDifference
@@ -641,17 +459,6 @@ Undo = {
 Name = 'flanneld-config'
 Needs = @('directories')
 Values = {
-    $files = @{ 'C:\etc\kube-flannel\net-conf.json' = '{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
-'
-        'C:\k\flanneld.kubeconfig' = '{
-  "apiVersion": "v1",
-  "kind": "Config",
-  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
-  "users": [{"name": "flanneld", "user": {"client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem", "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"}}],
-  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "flanneld"}}],
-  "current-context": "node"
-}
-' }
 }
 Ours = @{ files = @('C:\etc\kube-flannel\net-conf.json', 'C:\k\flanneld.kubeconfig') }
 Look = {
@@ -667,19 +474,6 @@ Undo = {
 Name = 'flanneld'
 Needs = @('flanneld-config', 'registration', 'artifacts')
 Values = {
-    $network = @{ name = 'cbr0'; type = 'L2Bridge'; subnets = @(@{ prefix = '<<pod_cidr>>'; gateway = '<<pod_gateway>>' }); empty = $false
-        vni = 0; endpoint = 'cbr0_ep'; endpoint_v6 = ''; subnet_env = 'C:\run\flannel\subnet.env'; agent = 'flanneld'
-        log = 'C:\var\log\flanneld\flanneld.log'
-        first = @{ name = 'External'; type = 'L2Bridge'; subnets = @(@{ prefix = '192.168.255.0/30'; gateway = '192.168.255.1' })
-            empty = $true; vni = 0; endpoint = ''; endpoint_v6 = ''; subnet_env = ''; agent = ''; log = ''; first = $null } }
-    $service = Complete-Service -Service @{ name = 'flanneld'; display = 'flannel network agent'; description = 'flannel network agent. Managed by winboot.'
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet'); start = 'demand'
-        command_line = 'C:\k\versions\nssm-2.24\nssm.exe'
-        parameters = @{ Application = 'C:\k\versions\flannel-0.28.9\flanneld.exe'
-            AppParameters = '--kube-subnet-mgr=1 --kubeconfig-file=C:\k\flanneld.kubeconfig --iface=<<node_ip>> --ip-masq=1 --net-config-path=C:\etc\kube-flannel\net-conf.json --healthz-port=8471'
-            AppDirectory = 'C:\'; AppStdout = 'C:\var\log\flanneld\flanneld.log'; AppStderr = 'C:\var\log\flanneld\flanneld.log'
-            AppRotateFiles = 1; AppRotateOnline = 1; AppRotateBytes = 52428800; AppRestartDelay = 10000; AppNoConsole = 1
-            AppExit = 'Restart'; AppPriority = $null; AppEnvironment = $null; AppEnvironmentExtra = @('NODE_NAME=win-a1') } }
 }
 Ours = @{ services = @('flanneld') }
 Look = {
@@ -725,9 +519,6 @@ Detached = {
 Name = 'ipam-reservations'
 Needs = @('registration', 'containerd')
 Values = {
-    $store = 'C:\var\lib\cni\networks\cbr0'
-    $reservations = @(@{ address = '<<pod_gateway>>'; holder = 'winboot'; interface = 'gateway' },
-        @{ address = '<<pod_endpoint>>'; holder = 'winboot'; interface = 'endpoint' })
 }
 Look = {
     Get-RemovalDifference
@@ -742,40 +533,6 @@ Undo = {
 Name = 'cni-config'
 Needs = @('registration', 'ipam-reservations', 'pod-network')
 Values = {
-    $folder = 'C:\etc\cni\net.d'
-    $files = @{ 'C:\etc\cni\net.d\10-flannel.conflist' = '{
-  "name": "cbr0",
-  "cniVersion": "1.0.0",
-  "plugins": [
-    {
-      "type": "flannel",
-      "capabilities": {"portMappings": true, "dns": true},
-      "delegate": {
-        "type": "win-bridge",
-        "policies": [
-          {
-            "name": "EndpointPolicy",
-            "value": {
-              "Type": "OutBoundNAT",
-              "Settings": {"Exceptions": ["10.244.0.0/16", "10.96.0.0/12", "<<node_subnet>>"]}
-            }
-          },
-          {
-            "name": "EndpointPolicy",
-            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "10.96.0.0/12", "NeedEncap": true}}
-          },
-          {
-            "name": "EndpointPolicy",
-            "value": {"Type": "SDNRoute", "Settings": {"DestinationPrefix": "<<node_ip>>/32", "NeedEncap": true}}
-          }
-        ],
-        "loopbackDSR": true,
-        "apiVersion": 2
-      }
-    }
-  ]
-}
-' }
 }
 Ours = @{ files = @('C:\etc\cni\net.d\10-flannel.conflist') }
 Look = {
@@ -792,27 +549,6 @@ Undo = {
 Name = 'kube-proxy-config'
 Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network')
 Values = {
-    $files = @{ 'C:\k\kube-proxy.yaml' = '{
-  "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
-  "kind": "KubeProxyConfiguration",
-  "clientConnection": {"kubeconfig": "C:\\k\\kube-proxy.kubeconfig"},
-  "clusterCIDR": "10.244.0.0/16",
-  "healthzBindAddress": "0.0.0.0:10256",
-  "hostnameOverride": "win-a1",
-  "metricsBindAddress": "127.0.0.1:10249",
-  "mode": "kernelspace",
-  "winkernel": {"enableDSR": true, "networkName": "cbr0", "rootHnsEndpointName": "cbr0_ep"}
-}
-'
-        'C:\k\kube-proxy.kubeconfig' = '{
-  "apiVersion": "v1",
-  "kind": "Config",
-  "clusters": [{"name": "cluster", "cluster": {"server": "https://10.0.0.10:6443", "certificate-authority": "C:\\etc\\kubernetes\\pki\\ca.crt"}}],
-  "users": [{"name": "kube-proxy", "user": {"client-certificate": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem", "client-key": "C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem"}}],
-  "contexts": [{"name": "node", "context": {"cluster": "cluster", "user": "kube-proxy"}}],
-  "current-context": "node"
-}
-' }
 }
 Ours = @{ files = @('C:\k\kube-proxy.yaml', 'C:\k\kube-proxy.kubeconfig') }
 Look = {
@@ -828,12 +564,6 @@ Undo = {
 Name = 'kube-proxy'
 Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')
 Values = {
-    $network = 'cbr0'
-    $service = Complete-Service -Service @{ name = 'kube-proxy'; display = 'Kubernetes kube-proxy'; description = 'Kubernetes kube-proxy. Managed by winboot.'
-        restart_ms = @(10000, 30000, 60000); reset_s = 900; depends = @('kubelet', 'flanneld'); start = 'demand'
-        command_line = '"C:\k\versions\kubernetes-1.36.5\kube-log-runner.exe" -log-file=C:\var\log\kube-proxy\kube-proxy.log -log-file-size=50Mi -redirect-stderr=true C:\k\versions\kubernetes-1.36.5\kube-proxy.exe --config=C:\k\kube-proxy.yaml --windows-service=true --v=2' }
-    $running = (Get-ServiceState -Name $service.name) -eq 'Running'
-    $health = 'http://127.0.0.1:10256/healthz'
 }
 Ours = @{ services = @('kube-proxy') }
 Look = {

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from winboot_lab.language.parser import parse
-from winboot_lab.language.syntax import FunctionDefinition, walk
+from winboot_lab.language.syntax import Assignment, FunctionDefinition, Hashtable, Variable, walk
 
 from tests.powershell.style import Remark, Switches, remarks, switches_of
 from tests.steps.builders import ROOT, a_spec_of
@@ -176,6 +176,35 @@ def test_a_step_that_can_only_look_has_no_change(profile: str) -> None:
 
     assert re.findall(r"^ *Change = \{\n(?: *#.*\n)*? *\}", script, re.MULTILINE) == []
     assert script.count("Look = {") - script.count("Change = {") == 2
+
+
+def values_that_nothing_reads(script: str) -> list[tuple[str, str]]:
+    """The variables of each step's values block that no other block of the step reads."""
+    found: list[tuple[str, str]] = []
+    for table in (node for node in walk(parse(script)) if isinstance(node, Hashtable)):
+        parts = {key.extent.text: value for key, value in table.pairs}
+        if "Values" not in parts:
+            continue
+        sets = [
+            node.target.name
+            for node in walk(parts["Values"])
+            if isinstance(node, Assignment) and isinstance(node.target, Variable)
+        ]
+        others = (value for key, value in parts.items() if key != "Values")
+        read = {node.name for other in others for node in walk(other) if isinstance(node, Variable)}
+        found += [(parts["Name"].extent.text, name) for name in sets if name not in read]
+    return found
+
+
+def test_a_value_that_nothing_reads_is_named() -> None:
+    step = "@{ Name = 'one'; Values = { $a = 1; $b = 2 }; Undo = { $b } }"
+
+    assert values_that_nothing_reads(step) == [("'one'", "a")]
+
+
+@pytest.mark.parametrize("profile", sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
+def test_a_remove_script_has_no_values_that_nothing_reads(profile: str) -> None:
+    assert values_that_nothing_reads(frame_and_steps(profile, undo=True)) == []
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in templates_root().glob("*.ps1")))
