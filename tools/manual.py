@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, get_args
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
@@ -91,9 +91,8 @@ class _Parameter:
 
 def _parameters(command: Any) -> Iterator[_Parameter]:
     """As they stand in the signature: `name: Annotated[type, typer.Option(…)] = default`."""
-    hints = get_type_hints(command, include_extras=True)
-    for name, parameter in inspect.signature(command).parameters.items():
-        kind, *rest = get_args(hints[name])
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        kind, *rest = get_args(parameter.annotation)
         info = next(one for one in rest if isinstance(one, ParameterInfo))
         if not info.hidden:
             yield _Parameter(name, kind, parameter.default, info)

@@ -187,7 +187,7 @@ def test_what_a_machine_says_begins_no_line_of_another_node() -> None:
 
 def test_the_log_has_a_line_a_message(tmp_path: Path) -> None:
     log = tmp_path / "join.log"
-    with progress(View(Output.json, log=log), ["win-1"]) as listener:
+    with progress(View(Output.json, log_file=log), ["win-1"]) as listener:
         listener.event("win-1", StepDone("r", "artifacts", "failed", 1, (), Problem("x", FORGED)))
 
     (line,) = log.read_text(encoding="utf-8").splitlines()
@@ -206,7 +206,7 @@ def test_the_log_follows_no_link_of_somebody_else(place: str, tmp_path: Path) ->
         (tmp_path / "logs").symlink_to(target.parent)
         log = tmp_path / "logs" / "join.log"
 
-    with pytest.raises(UsageError, match="--log-file"), progress(View(Output.json, log=log), ["win-1"]):
+    with pytest.raises(UsageError, match="--log-file"), progress(View(Output.json, log_file=log), ["win-1"]):
         pass
 
     assert target.read_text(encoding="utf-8") == "kept\n"
@@ -342,7 +342,7 @@ def test_verbose_lines_tell_each_step_and_a_file_gets_them_too(
 ) -> None:
     log = tmp_path / "join.log"
     for _ in range(2):
-        with progress(View(Output.json, log=log), ["win-1"]) as listener:
+        with progress(View(Output.json, log_file=log), ["win-1"]) as listener:
             listener.event("win-1", StepDone("r", "artifacts", "ok", 12))
     with progress(View(Output.table, verbose=True), ["win-1"]) as listener:
         listener.event("win-1", StepDone("r", "artifacts", "ok", 12))

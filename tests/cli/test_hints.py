@@ -131,7 +131,7 @@ def _silence(command: Any) -> None:
     if below := getattr(command, "commands", None):
         for each in below.values():
             _silence(each)
-    else:
+    if command.callback is not None:  # a command, or a group that does something by itself
         command.callback = lambda **_: None
 
 

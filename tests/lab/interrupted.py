@@ -26,7 +26,7 @@ from winboot_lab.memory import collect_rarely
 from tests.lab.branches import Branches, told
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
-from tests.lab.state import changes, state
+from tests.lab.state import changes, expire_lost_tokens, state
 from winboot.report.results import Report
 
 Strike = Callable[[Controller], None]
@@ -155,6 +155,7 @@ class Interrupted:
             wrong += problems(again)
             if not only(again).ready:
                 wrong.append("not Ready")
+            expire_lost_tokens(site)
         site.settle(60)
         last = site.join()
         wrong += [f"another join changes {last.changed}"] if last.changed else []

@@ -55,6 +55,18 @@ def _state(site: Site) -> dict[str, Tree]:
     }
 
 
+def expire_lost_tokens(site: Site) -> None:
+    """Delete the bootstrap tokens that have an end, as the cluster does after it.
+
+    (kube-controller-manager, pkg/controller/bootstrap/tokencleaner.go.) A run that was killed without a claim leaves its
+    token so: no role of winboot can list Secrets, and only a claim names the run that is gone.
+    """
+    for secret in _all(site, SECRETS):
+        metadata = secret["metadata"]
+        if metadata["name"].startswith("bootstrap-token-") and "expiration" in secret["data"]:
+            site.cluster.store.delete(SECRETS, metadata["namespace"], metadata["name"])
+
+
 def changes(before: dict[str, Tree], after: dict[str, Tree]) -> list[str]:
     """What differs between two states, a line each."""
     return diff(before, after)

@@ -15,7 +15,7 @@ from tests.cluster.conftest import Time
 from tests.join.fakes import FakeLeases
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, Killed, Site, only, problems
-from tests.lab.state import state
+from tests.lab.state import expire_lost_tokens, state
 from tests.lab.writes import USUAL, Writes, usual
 from winboot.node.fleet import Ownership
 from winboot.node.run import Patience
@@ -190,6 +190,7 @@ def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over
 
     assert died and (problems(report), only(report).ready) == ([], True)
     assert fence(site)["holder"] == "you@desk"
+    expire_lost_tokens(site)
     assert settled(site)
     assert writes.too_often() == {}
 
@@ -213,6 +214,7 @@ def test_while_the_network_is_rewired_the_other_one_waits_for_it_too(scenes: Sce
 
     assert others
     assert (problems(report), only(report).ready) == ([], True)
+    expire_lost_tokens(site)
     assert settled(site)
 
 
