@@ -161,7 +161,7 @@ CASES: Final[Mapping[str, Case]] = {
     "artifacts.flannel": Case("artifacts", _at("artifacts.flannel", "0.26.7")),
     "artifacts.flannel_cni": Case("artifacts", _at("artifacts.flannel_cni", "1.6.2-flannel1")),
     "artifacts.azure_cni": Case("artifacts", _at("artifacts.azure_cni", "1.7.2"), scene="azure"),
-    "artifacts.calico": Case("artifacts", _at("artifacts.calico", "3.30.1"), scene="own calico"),
+    "artifacts.calico": Case("artifacts", _at("artifacts.calico", "3.31.1"), scene="own calico"),
     "artifacts.crictl": Case("artifacts", _at("artifacts.crictl", "1.33.0")),
     "artifacts.nssm": Case("artifacts", _at("artifacts.nssm", "2.24-101"), scene="own credential"),
     "artifacts.sha256": Case(

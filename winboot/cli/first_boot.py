@@ -168,7 +168,7 @@ def userdata(
         bool,
         typer.Option(
             "--by-hand",
-            help="No voucher: each machine waits for `winboot hook approve`, unless its cloud's word counts (--attested).",
+            help="No voucher: each machine waits for `winboot hook approve NODE UUID`, unless its cloud's word counts (--attested).",
         ),
     ] = False,
     attested: Annotated[

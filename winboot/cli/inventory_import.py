@@ -159,7 +159,7 @@ def _text(table: Table, source: Path) -> str:
     from winboot.config.source import raw
 
     body = yaml.safe_dump(_plain(raw(table)), sort_keys=False, allow_unicode=True, width=120)
-    return f"{remark(Which.inventory)}\n# Made of {source.name} by `winboot inventory import`.\n{body}"
+    return f"{remark(Which.inventory)}\n# Made of {source.name} by `winboot inventory import FILE`.\n{body}"
 
 
 def _plain(value: Any) -> Any:

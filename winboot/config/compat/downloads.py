@@ -43,7 +43,7 @@ def check_line(compat: Compat, name: str, title: str, version: Version) -> list[
     known = sorted(lines, key=minor_key)
     line = lines.get(version.minor)
     if line is None:
-        reason = f"winboot runs {title} {known[0]} to {known[-1]}; others have other programs or switches"
+        reason = f"{title} {known[0]} to {known[-1]} can be used; others have other programs or switches"
         source = compat.source(lines[known[0]]["source"])
         return [Finding("error", "unsupported", about, reason, f"{known[0]} to {known[-1]}", source)]
     if "assumed" in line:

@@ -116,7 +116,7 @@ ORDER: Final = (
 
 
 def verify_in(namespace: str) -> tuple[Need, ...]:
-    """What `winboot verify --namespace` does in a namespace that stays."""
+    """What `winboot verify --namespace NAME` does in a namespace that stays."""
     gone = (
         *(Need("delete", kind, why="what was made goes again") for kind in ("pods", "services")),
         Need("delete", "secrets", why="and the logins", name=PULL_SECRET),
