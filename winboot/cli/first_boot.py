@@ -168,7 +168,8 @@ def userdata(
         bool,
         typer.Option(
             "--by-hand",
-            help="No voucher: each machine waits for `winboot hook approve NODE UUID`, unless its cloud's word counts (--attested).",
+            help="No voucher: each machine waits for `winboot hook approve NODE UUID`, unless its cloud's proof counts "
+            "(--attested).",
         ),
     ] = False,
     attested: Annotated[
