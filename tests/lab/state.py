@@ -33,6 +33,9 @@ _LAYER: Final = re.compile(r"(snapshotter\.v1\.windows\\\\snapshots\\\\)\d+")
 _DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
 
 
+_OF_AN_ENDPOINT = re.compile(r"0\.0\.0\.0/0 via \S+ on vEthernet \(\w+_ep\) ")
+
+
 def state(site: Site) -> dict[str, Tree]:
     """Machines and Nodes of a site as one tree that is equal for equal states."""
     text = _LAYER.sub(r"\1<n>", _VTEP.sub("", json.dumps(_state(site))))
@@ -91,6 +94,12 @@ def _machine(site: Site, name: str) -> Tree:
         # Not delayed, in so many words: what sc.exe leaves of a start type that was delayed for a while.
         if isinstance(values, dict) and values.get("DelayedAutostart") == 0:
             del values["DelayedAutostart"]
+    # HNS gives the host's endpoint a default route when it attaches it; the route is HNS' own, and winboot ignores it.
+    network = tree["network"]
+    assert isinstance(network, dict)
+    routes = network["routes"]
+    assert isinstance(routes, list)
+    network["routes"] = [one for one in routes if not _OF_AN_ENDPOINT.match(str(one))]
     # The guard comes and goes by itself: whether it is at work just now is nobody's change.
     tasks = tree["tasks"]
     assert isinstance(tasks, dict)

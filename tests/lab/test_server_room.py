@@ -184,7 +184,8 @@ def test_what_an_operator_changes_on_a_node_survives_its_restarts(solution: str,
     (address,) = [one for one in uplink.addresses if one.ip == NODE]
     address.ip = "10.0.1.77"
     uplink.dns, uplink.category, uplink.mtu, uplink.ipv6 = list(DNS), "Private", 1400, False
-    (route,) = [one for one in network.routes if one.prefix == "0.0.0.0/0"]
+    ways = [one for one in network.routes if one.prefix == "0.0.0.0/0"]
+    (route,) = [one for one in ways if one.interface == uplink.index]
     route.next_hop = "10.0.0.254"
     network.publish(uplink)
     before = network.tree()

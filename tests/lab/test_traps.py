@@ -1,4 +1,4 @@
-"""The fifteen traps of a Windows node: a join whose script falls into one fails as it does on a real node.
+"""The traps of a Windows node: a join whose script falls into one fails as it does on a real node.
 
 One thing is falsified in the script that runs, so that winboot believes in it and only the node itself can tell: the words
 of the last column are those of containerd, kubelet, kube-proxy, flanneld, HNS or Windows, or what became of the machine.
@@ -323,5 +323,5 @@ def test_who_keeps_out_of_them_has_a_ready_node(place: Place, tmp_path: Path) ->
     assert not site.refusals
 
 
-def test_there_are_fifteen() -> None:
-    assert len(TRAPS) == len({trap.sentence for trap in TRAPS}) == 15
+def test_each_trap_has_a_sentence_of_its_own() -> None:
+    assert len(TRAPS) == len({trap.sentence for trap in TRAPS}) == 14

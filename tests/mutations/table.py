@@ -105,7 +105,7 @@ _CERTIFICATES = _held_by(
 
 _CA = _held_by(
     "cli/test_init.py cluster",
-    ("ca-server-not-below-it", "    _get(server, ssl.create_default_context(cadata=pem))\n", ""),
+    ("ca-server-not-below-it", "    _get(server, even(ssl.create_default_context(cadata=pem)))\n", ""),
     ("ca-of-another-key", "if key_hash(certificate) == ca_hash:", "if certificate:"),
 )
 
@@ -154,11 +154,6 @@ _ADMISSION = _held_by(
         "cordon-stays",
         "        self.cluster.uncordon(self.name)\n        return differences",
         "        return differences",
-    ),
-    (
-        "tokens-of-others-forgotten",
-        "if not self.minted or self.spec.cluster.bootstrap_token",
-        "if self.spec.cluster.bootstrap_token",
     ),
     (
         "address-as-dialled",
