@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import ssl
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -88,18 +90,13 @@ class Genuine:
         kind: str = "application/json",
     ) -> httpx2.Response:
         """One request, as the administrator unless a certificate or a token is given."""
-        import ssl
-
         context = ssl.create_default_context(cadata=self.authority.pem)
         headers = {"Content-Type": kind}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         else:
             pair = pair or self._pair("kubernetes-admin", "system:masters")
-            files = self.folder / "pair.crt", self.folder / "pair.key"
-            files[0].write_text(pair.certificate)
-            files[1].write_text(pair.key)
-            context.load_cert_chain(*files)
+            _present(context, pair)
         with httpx2.Client(verify=context, base_url=self.url, timeout=20) as client:
             return client.request(method, path, json=body, headers=headers)
 
@@ -124,6 +121,14 @@ class Genuine:
                 "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": group}],
             }
             assert self.ask("POST", f"/apis/{RBAC}/v1/clusterrolebindings", body).status_code in (201, 409)
+
+
+def _present(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """Files of this call alone: a LinuxNode's thread asks at the same time."""
+    with tempfile.TemporaryDirectory() as folder:
+        chain = Path(folder) / "pair.pem"
+        chain.write_text(f"{pair.certificate}\n{pair.key}")
+        context.load_cert_chain(chain)
 
 
 @pytest.fixture(params=["lab", pytest.param("genuine", marks=pytest.mark.genuine)])
@@ -249,6 +254,9 @@ def _apiserver(folder: Path, ports: list[int], files: Mapping[str, Path]) -> dic
         "tls-cert-file": files["tls.crt"],
         "tls-private-key-file": files["tls.key"],
         "client-ca-file": files["ca.crt"],
+        # As kubeadm: without it a HostProcess pod is refused (kubernetes/kubernetes,
+        # cmd/kubeadm/app/phases/controlplane/manifests.go: {Name: "allow-privileged", Value: "true"}).
+        "allow-privileged": "true",
         "authorization-mode": "Node,RBAC",
         "enable-admission-plugins": "NodeRestriction",
         "enable-bootstrap-token-auth": "true",
