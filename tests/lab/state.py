@@ -79,6 +79,14 @@ def _all(site: Site, kind: Any) -> list[Any]:
     return list(site.cluster.store.all(kind))
 
 
+def without_endpoint_routes(network: Tree) -> Tree:
+    """Without the default route of the host's endpoint: HNS adds it when it attaches the endpoint, and winboot ignores it."""
+    assert isinstance(network, dict)
+    routes = network["routes"]
+    assert isinstance(routes, list)
+    return network | {"routes": [one for one in routes if not _OF_AN_ENDPOINT.match(str(one))]}
+
+
 def _machine(site: Site, name: str) -> Tree:
     tree = without_chance(site.machines[name].snapshot())
     assert isinstance(tree, dict)
@@ -94,12 +102,7 @@ def _machine(site: Site, name: str) -> Tree:
         # Not delayed, in so many words: what sc.exe leaves of a start type that was delayed for a while.
         if isinstance(values, dict) and values.get("DelayedAutostart") == 0:
             del values["DelayedAutostart"]
-    # HNS gives the host's endpoint a default route when it attaches it; the route is HNS' own, and winboot ignores it.
-    network = tree["network"]
-    assert isinstance(network, dict)
-    routes = network["routes"]
-    assert isinstance(routes, list)
-    network["routes"] = [one for one in routes if not _OF_AN_ENDPOINT.match(str(one))]
+    tree["network"] = without_endpoint_routes(tree["network"])
     # The guard comes and goes by itself: whether it is at work just now is nobody's change.
     tasks = tree["tasks"]
     assert isinstance(tasks, dict)

@@ -66,7 +66,7 @@ def drive(
     """Run the driver over steps and give the events it tells."""
     library = "\n".join(
         (templates_root() / "lib" / name).read_text(encoding="utf-8")
-        for name in ("difference.ps1", "drive.ps1")
+        for name in ("difference.ps1", "drive.ps1", "preflight.ps1")
     )
     script = "\n".join(
         [

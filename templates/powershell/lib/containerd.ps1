@@ -179,14 +179,14 @@ function Get-DropInDifference {
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder, '*.toml') | Sort-Object) {
         foreach ($one in Read-TomlSetting -Text "$(Read-FileText -Path $path)") {
-            $shown = @{ Key = "drop-in:${path}:$($one.name)"; What = "containerd $($one.name), from ${path}:"; Is = $one.value }
+            $key, $what = "drop-in:${path}:$($one.name)", "containerd $($one.name), from ${path}:"
             if ($one.name -eq 'version') {
                 # containerd 2.3 does not start then (config.go, LoadConfigWithPlugins).
-                if ($one.value -as [int] -gt $Version) { New-Difference @shown -Want "at most $Version" -Policy }
+                if ($one.value -as [int] -gt $Version) { New-Difference -Key $key -What $what -Is $one.value -Want "at most $Version" -Policy }
                 continue
             }
             $want = $Settings[$one.name]
-            if ($null -ne $want -and $one.value -cne $want) { New-Difference @shown -Want $want -Policy }
+            if ($null -ne $want -and $one.value -cne $want) { New-Difference -Key $key -What $what -Is $one.value -Want $want -Policy }
         }
     }
 }
