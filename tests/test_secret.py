@@ -13,8 +13,8 @@ import pytest
 from winboot.base.secret import Secret
 
 ROOT = Path(__file__).parents[1] / "winboot"
-# A reference counts the lines of a password file; transports send it; a CA is public; a kubeconfig is parsed; a token's id is no
-# secret; a journal looks for it to hide it. A voucher is printed by the command that makes it, and stands in user data.
+# A reference counts the lines of a password file; transports send it; a CA is public; a kubeconfig is parsed; the id of a token
+# is no secret; a journal looks for it to hide it. A voucher is printed by the command that makes it, and stands in user data.
 READERS = {
     "config/profile/reference.py",
     "remote/transport/console.py",

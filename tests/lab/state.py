@@ -33,12 +33,15 @@ _LAYER: Final = re.compile(r"(snapshotter\.v1\.windows\\\\snapshots\\\\)\d+")
 _DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
 
 
+# kube-proxy uses the node's address only in the run that makes the endpoint of a backend outside of the cluster
+# (kubernetes, pkg/proxy/winkernel/proxier.go, syncProxyRules: containsPublicIP is set where no endpoint is found).
+_SOURCE: Final = re.compile(r'(SourceVIP\\*": \\*")[\d.]+')
 _OF_AN_ENDPOINT = re.compile(r"0\.0\.0\.0/0 via \S+ on vEthernet \(\w+_ep\) ")
 
 
 def state(site: Site) -> dict[str, Tree]:
     """Machines and Nodes of a site as one tree that is equal for equal states."""
-    text = _LAYER.sub(r"\1<n>", _VTEP.sub("", json.dumps(_state(site))))
+    text = _LAYER.sub(r"\1<n>", _VTEP.sub("", _SOURCE.sub(r"\1<source>", json.dumps(_state(site)))))
     # Which subnet a Node is given is chance; that everything on the node agrees with it is not.
     for node in site.cluster.store.all(NODES):
         for cidr in node["spec"].get("podCIDRs") or []:
