@@ -182,6 +182,19 @@ def test_a_file_of_an_ordinary_user_is_not_run_and_comes_back_with_an_undo(bench
     assert bench.machine.files.need(path)[1].acl.sddl() == before
 
 
+def test_a_users_drop_in_for_containerd_is_set_aside_with_a_folder_that_users_control(bench: Bench):
+    """Below Program Files users may write nothing, unless an administrator let them."""
+    user, folder = ordinary(bench), r"C:\Program Files\containerd\conf.d"
+    bench.machine.files.make_directory(folder)
+    bench.machine.files.need(folder)[1].acl.explicit.append(Rule("S-1-5-32-545", FULL))
+    bench.machine.files.write(rf"{folder}\x.toml", b"mine", user)
+
+    assert f"of-others:{folder}" in {one["key"] for one in bench.look(STEP).step(STEP)["differences"]}
+    assert bench.run(STEP).states == {STEP: "changed"}
+    assert bench.file(rf"{folder}\x.toml") is None
+    assert bench.look(STEP).states == {STEP: "ok"}
+
+
 def test_a_file_that_others_may_write_keeps_its_text_and_loses_them(bench: Bench):
     path = r"C:\etc\cni\net.d\theirs.conf"
     bench.write(path, b"theirs")

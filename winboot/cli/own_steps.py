@@ -100,9 +100,8 @@ def _script_complaints(scripts: Iterable[tuple[str, str]], check: Check) -> Iter
     for node, script in scripts:
         for finding in check(script, origin=node):
             text = f"the rendered script, line {finding.line}: {finding.message}"
-            if (
-                finding.id == "SilentValue" or text in seen
-            ):  # the own step's file has the first, with its place
+            # The complaint about the own step's file already has each SilentValue, with its place.
+            if finding.id == "SilentValue" or text in seen:
                 continue
             seen.add(text)
             yield Complaint(None, node, text, expected=finding.instead)

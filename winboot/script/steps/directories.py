@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from winboot.config.node_spec import NodeSpec
+from winboot.config.node_spec.runtime import drop_ins
 from winboot.script.steps.step import Step
 
 
@@ -27,6 +28,8 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         paths.cni_conf,
         *(_parent(solution.paths[name]) for name in solution.configuration),
     ]
+    # containerd, which runs as SYSTEM, lays what is there over its configuration, plug-ins' programs included.
+    drop_in_folders = [_parent(pattern)] if (pattern := drop_ins(spec.runtime.containerd)) else []
     written = [_parent(solution.paths[name]) for name in solution.written]
     store = _parent(paths.ipam_store)
     return {
@@ -47,6 +50,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             paths.kubelet_root,
             paths.containerd_bin,
             paths.cni_bin,
+            *drop_in_folders,
             *configuration,
             store,
             paths.ipam_store,
@@ -56,7 +60,14 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         # Nobody but the services of this node writes there.
         "ours": [paths.kubelet_root, containerd, store, *written, *logs],
         "opaque": [rf"{paths.kubelet_root}\pods\*\*", rf"{paths.containerd_root}\*\snapshots\*"],
-        "watched": [paths.bin, paths.containerd_certs, paths.containerd_bin, paths.cni_bin, *configuration],
+        "watched": [
+            paths.bin,
+            paths.containerd_certs,
+            paths.containerd_bin,
+            paths.cni_bin,
+            *drop_in_folders,
+            *configuration,
+        ],
     }
 
 
