@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  28ceb779700a98cc57bb3714f7584fbd8c4828ec88f99ad60613cd1883896d69
+# Settings  2a6dd551b0dea196378dfff1192d3ac46b2360cbd2357f1075bc8bd348909e8d
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -74,10 +74,11 @@
 #   folders             C:\k, C:\k\versions, C:\var\lib\kubelet\pki, C:\ProgramData\containerd,
 #                       C:\ProgramData\containerd\certs.d, C:\ProgramData\containerd\root,
 #                       C:\ProgramData\containerd\state, C:\var\lib\kubelet, C:\k\versions\containerd-2.3.6,
-#                       C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1, C:\Program Files\containerd\conf.d,
-#                       C:\etc\kubernetes\pki, C:\etc\cni\net.d, C:\etc\kube-flannel, C:\var\lib\cni,
-#                       C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods, C:\var\log\containers,
-#                       C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld, C:\var\log\kube-proxy
+#                       C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1, C:\Program Files\containerd,
+#                       C:\Program Files\containerd\conf.d, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
+#                       C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods,
+#                       C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
+#                       C:\var\log\kube-proxy
 #   images              registry.k8s.io/pause:3.10.2
 #   page file           one that Windows manages, where there is none
 #   ports are open to   any address
@@ -123,7 +124,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '28ceb779700a98cc57bb3714f7584fbd8c4828ec88f99ad60613cd1883896d69'
+    Digest  = '2a6dd551b0dea196378dfff1192d3ac46b2360cbd2357f1075bc8bd348909e8d'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

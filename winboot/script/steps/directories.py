@@ -50,6 +50,8 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             paths.kubelet_root,
             paths.containerd_bin,
             paths.cni_bin,
+            # Made before the step that writes config.toml, so that an undo ends with it.
+            _parent(paths.containerd_config),
             *drop_in_folders,
             *configuration,
             store,
