@@ -1,4 +1,4 @@
-"""A decision of the tool, the text that makes it, and where that text is now."""
+"""A decision of the tool or its lab, the text that makes it, and where that text is now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-_SOURCES: Final = (("winboot", "*.py"), ("templates/powershell", "*.ps1"), ("templates/powershell", "*.j2"))
+_SOURCES: Final = (
+    ("winboot", "*.py"),
+    ("lab/winboot_lab/programs", "*.py"),
+    ("templates/powershell", "*.ps1"),
+    ("templates/powershell", "*.j2"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class Decision:
 
 
 def sources(root: Path = ROOT) -> Mapping[Path, str]:
-    """The tool's Python and PowerShell: path below `root` → text."""
+    """The Python and PowerShell of the tool and of the lab's programs: path below `root` → text."""
     return {
         path.relative_to(root): path.read_text(encoding="utf-8")
         for folder, pattern in _SOURCES

@@ -929,6 +929,73 @@ _VERIFY = _held_by(
     ),
 )
 
+# What the lab's programs do as the real ones: lab/contracts has the source of each.
+_STAND_INS = (
+    *_held_by(
+        "../lab/tests/lab_contracts/test_flanneld.py",
+        (
+            "lab-gateway-in-the-bridge-endpoint",
+            'request = {"Name": name, "VirtualNetwork": self._network, "IPAddress": address}',
+            'request = {"Name": name, "VirtualNetwork": self._network, "IPAddress": address, "GatewayAddress": "0.0.0.0"}',
+        ),
+        (
+            "lab-exit-code-2-of-flanneld",
+            'return Exit(0, b"", go_text(str(e), USAGE))',
+            'return Exit(2, b"", go_text(str(e), USAGE))',
+        ),
+    ),
+    *_held_by(
+        "../lab/tests/lab_contracts/test_kube_proxy.py",
+        (
+            "lab-node-port-with-dsr",
+            '**({"Flags": 1} if address and self._dsr else {}),',
+            '**({"Flags": 1} if self._dsr else {}),',
+        ),
+        (
+            "lab-no-endpoint-for-the-source-address",
+            "        if self._source not in known:\n"
+            "            known[self._source] = self._make(network, self._source, self._mac)\n",
+            "",
+        ),
+    ),
+    *_held_by(
+        "../lab/tests/lab_contracts/test_cni.py",
+        (
+            "lab-exit-code-1-without-a-command",
+            'return Exit(0, b"", go_text(f"{self.about} v{run.version}", protocols))',
+            'return Exit(1, b"", go_text(f"{self.about} v{run.version}", protocols))',
+        ),
+    ),
+    *_held_by(
+        "../lab/tests/lab_contracts/test_containerd.py",
+        ("lab-ignored-drop-in", "            data = _merged(data, other)\n", ""),
+    ),
+    *_held_by(
+        "../lab/tests/lab_contracts/test_kubelet.py",
+        (
+            "lab-certificate-request-after-the-runtime",
+            "        self._identity.tick()\n        pods =",
+            "        pods =",
+        ),
+        (
+            "lab-lease-without-an-owner",
+            '{**metadata, "ownerReferences": [owner]}',
+            '{**metadata, "labels": {"node": owner["name"]}}',
+        ),
+        (
+            "lab-early-registration",
+            'raise GoError(f"{what}: {e}") from None\n        self.klog(',
+            'self.klog(f"{what}: {e}")\n        self.klog(',
+        ),
+        (
+            "lab-plain-certificate-file",
+            "        if there is not None and there[1].link is None:\n"
+            '            raise GoError(f"expected {json.dumps(link)} to be a symlink but it is a file")\n',
+            "",
+        ),
+    ),
+)
+
 DECISIONS: Final = (
     *_CERTIFICATES,
     *_CA,
@@ -964,4 +1031,5 @@ DECISIONS: Final = (
     *_BACK,
     *_PROCESSES,
     *_VERIFY,
+    *_STAND_INS,
 )
