@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,6 +121,32 @@ def test_tls_is_checked_under_the_name_of_the_machine(farm: Farm, relay: Path) -
 def test_a_command_that_opens_no_tunnel_is_named(command: str, says_: str) -> None:
     with pytest.raises(Unreachable, match=says_):
         Tunnel(command, host="h", port=1, name="win-a1", wait_s=1)
+
+
+STRANGER = """
+import os, socket, sys, time
+if os.geteuid() == 0:
+    os.setuid(65534)
+address, family = (sys.argv[2], int(sys.argv[1])), getattr(socket, sys.argv[3])
+with socket.create_server(address, family=family, dualstack_ipv6=family == socket.AF_INET6):
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a table of the owners of ports")
+@pytest.mark.parametrize("address", ["127.0.0.1 AF_INET", "0.0.0.0 AF_INET", ":: AF_INET6"])
+def test_a_port_at_which_another_user_listens_is_refused(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "stranger.py"
+    program.write_text(STRANGER)
+    if os.geteuid() != 0:
+        monkeypatch.setattr("os.geteuid", lambda: 65_534)
+
+    with pytest.raises(Unreachable, match=r"win-a1: the user \d+ of this computer listens"):
+        Tunnel(
+            f"{sys.executable} {program} {{local_port}} {address}", host="h", port=1, name="win-a1", wait_s=20
+        )
 
 
 @pytest.mark.parametrize("command", ["relay without a port", "relay 'open {local_port}"])

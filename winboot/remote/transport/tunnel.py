@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 from winboot.base.errors import Unreachable, UsageError
@@ -27,6 +28,7 @@ LOOPBACK: Final = "127.0.0.1"
 _LOOK_S: Final = 0.05
 _END_S: Final = 5.0
 _LAST_WORDS: Final = 2000
+_TABLE: Final = Path("/proc/net/tcp")
 
 
 class Tunnel:
@@ -82,8 +84,8 @@ class Tunnel:
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 break
-            if _listens(self.port):
-                return
+            if owners := _listeners(self.port):
+                return self._refuse_strangers(owners)
             time.sleep(_LOOK_S)
         ended = self._process.poll()
         self.close()
@@ -92,6 +94,18 @@ class Tunnel:
         raise Unreachable(
             f"{self._name}: the tunnel's command {what}" + (f": {said}" if said else ""),
             hint="Run the command of `connection.tunnel` by hand; it must forward {local_port} on 127.0.0.1.",
+            node=self._name,
+        )
+
+    def _refuse_strangers(self, owners: set[int]) -> None:
+        strangers = owners - {0} and owners - {0, os.geteuid()}
+        if not strangers:
+            return
+        self.close()
+        raise Unreachable(
+            f"{self._name}: the user {min(strangers)} of this computer listens at the tunnel's port {self.port}",
+            hint="Another user took the port before the tunnel's command did. Run the command again; if it is"
+            " refused again, look for that user's program with `ss -ltnpe`.",
             node=self._name,
         )
 
@@ -201,11 +215,20 @@ def _free_port() -> int:
     return port
 
 
-def _listens(port: int) -> bool:
+def _listeners(port: int) -> set[int]:
+    """The ids of the users that listen at this port; 0 (root) where the system has no table of them."""
     # A bind tells without a connection of ours: a forwarder may take one for the first use of the tunnel.
     with socket.socket() as probe:
         try:
             probe.bind((LOOPBACK, port))
         except OSError:
-            return True
-    return False
+            return _owners(port) if _TABLE.exists() else {0}
+    return set()
+
+
+def _owners(port: int) -> set[int]:
+    # Linux, net/ipv4/tcp_ipv4.c, get_tcp4_sock: the second word is the local address and port in hex, the fourth the state
+    # (0A listens), and the eighth the result of sock_i_uid.
+    tables = [table for table in (_TABLE, _TABLE.with_name("tcp6")) if table.exists()]
+    rows = [row.split() for table in tables for row in table.read_text("ascii").splitlines()[1:]]
+    return {int(row[7]) for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
