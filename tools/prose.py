@@ -23,9 +23,21 @@ ROOT: Final = Path(__file__).parent.parent
 RATCHET: Final = ROOT / "tests/prose.json"
 LONGEST_SENTENCE: Final = 30  # words
 
+_PERSONS: Final = (
+    "anyone",
+    "user",
+    "users",
+    "people",
+    "administrator",
+    "administrators",
+    "person",
+    "operator",
+)
+_UNNAMED: Final = "".join(f"(?<!{person} )" for person in _PERSONS)
 # A construction, and what to write in its place.
 RULES: Final = {
-    r"\b[Ww]ho(?:m|ever)?(?:'s)?\b(?!\?)": "name the actor: you, the user, another run, an administrator",
+    _UNNAMED
+    + r"\b[Ww]ho(?:m|ever)?(?:'s)?\b(?!\?)": "name the actor: you, the user, another run, an administrator",
     r"\b(?:some|no)body\b": "name the actor, or negate the verb",
     r"\b(?:he|him|himself|his|she|her)\b": "you, the user, the administrator",
     r"\b(?:is|are|was|were) (?:none|nobody's)\b": "negate the verb",
@@ -51,7 +63,7 @@ RULES: Final = {
 _QUOTED: Final = ("tests/golden", "lab/conformance", "tools/prose.py", "tests/test_english.py")
 # A clause as the subject of a statement; a question may start like this.
 _CLAUSE: Final = re.compile(r"(?:What|Whatever|Whichever|Which)\b(?!.*\?$)")
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])[)\"']*\s+(?=[\"'(`*]?[A-Z`*])")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])[)\"']*\s+(?=[\"'(`*]?(?:[A-Z`*]|winboot))")
 _WORD: Final = re.compile(r"[\w'’-]*[A-Za-z][\w'’/.-]*")
 
 
