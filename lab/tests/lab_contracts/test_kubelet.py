@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -119,7 +120,8 @@ def _before_runtime(row: Row) -> None:
 def _request_name(row: Row) -> None:
     node = start(prepared())
 
-    assert all(one["metadata"]["generateName"] == row.expect["generateName"] for one in requests(node))
+    assert {one["metadata"]["generateName"] for one in requests(node)} == {row.expect["generateName"]}
+    assert all(re.fullmatch(row.expect["name"], one["metadata"]["name"]) for one in requests(node))
 
 
 def _client_link(_: Row) -> None:

@@ -12,12 +12,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from secrets import choice
 from typing import Final
 
 from winboot_lab.cluster.failure import ApiFailure, already_exists, conflict, not_found
 from winboot_lab.cluster.kinds import Kind, Object, copied
 
 HISTORY: Final = 5000  # events a watch can be behind before it is told to list again
+# Of a generated name (staging/src/k8s.io/apimachinery/pkg/util/rand/rand.go, alphanums).
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 Key = tuple[str, str, str, str]
 
 
@@ -92,7 +95,7 @@ class Store:
             metadata = new.setdefault("metadata", {})
             namespace = metadata.get("namespace", "") if kind.namespaced else ""
             if not metadata.get("name") and metadata.get("generateName"):
-                metadata["name"] = metadata["generateName"] + uuid.uuid4().hex[:5]
+                metadata["name"] = metadata["generateName"] + "".join(choice(_LETTERS) for _ in range(5))
             name = metadata.get("name", "")
             if not name:
                 raise ApiFailure(422, "name or generateName is required", reason="Invalid")
