@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from tests.firstboot.frames import frames
 from tests.steps.builders import a_spec_of
@@ -126,6 +128,25 @@ def test_a_key_that_others_may_read_is_refused(site: Site, tmp_path: Path) -> No
     path.chmod(0o644)
 
     with pytest.raises(InvalidInput, match="may be read by others"):
+        endpoint_key(path)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ec.generate_private_key(ec.SECP384R1()),
+        ec.generate_private_key(ec.SECP256K1()),
+        rsa.generate_private_key(65537, 2048),
+        ed25519.Ed25519PrivateKey.generate(),
+    ],
+    ids=["P-384", "secp256k1", "RSA", "Ed25519"],
+)
+def test_a_key_that_machines_refuse_is_refused(key: PrivateKeyTypes, tmp_path: Path) -> None:
+    path = tmp_path / "first-boot.key"
+    path.touch(0o600)
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+    with pytest.raises(InvalidInput, match="no ECDSA key of the curve P-256"):
         endpoint_key(path)
 
 

@@ -129,3 +129,20 @@ def _first_group(inventory: Path) -> str:
     from winboot.config.inventory import load_inventory
 
     return next(iter(load_inventory(inventory))).groups[0]
+
+
+@pytest.mark.parametrize(
+    ("address", "authority", "family"),
+    [
+        ("boot.lab", "boot.lab", "InterNetwork"),
+        ("10.0.0.9", "10.0.0.9", "InterNetwork"),
+        ("fd00::9", "[fd00::9]", "InterNetworkV6"),
+    ],
+)
+def test_the_client_has_the_family_of_its_endpoints_address(
+    address: str, authority: str, family: str
+) -> None:
+    text = boot_script(address=address, port=9443, pin="ab" * 32)
+
+    assert f"Authority = '{authority}'" in text
+    assert f"[Net.Sockets.AddressFamily]'{family}')" in text

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from winboot_lab.cli.staging import POLL_S, Staged, stage
 from winboot_lab.console import run_command
 from winboot_lab.up import Lab
@@ -19,6 +20,7 @@ from winboot.cli import first_boot
 from winboot.cli.targets import load_targets, run_context
 from winboot.config.inventory import load_inventory
 from winboot.node.run import Quiet
+from winboot.operations.firstboot import endpoint
 from winboot.operations.firstboot.carrier import Carrier
 from winboot.operations.firstboot.endpoint import endpoint_key, pin_of
 from winboot.operations.firstboot.hello import Hello
@@ -34,7 +36,9 @@ PATIENCE = 240.0
 
 
 @contextmanager
-def served(lab: Lab, staged: Staged, log: Path, proof: Proof | None = None) -> Iterator[None]:
+def served(
+    lab: Lab, staged: Staged, log: Path, proof: Proof | None = None, address: str = ADDRESS
+) -> Iterator[None]:
     """The endpoint, as `winboot hook serve --bootstrap` opens it; machines reach it through a load balancer."""
     specs = load_targets(staged.inventory, ())
     with (
@@ -50,9 +54,9 @@ def served(lab: Lab, staged: Staged, log: Path, proof: Proof | None = None) -> I
             workers=4,
             join_timeout=PATIENCE,
             proof=proof,
-        ) as endpoint,
+        ) as opened,
     ):
-        lab.world.forward(ADDRESS, PORT, ("127.0.0.1", endpoint.port), names_sources=True)
+        lab.world.forward(address, PORT, ("127.0.0.1", opened.port), names_sources=True)
         try:
             yield
         finally:
@@ -144,10 +148,30 @@ class Unasked:
 
 
 @pytest.mark.parametrize(
-    ("pin", "word", "why"),
+    ("address", "curve", "pin", "word", "why"),
     [
-        pytest.param("0" * 64, "", "another server answers: its key is", id="its endpoint is another"),
         pytest.param(
+            ADDRESS, None, "0" * 64, "", "another server answers: its key is", id="its endpoint is another"
+        ),
+        pytest.param(
+            "fd00::9",
+            None,
+            "",
+            "",
+            "to an unreachable network fd00::9:9443",
+            id="there is no way to it by IPv6",
+        ),
+        pytest.param(
+            ADDRESS,
+            ec.SECP384R1(),
+            "",
+            "",
+            "another server answers: its key is no P-256 key but 1.2.840.10045.2.1 06052B81040022",
+            id="the key is of another curve",
+        ),
+        pytest.param(
+            ADDRESS,
+            None,
             "",
             "not let in (NotApproved): ",
             "; the metadata service does not answer: ",
@@ -156,15 +180,27 @@ class Unasked:
     ],
 )
 def test_a_machine_says_on_its_console_why_it_is_no_node(
-    pin: str, word: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str,
+    curve: ec.EllipticCurve | None,
+    pin: str,
+    word: str,
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    if curve:
+        key = ec.generate_private_key(curve)
+        monkeypatch.setattr(
+            "winboot.operations.firstboot.endpoint.endpoint_key",
+            lambda path, key=key: key,
+        )
     with Lab(nodes=1) as lab:
         staged = stage(lab, tmp_path, None, node_ip=True)
         machine = next(iter(lab.nodes.values())).machine
-        pin = pin or pin_of(endpoint_key(first_boot.key_file(None)))
-        text = user_data(Carrier.FILE, address=ADDRESS, port=PORT, pin=pin).text
-        with served(lab, staged, tmp_path / "log", Unasked()):
+        pin = pin or pin_of(endpoint.endpoint_key(first_boot.key_file(None)))
+        text = user_data(Carrier.FILE, address=address, port=PORT, pin=pin).text
+        with served(lab, staged, tmp_path / "log", Unasked(), address):
             boots_with(machine, text)
             until(lambda: bool(machine.serial or machine.refusals), [machine])
 

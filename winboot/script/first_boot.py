@@ -23,8 +23,18 @@ FOLDER: Final = r"C:\ProgramData\winboot-first-boot"
 
 def boot_script(*, address: str, port: int, pin: str, host: str = "", voucher: str = "") -> str:
     """What runs at each start until the machine is a node."""
+    v6 = ":" in address
     return small_script(
-        "_first_boot.ps1.j2", address=address, port=port, pin=pin, host=host, voucher=voucher, folder=FOLDER
+        "_first_boot.ps1.j2",
+        address=address,
+        # RFC 9110, 7.2, with RFC 3986, 3.2.2: an IPv6 address stands in brackets.
+        authority=f"[{address}]" if v6 else address,
+        family="InterNetworkV6" if v6 else "InterNetwork",
+        port=port,
+        pin=pin,
+        host=host,
+        voucher=voucher,
+        folder=FOLDER,
     )
 
 

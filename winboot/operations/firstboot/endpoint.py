@@ -82,8 +82,12 @@ def endpoint_key(path: Path) -> ec.EllipticCurvePrivateKey:
         raise InvalidInput(
             f"{path} is no key of the endpoint: {error}", hint="Name another file, or move it away."
         ) from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise InvalidInput(f"{path} is no elliptic curve key", hint="Move it away: winboot makes one.")
+    # Machines compare algorithm and curve by name (_first_boot.ps1.j2): they refuse a key of another kind.
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise InvalidInput(
+            f"{path} has no ECDSA key of the curve P-256, which machines require",
+            hint="Move the file away: winboot makes a new key. User data with the old key's pin must be made again.",
+        )
     return key
 
 
