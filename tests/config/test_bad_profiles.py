@@ -128,6 +128,17 @@ BAD: list[tuple[str, str, str]] = [
     ("kube_proxy: {config: {§mode: iptables}}", "error", "kernelspace"),
     ("kube_proxy: {flags: {§cleanup: true}}", "error", "not implemented"),
     ("kube_proxy: {flags: {§conntrack-min: 5}}", "warning", "only the Linux proxies"),
+    (
+        "kubernetes: {version: 1.32.9}\nnetwork: {cni: flannel, mode: vxlan}\n"
+        "kube_proxy: {config: {§featureGates: {TopologyAwareHints: true}}}",
+        "info",
+        "winboot adds WinOverlay, which this network needs in 1.32",
+    ),
+    (
+        "kubernetes: {version: 1.32.9}\nkube_proxy: {dsr: 'on', flags: {§feature-gates: 'WinOverlay=true'}}",
+        "info",
+        "winboot adds WinDSR, which",
+    ),
     ("kube_proxy: {config: {ipvs: {§scheduler: rr}}}", "warning", "only the Linux proxies"),
     ("kube_proxy: {config: {winkernel: {§enableDSR: true}}}", "error", "kube_proxy.dsr"),
     ("kube_proxy: {config: {winkernel: {§networkNames: x}}}", "error", "winkernel.networkName"),

@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.config.scene import CA, a_spec, complaints
+from tests.config.scene import CA, a_profile, a_spec, complaints
 from winboot.base.errors import InvalidInput
+from winboot.config.compat import Compat
+from winboot.config.compat.flags import whole_maps
 from winboot.config.inventory import load_inventory
 from winboot.config.networks.base import Known
 from winboot.config.node_spec import resolve, unresolved
+from winboot.config.node_spec.components import kubelet_config
+from winboot.config.node_spec.node import Paths
 
 
 def test_a_node_address_that_nobody_named_is_known_after_the_join(tmp_path: Path) -> None:
@@ -29,27 +33,79 @@ def test_a_node_address_that_nobody_named_is_known_after_the_join(tmp_path: Path
 
 
 def test_the_users_configuration_lies_over_winboots(tmp_path: Path) -> None:
-    """Maps merge, lists replace, a null takes a field of winboot's away; moved flags come between."""
+    """Values replace winboot's, a null takes a field of winboot's away; moved flags come between."""
     spec = a_spec(
         tmp_path,
         profile="""
 kubelet:
-  config: {maxPods: 50, evictionHard: {memory.available: 1Gi}, runtimeRequestTimeout: null}
+  config: {maxPods: 50, authorization: {webhook: {cacheAuthorizedTTL: 1m}}, runtimeRequestTimeout: null}
   flags: {max-open-files: null, registry-qps: 20, windows-priorityclass: null}
 """,
     )
 
     config = spec.kubelet.config
     assert config["maxPods"] == 50
-    assert config["evictionHard"] == {
-        "memory.available": "1Gi",
-        "nodefs.available": "10%",
-        "imagefs.available": "15%",
-    }
+    assert config["authorization"] == {"mode": "Webhook", "webhook": {"cacheAuthorizedTTL": "1m"}}
     assert "runtimeRequestTimeout" not in config
     assert config["registryPullQPS"] == 20
     assert "registry-qps" not in spec.kubelet.arguments
     assert "windows-priorityclass" not in spec.kubelet.arguments
+
+
+_ONE: Mapping[str, Mapping[str, object]] = {
+    "thresholds": {"memory.available": "300Mi"},
+    "reclaims": {"memory.available": "100Mi"},
+    "grace-periods": {"memory.available": "1m"},
+    "resources": {"memory": "2.5Gi"},
+    "text-map": {"some-name": "some value"},
+    "texts-map": {"X-Some": ["value"]},
+    "percentages": {"memory": "50%"},
+}
+
+
+@pytest.mark.parametrize("field", sorted(whole_maps(Compat(), "kubelet")))
+@pytest.mark.parametrize("value", ["none", "one"])
+def test_a_map_of_the_kubelet_replaces_winboots_whole(field: str, value: str, tmp_path: Path) -> None:
+    """As the kubelet reads its file: a map that is there is the default's instead, key by key or empty."""
+    wanted = {} if value == "none" else _ONE[Compat().section("kubelet_fields")[field]["type"]]
+    profile = a_profile("", tmp_path)
+    config = profile.kubelet.model_copy(update={"config": {field: wanted}})
+
+    spec = kubelet_config(profile.model_copy(update={"kubelet": config}), Compat(), (), (), Paths())
+
+    assert spec[field] == wanted
+
+
+@pytest.mark.parametrize(
+    ("flags", "field", "wanted"),
+    [
+        ('eviction-hard: ""', "evictionHard", {}),
+        ("eviction-hard: 'memory.available<300Mi'", "evictionHard", {"memory.available": "300Mi"}),
+        ('system-reserved: ""', "systemReserved", {}),
+        ("system-reserved: memory=2.5Gi", "systemReserved", {"memory": "2.5Gi"}),
+    ],
+)
+def test_a_flag_replaces_its_whole_map(flags: str, field: str, wanted: object, tmp_path: Path) -> None:
+    """AKS' own value for Windows is an empty --eviction-hard; EKS names two of three thresholds."""
+    spec = a_spec(tmp_path, profile=f"kubelet: {{flags: {{{flags}}}}}")
+
+    assert spec.kubelet.config[field] == wanted
+
+
+def test_a_null_alone_takes_one_of_winboots_keys(tmp_path: Path) -> None:
+    """It says nothing about the other keys of the map."""
+    spec = a_spec(tmp_path, profile="kubelet: {config: {evictionHard: {imagefs.available: null}}}")
+
+    assert spec.kubelet.config["evictionHard"] == {"memory.available": "500Mi", "nodefs.available": "10%"}
+
+
+def test_gates_of_the_user_stand_beside_winboots(tmp_path: Path) -> None:
+    """Below 1.33 direct server return needs its gate, whatever else the user turns on."""
+    text = "kubernetes: {version: 1.32.9}\nkube_proxy: {dsr: 'on', config: {featureGates: {TopologyAwareHints: true}}}"
+
+    gates = a_spec(tmp_path, profile=text).kube_proxy.config["featureGates"]
+
+    assert gates == {"WinDSR": True, "TopologyAwareHints": True}
 
 
 def test_a_kubelet_on_windows_is_told_what_it_cannot_guess(tmp_path: Path) -> None:

@@ -231,6 +231,24 @@ def field_exists(compat: Compat, component: Component, path: str, version: Versi
     return entry is not None and _not_in(compat, entry, "", version) is None
 
 
+def whole_maps(compat: Compat, component: Component) -> frozenset[str]:
+    """The fields whose map replaces winboot's as it replaces the program's default: a flag clears the map before it sets
+    its first pair (k8s.io/component-base/cli/flag, MapStringString.Set), and a file's map is the default's instead where
+    it is not nil (pkg/kubelet/apis/config/v1beta1/defaults.go, `if obj.EvictionHard == nil`). Gates are laid over the
+    program's one by one (featureGate.SetFromMap), so they merge here, too."""
+    fields = _fields(compat, component).items()
+    return frozenset(name for name, entry in fields if entry.get("open") and entry["type"] != "gates")
+
+
+def network_gates(version: Version, *, overlay: bool, dsr: bool) -> dict[str, bool]:
+    """The gates of kube-proxy that a network needs where they are not on by themselves for good. From 1.33 on nothing is
+    named: a locked gate must not be, and a removed one stops kube-proxy."""
+    if version.at_least("1.33"):
+        return {}
+    wanted = {"WinDSR": dsr, "WinOverlay": overlay}
+    return {gate: True for gate, on in wanted.items() if on}
+
+
 def put(target: dict[str, Any], path: list[str], value: Any) -> None:
     """Set a value in a nested map, making the maps on the way."""
     for part in path[:-1]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from winboot.config import compat
 from winboot.config.compat import Compat, Version
-from winboot.config.compat.flags import Component, field_exists, normal
+from winboot.config.compat.flags import Component, field_exists, network_gates, normal, whole_maps
 from winboot.config.networks.base import Data, Known, Text
 from winboot.config.node_spec.merged import over, without_nones
 from winboot.config.node_spec.node import Manager, Paths, Taint
@@ -122,7 +122,7 @@ def kube_proxy_config(
         "mode": "kernelspace",
         "winkernel": winkernel,
     }
-    gates = _network_gates(version, overlay=solution.hns_type == "Overlay", dsr=dsr)
+    gates = network_gates(version, overlay=solution.hns_type == "Overlay", dsr=dsr)
     if gates:
         own["featureGates"] = gates
     head = {"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration"}
@@ -148,15 +148,6 @@ def wants_dsr(profile: Profile, build: int) -> bool:
     return profile.kubernetes.version.at_least("1.33") and build >= 20348
 
 
-def _network_gates(version: Version, *, overlay: bool, dsr: bool) -> dict[str, bool]:
-    """The gates this network needs where they are not on by themselves for good. From 1.33 on nothing is
-    named: a locked gate must not be, and a removed one stops kube-proxy."""
-    if version.at_least("1.33"):
-        return {}
-    wanted = {"WinDSR": dsr, "WinOverlay": overlay}
-    return {gate: True for gate, on in wanted.items() if on}
-
-
 def _existing(
     facts: Compat, component: Component, config: Mapping[str, Any], version: Version, above: str = ""
 ) -> dict[str, Any]:
@@ -179,7 +170,8 @@ def _composed(
     """winboot's fields, the fields of moved flags over them, the user's fields over all."""
     section = profile.kubelet if component == "kubelet" else profile.kube_proxy
     moved = compat.move_flags(facts, component, _flags(component, profile), profile.kubernetes.version)
-    return over(over(own, moved.fields), section.config)
+    whole = whole_maps(facts, component)
+    return over(over(own, moved.fields, whole), section.config, whole)
 
 
 def _remaining_flags(component: Component, profile: Profile, facts: Compat) -> dict[str, Text]:

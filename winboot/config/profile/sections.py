@@ -237,7 +237,9 @@ class Kubelet(Model):
     """The kubelet's own settings, over winboot's."""
 
     config: OpenMap = Field(
-        default={}, description="KubeletConfiguration fields over winboot's; null drops one of winboot's"
+        default={},
+        description="KubeletConfiguration fields over winboot's; a map such as evictionHard replaces winboot's whole, and {} "
+        "means none; null drops one of winboot's",
     )
     flags: Flags = Field(
         default={}, description="flags without dashes; those with a configuration field move there"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from winboot.config import compat
-from winboot.config.compat.flags import Component, normal
+from winboot.config.compat.flags import Component, network_gates, normal
 from winboot.config.profile.checks.draft import Draft
+from winboot.config.profile.sections import KubeProxy
 from winboot.config.profile.values import has_login
 from winboot.config.source import Complaint, PathParts
 
@@ -85,8 +87,25 @@ def check_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
             yield from draft.found(path, [finding], key=not finding.expected)
         yield from _owned_fields(draft, component, (name, "config"), section.config, "")
         yield from _secrets_in(draft, (name, "config"), section.config)
+        if component == "kube-proxy" and draft.kube_proxy is not None:
+            yield from _gates_beside(draft, draft.kube_proxy)
 
     return check
+
+
+def _gates_beside(draft: Draft, section: KubeProxy) -> Iterator[Complaint]:
+    """winboot's own gates that stay beside the user's; every other map of the user replaces winboot's."""
+    solution = draft.solution
+    if solution is None or draft.version is None:
+        return
+    gates = network_gates(draft.version, overlay=solution.hns_type == "Overlay", dsr=section.dsr == "on")
+    for keys, name in ((section.config, "featureGates"), (section.flags, "feature-gates")):
+        given = keys.get(name)
+        own = [gate for gate in gates if given is not None and gate not in given]
+        if own:
+            path = ("kube_proxy", "config" if keys is section.config else "flags", name)
+            wrong = f"winboot adds {', '.join(own)}, which this network needs in {draft.version.minor}"
+            yield replace(draft.at(path, wrong, key=True), level="info")
 
 
 def _secrets_in(draft: Draft, path: PathParts, value: Any) -> Iterator[Complaint]:
