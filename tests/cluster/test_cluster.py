@@ -369,6 +369,40 @@ def test_daemon_sets_for_any_system_are_named(scene: Scene) -> None:
     assert scene.cluster.unselective_daemon_sets() == ("kube-system/logs",)
 
 
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ({}, False),
+        ({"securityContext": {"windowsOptions": {"hostProcess": True}}}, True),
+        ({"initContainers": [{"name": "i", "image": "i", "securityContext": {"privileged": True}}]}, True),
+        ({"containers": [{"name": "c", "image": "i", "securityContext": {"privileged": False}}]}, False),
+        (
+            {
+                "containers": [
+                    {
+                        "name": "c",
+                        "image": "i",
+                        "securityContext": {"windowsOptions": {"hostProcess": True}},
+                    }
+                ]
+            },
+            True,
+        ),
+    ],
+)
+def test_a_privileged_daemon_set_shows_that_the_api_server_allows_it(
+    scene: Scene, spec: dict[str, Any], shown: bool
+) -> None:
+    pod = {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"kubernetes.io/os": "linux"}, **spec}
+    body = {
+        "metadata": {"name": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {"spec": pod}},
+    }
+    scene.admin("POST", "/apis/apps/v1/namespaces/kube-system/daemonsets", body)
+
+    assert scene.cluster.has_privileged_daemon_sets() is shown
+
+
 def test_the_config_maps_that_kube_proxy_on_windows_mounts_are_named(scene: Scene) -> None:
     pod = {
         "containers": [{"name": "c", "image": "i"}],

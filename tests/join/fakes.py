@@ -130,6 +130,7 @@ class FakeCluster:
     specs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unselective: tuple[str, ...] = ()
     kube_proxies: tuple[str, ...] = ()
+    privileged: bool = True
     proxy_configs: tuple[tuple[str, str], ...] = ()
     proxy_config: str = ""
     # The rights that the operator lacks, and those that others lack, as `verb resource`.
@@ -261,6 +262,9 @@ class FakeCluster:
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         self._call("daemonsets")
         return self.unselective
+
+    def has_privileged_daemon_sets(self) -> bool:
+        return self.privileged
 
     def windows_kube_proxies(self) -> tuple[str, ...]:
         return self.kube_proxies

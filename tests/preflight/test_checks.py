@@ -217,6 +217,14 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "mode: iptables",
         "a ConfigMap of its own with mode: kernelspace",
     ),
+    "no privileged pods": (
+        {"privileged": False, **calico()},
+        CALICO,
+        "privileged-pods",
+        "warning",
+        "needs HostProcess pods",
+        "--allow-privileged",
+    ),
     "node in the pod network": (
         {"all_nodes": (a_node(addresses=(("InternalIP", "10.244.7.7"),)),)},
         "",

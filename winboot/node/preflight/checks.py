@@ -174,6 +174,19 @@ def _kube_proxy_mode(view: ClusterView) -> Found:
             yield Finding("kube-proxy-mode", "warning", reason, fix)
 
 
+def _privileged(view: ClusterView) -> Found:
+    """Without --allow-privileged the API server refuses HostProcess pods (validateWindowsHostProcessPod of kubernetes:
+    pkg/apis/core/validation/validation.go). Only a dry run would ask it, with a right that no other part of a join needs."""
+    wanting = [spec for spec in view.specs if "host-process" in spec.network.solution.features]
+    if wanting and not view.has_privileged:
+        reason = (
+            f"{wanting[0].network.solution.id} needs HostProcess pods, and no DaemonSet of the cluster has a privileged "
+            "container: the API server may refuse them"
+        )
+        fix = "Start kube-apiserver with --allow-privileged=true, as kubeadm does."
+        yield Finding("privileged-pods", "warning", reason, fix, _names(wanting))
+
+
 def _modes(data: Mapping[str, str]) -> Iterator[str]:
     """The modes of the kube-proxy configurations in a ConfigMap; a text that is none has no mode."""
     for text in data.values():
@@ -276,6 +289,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "kube-proxy for Windows knows one mode, and the nodes share a ConfigMap.",
         _kube_proxy_mode,
     ),
+    Check("privileged-pods", "A solution in HostProcess pods needs --allow-privileged.", _privileged),
     Check("cidr-overlap", "A node must not be inside the pod or the service network.", _cidrs),
     Check("node-name", "A node of another operating system keeps its name.", _node_names),
     Check("node-rbac", "kube-proxy and the network's agent use the node's certificate.", _agent_rights),

@@ -61,6 +61,11 @@ class ClusterView:
         """DaemonSets that run kube-proxy on Windows, each with a ConfigMap that it mounts."""
         return self._cluster.windows_kube_proxy_configs()
 
+    @cached_property
+    def has_privileged(self) -> bool:
+        """Whether a DaemonSet shows that the API server allows privileged and HostProcess pods."""
+        return self._cluster.has_privileged_daemon_sets()
+
     @property
     def mints(self) -> bool:
         """Whether winboot makes bootstrap tokens for any of the nodes."""

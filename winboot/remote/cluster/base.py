@@ -369,6 +369,10 @@ class Cluster(Protocol):
         """DaemonSets (`namespace/name`) that would put Linux pods on a Windows node."""
         ...
 
+    def has_privileged_daemon_sets(self) -> bool:
+        """Whether any DaemonSet has a privileged or HostProcess container: then the API server allows both."""
+        ...
+
     def leases(self, namespace: str) -> Leases:
         """Who works on which node, kept in this namespace."""
         ...

@@ -571,6 +571,10 @@ class LightkubeCluster:
         """DaemonSets that would put Linux pods on a Windows node."""
         return tuple(_full_name(d.metadata) for d in self._daemon_sets() if _takes_windows(d))
 
+    def has_privileged_daemon_sets(self) -> bool:
+        """Whether any DaemonSet has a privileged or HostProcess container; see the protocol."""
+        return any(_is_privileged(d) for d in self._daemon_sets())
+
     def _found(self, doing: str, ask: Callable[[], T]) -> T | None:
         """What `ask` gives; None when the API says 404."""
         return self._call(doing, lambda: _unless_missing(ask))
@@ -720,6 +724,19 @@ def _takes_windows(daemon_set: DaemonSet) -> bool:
     terms = required.nodeSelectorTerms if required is not None else []
     by_os = [t for t in terms if any(e.key.endswith("kubernetes.io/os") for e in t.matchExpressions or [])]
     return not terms or len(by_os) < len(terms)
+
+
+def _is_privileged(daemon_set: DaemonSet) -> bool:
+    """Whether a container or the pod asks for what --allow-privileged decides: the API server refuses both in templates, too
+    (kubernetes/kubernetes, pkg/apis/core/validation/validation.go: capabilities.Get().AllowPrivileged)."""
+    pod = daemon_set.spec.template.spec if daemon_set.spec is not None else None
+    if pod is None:
+        return False
+    contexts = [one.securityContext for one in (*pod.containers, *(pod.initContainers or ()))]
+    windows = [one.windowsOptions for one in (pod.securityContext, *contexts) if one is not None]
+    return any(one is not None and one.privileged for one in contexts) or any(
+        one is not None and one.hostProcess for one in windows
+    )
 
 
 def _name(metadata: ObjectMeta | None) -> str:
