@@ -1,4 +1,4 @@
-"""The tables beside the contracts name rows that are there, and answer each difference that was found."""
+"""The tables of checks name existing rows, and answer each difference that was found."""
 
 from __future__ import annotations
 
