@@ -45,6 +45,8 @@ CALLERS: dict[str, list[str]] = {
     "cli/first_boot.py key_file": [USERDATA],
     "cli/hook.py status": ["hook status"],
     "cli/hook.py serve": [],
+    # What cannot be kept there is printed again: the command itself refuses the folder, or needs none.
+    "cli/seen.py first_time": [],
     "remote/cloud/cache.py of": [],
 }
 

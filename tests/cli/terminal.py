@@ -30,3 +30,10 @@ def at_a_terminal(
     monkeypatch.setattr("sys.stdin", Keyboard())
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     return asked
+
+
+def as_wide_as(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Standard output is a terminal of so many columns, without colours."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    for name, value in {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": str(width)}.items():
+        monkeypatch.setenv(name, value)

@@ -60,7 +60,7 @@ def test_on_a_terminal_of_80_columns_a_flow_is_one_line_and_what_failed_is_told_
     )
     out = io.StringIO()
 
-    print_flows(FlowReport("r", "t", rows, seconds=1), Console(file=out, width=80))
+    print_flows(FlowReport("r", "t", rows, seconds=1), Console(file=out, width=80), passed=True)
 
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert len(lines) == 1 + 3 + 4 + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,6 +12,7 @@ import typer
 
 from winboot.base import exits
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Lines, LinesForm, words
+from winboot.cli.output import age, columns
 from winboot.report.shape import json_line
 
 if TYPE_CHECKING:
@@ -130,10 +131,7 @@ class Desk:
             for row in rows:
                 typer.echo(json_line("request", row), nl=False)
         elif rows:
-            for line in _columns(
-                [("REQUEST", "AGE", "KIND", "NODE", "STATE", "WHAT WINBOOT DOES"), *map(_cells, rows)]
-            ):
-                typer.echo(line)
+            columns([_cells(row) for row in rows])
         else:
             typer.echo("there are no certificate requests of kubelets")
         return sum(row["decision"] == "refuse" for row in rows)
@@ -202,31 +200,19 @@ def _decision(
     return ("refuse", reasons) if reasons else ("approve", ())
 
 
-def _cells(row: dict[str, object]) -> tuple[str, ...]:
+def _cells(row: dict[str, object]) -> dict[str, str]:
     made, reasons = row["made"], row["reasons"]
     assert isinstance(reasons, list)
-    age = ""
-    if isinstance(made, str):
-        age = _age((datetime.now(UTC) - datetime.fromisoformat(made)).total_seconds())
     decision = _with(str(row["decision"]), "; ".join(reasons)) if row["state"] == "pending" else ""
-    names = ("request", "certificate", "node", "state")
-    request, kind, node, state = (str(row[name] or "-") for name in names)
-    return request, age, kind, node, state, decision
+    return {
+        "request": str(row["request"]),
+        "age": age(made) if isinstance(made, str) else "",
+        "kind": str(row["certificate"]),
+        "node": str(row["node"] or "-"),
+        "state": str(row["state"]),
+        "what winboot does": decision,
+    }
 
 
 def _with(text: str, reasons: str) -> str:
     return f"{text}: {reasons}" if reasons else text
-
-
-def _age(seconds: float) -> str:
-    """The way kubectl shows it, roughly: 40s, 12m, 5h, 3d."""
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * length:
-            return f"{int(seconds // length)}{unit}"
-    return f"{max(int(seconds), 0)}s"
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from winboot.cli import completion
+from winboot.cli.colour import tell
 from winboot.cli.options import Lines, LinesForm
 
 _OF_DATA: Final = ("flag", "field", "gate", "build", "version")
@@ -46,7 +47,7 @@ def explain(
         for what, text in found:
             typer.echo(json_line("explained", {"name": name or kind, "what": what, "text": text}), nl=False)
         return
-    typer.echo("\n\n".join(text for _, text in found))
+    tell("\n\n".join(text for _, text in found))
 
 
 def _asked(kind: str, name: str) -> list[tuple[str, str]]:

@@ -9,12 +9,11 @@ import tempfile
 import traceback
 from typing import Final
 
-import typer
 from typer.exceptions import TyperException
 
 from winboot import __version__
 from winboot.base.errors import InvalidInput, WinbootError
-from winboot.cli.colour import say
+from winboot.cli.colour import say, tell
 from winboot.cli.commands import OTHER_OPTIONS, OTHER_WORDS
 
 
@@ -27,9 +26,9 @@ def explain_error(error: WinbootError) -> None:
 
         for problem in error.problems:
             shown = housed(problem) if isinstance(problem, Complaint) else problem
-            typer.echo(f"  {shown}", err=True)
+            tell(f"  {shown}", err=True)
     if error.hint:
-        typer.echo(f"next: {error.hint}", err=True)
+        tell(f"next: {error.hint}", err=True)
 
 
 def explain_usage(error: TyperException) -> None:
@@ -41,7 +40,7 @@ def explain_usage(error: TyperException) -> None:
         return
     say(f"winboot: {_own_words(told)}", "red", err=True)
     if context is not None:
-        typer.echo(f"next: {_answer(error) or f'{context.command_path} --help'}", err=True)
+        tell(f"next: {_answer(error) or f'{context.command_path} --help'}", err=True)
 
 
 def _answer(error: TyperException) -> str:
@@ -91,5 +90,5 @@ def explain_bug(error: Exception, arguments: list[str]) -> None:
     ) as file:
         file.write(text)
     say(f"winboot: a bug in winboot itself: {type(error).__name__}: {error}", "red", err=True)
-    typer.echo(f"next: report it with {file.name}; running the command again loses nothing", err=True)
+    tell(f"next: report it with {file.name}; running the command again loses nothing", err=True)
     sys.stderr.flush()

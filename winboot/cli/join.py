@@ -87,7 +87,7 @@ def _run(
     approved = None if change.plan is None else approved_plan(change.plan, trust=machines.trust)
     if approved is not None:
         options = with_plan(options, approved)
-    reporting = Reporting(view.report, view.output)
+    reporting = Reporting(view.report, view.output, passed=view.verbose)
     limit = words(machines.limit)
     fleet = load_fleet(machines.inventory, limit, pinned=True, trust=machines.trust, may_ask=not yes)
     specs = fleet.specs

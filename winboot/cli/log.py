@@ -12,6 +12,7 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.cli import completion
+from winboot.cli.colour import tell
 from winboot.cli.options import Lines, LinesForm
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def log(
             typer.echo(json_line(kind, {"node": name, **record}), nl=False)
         elif (text := _told(record)) is not None:
             clock = datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
-            typer.echo(f"{clock} {name.ljust(width)}  {text}")
+            tell(f"{clock} {name.ljust(width)}  {text}")
 
 
 def _chosen(journals: dict[str, Path], run: PastRun, node: str) -> dict[str, Path]:

@@ -42,14 +42,12 @@ def manifests(
     ] = False,
 ) -> None:
     """Print RBAC, RuntimeClasses, the flannel ConfigMap, the hook and more, made from what the inventory's nodes are."""
+    from winboot.cli.output import listed
     from winboot.operations.hook_manifest import WHY, HookPod, hook_manifest
     from winboot.remote.manifests import MANIFESTS, manifest
 
     if not name:
-        listed = [*((one.name, one.why) for one in MANIFESTS), ("hook", WHY)]
-        width = max(len(each) for each, _ in listed)
-        for each, why in listed:
-            typer.echo(f"{each.ljust(width)}  {why}")
+        listed([*((one.name, one.why) for one in MANIFESTS), ("hook", WHY)])
         return
     if name == "hook":
         if not image:

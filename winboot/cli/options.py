@@ -175,6 +175,7 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="A line for each step that ends, in place of the live view."),
 ]
+Passed = Annotated[bool, typer.Option("--verbose", "-v", help="Show what passed, too.")]
 LogFile = Annotated[
     Path | None,
     typer.Option(

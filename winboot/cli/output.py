@@ -6,10 +6,12 @@ import errno
 import os
 import queue
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -20,7 +22,7 @@ from winboot.base import exits
 from winboot.base.errors import ForeignFolder, ReportNotWritten, UsageError
 from winboot.base.private import open_to_append
 from winboot.cli.board import Board
-from winboot.cli.colour import say
+from winboot.cli.colour import room, say, tell
 from winboot.cli.options import Output, View
 from winboot.cli.progress import Both, Lines, ProgressConsole, Quiet
 from winboot.node.fleet import Keep
@@ -34,6 +36,8 @@ from winboot.report.table import print_report
 
 # Columns of a pipe: no table of ours is wider.
 _WIDE: Final = 1000
+# Between two columns.
+_GAP: Final = "  "
 
 
 class _Output(Console):
@@ -126,22 +130,50 @@ def age(moment: str) -> str:
 
 
 def columns(rows: Sequence[Mapping[str, str]]) -> None:
-    """Print rows below their keys, as wide as what is in them; a terminal may wrap a line, and no value is cut."""
+    """Print rows below their keys. On a terminal that is too narrow the cells of wide columns take several lines, wrapped at
+    words; a pipe gets a line for each row. No value is cut."""
     if not rows:
         return
-    widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}
-    for row in ({key: key.upper() for key in rows[0]}, *rows):
-        typer.echo("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
+    _in_columns([{key: key.upper() for key in rows[0]}, *rows])
 
 
-def show_flows(report: FlowReport, form: Output) -> None:
-    """Print what became of the flows in the form asked for."""
+def listed(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names, and beside each its text, in the same way."""
+    _in_columns([{"name": name, "text": text} for name, text in rows])
+
+
+def _in_columns(table: Sequence[Mapping[str, str]]) -> None:
+    widths = _widths(table, room())
+    for row in table:
+        cells = [_lines(row[key], width) for key, width in widths.items()]
+        for line in zip_longest(*cells, fillvalue=""):
+            padded = (cell.ljust(width) for cell, width in zip(line, widths.values(), strict=True))
+            typer.echo(_GAP.join(padded).rstrip())
+
+
+def _lines(cell: str, width: int) -> list[str]:
+    return textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _widths(table: Sequence[Mapping[str, str]], room: int | None) -> dict[str, int]:
+    """What each column needs; where there is less room, the widest ones are narrowed, down to their longest word."""
+    widths = {key: max(len(row[key]) for row in table) for key in table[0]}
+    least = {key: max(len(word) for row in table for word in (row[key].split() or [""])) for key in widths}
+    over = sum(widths.values()) + len(_GAP) * (len(widths) - 1) - (room or sys.maxsize)
+    for _ in range(over):
+        widest = max(widths, key=lambda key: (widths[key] > least[key], widths[key]))
+        widths[widest] = max(widths[widest] - 1, least[widest])
+    return widths
+
+
+def show_flows(report: FlowReport, form: Output, *, passed: bool = False) -> None:
+    """Print what became of the flows in the form asked for; for people with those that `passed`, or their number."""
     if form is Output.json:
         sys.stdout.writelines(flow_lines(report))
     elif form is Output.junit:
         sys.stdout.write(flows_junit(report))
     else:
-        print_flows(report, console())
+        print_flows(report, console(), passed=passed)
     sys.stdout.flush()
 
 
@@ -193,10 +225,12 @@ class Reporting:
     and the exit code.
     """
 
-    def __init__(self, path: Path | None, form: Output = Output.table) -> None:
-        """Raises UsageError where the file could not be written, before any work is done."""
+    def __init__(self, path: Path | None, form: Output = Output.table, *, passed: bool = False) -> None:
+        """With `passed`, flows that passed are printed, too. Raises UsageError where the file could not be written, before any
+        work is done."""
         self._file = None if path is None else ReportFile(path)
         self._form = form
+        self._passed = passed
         self._streamed = _Streamed()
         self._begun = False
 
@@ -250,7 +284,7 @@ class Reporting:
             write()
         except ReportNotWritten as error:
             say(f"winboot: {error.problem}", "red", err=True)
-            typer.echo(f"next: {error.hint}", err=True)
+            tell(f"next: {error.hint}", err=True)
             return error.exit_code
         return 0
 
@@ -268,7 +302,7 @@ class Reporting:
             else:
                 show(report, self._form, differences=differences, texts=texts)
             if flows is not None and self._form is not Output.junit:
-                show_flows(flows, self._form)
+                show_flows(flows, self._form, passed=self._passed)
             sys.stdout.flush()
         except OSError as error:
             # Python would flush it once more when it ends, and make that the exit code.

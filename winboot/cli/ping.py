@@ -13,13 +13,14 @@ import typer
 from winboot.base import exits
 from winboot.base.clock import CLOCK_FAILS, CLOCK_WARNS
 from winboot.base.errors import InternalError, Interrupted
-from winboot.cli.colour import say
+from winboot.cli.colour import say, tell
 from winboot.cli.options import (
     DEFAULT_INVENTORY,
     InventoryFile,
     Limit,
     Lines,
     LinesForm,
+    Passed,
     Trust,
     Workers,
     words,
@@ -50,12 +51,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Pinged:
-    """What became of one machine: its findings, or the error that kept us out."""
+    """What became of one machine: its findings, or the error that kept us out and what the machine shows outside."""
 
     node: str
     address: str
     findings: tuple[Finding, ...]
     exit_code: int
+    kept_out: bool = False
 
 
 def ping(
@@ -64,6 +66,7 @@ def ping(
     output: LinesForm = Lines.table,
     workers: Workers = 32,
     trust: Trust = False,
+    passed: Passed = False,
     show_host_key: Annotated[
         bool,
         typer.Option(
@@ -95,8 +98,7 @@ def ping(
         for result in results:
             _show_line(result)
     else:
-        for result in results:
-            _show(result)
+        _show_all(results) if passed else show_wrong(results)
     raise typer.Exit(
         stop.exit_code if stop.requested else exits.of_nodes([result.exit_code for result in results])
     )
@@ -166,7 +168,9 @@ def _ping(spec: NodeSpec, clock: Clock, logins: Logins, again: Callable[[], Cloc
             found = list(judge(probe, spec, *held_against(probe, clock, again)))
     except WinbootError as error:
         finding = Finding("error", type(error).__name__, error.problem, error.hint)
-        return Pinged(spec.node.name, machine.address, (finding, *_outside(spec)), error.exit_code)
+        return Pinged(
+            spec.node.name, machine.address, (finding, *_outside(spec)), error.exit_code, kept_out=True
+        )
     except Exception as error:  # noqa: BLE001 - a bug at one machine must not cost the others their answers
         bug = InternalError.about(error)
         finding = Finding("error", InternalError.__name__, bug.problem, bug.hint)
@@ -356,11 +360,34 @@ def _show_line(result: Pinged) -> None:
     typer.echo(json_line("ping", data), nl=False)
 
 
-def _show(result: Pinged) -> None:
-    colours = {"ok": "green", "warning": "yellow", "error": "red"}
-    worst = "error" if result.exit_code else "ok"
-    say(f"{result.node} ({result.address})", colours[worst], bold=True)
-    for finding in result.findings:
-        typer.echo(f"  {finding.level:<8}{finding.subject}: {finding.text}")
+_COLOURS: Final = {"ok": "green", "warning": "yellow", "error": "red"}
+
+
+def show_wrong(results: Sequence[Pinged]) -> None:
+    """What needs attention, once with the machines that share it, and how many machines passed. Of a machine that kept us out
+    all is shown: the certificate to pin is among it."""
+    from winboot.report.causes import named
+
+    sharing: dict[Finding, list[str]] = {}
+    passed = 0
+    for result in results:
+        for finding in result.findings:
+            if finding.level == "ok" and not result.kept_out:
+                passed += 1
+            else:
+                sharing.setdefault(finding, []).append(result.node)
+    for finding, nodes in sharing.items():
+        say(f"{named(nodes)}: {finding.level}: {finding.subject}: {finding.text}", _COLOURS[finding.level])
         if finding.fix:
-            typer.echo(f"          fix: {finding.fix}")
+            tell(f"  fix: {finding.fix}")
+    well = sum(result.exit_code == 0 for result in results)
+    tell(f"ping: {well} of {len(results)} machines ok; {passed} checks passed (-v shows them)")
+
+
+def _show_all(results: Sequence[Pinged]) -> None:
+    for result in results:
+        say(f"{result.node} ({result.address})", _COLOURS["error" if result.exit_code else "ok"], bold=True)
+        for finding in result.findings:
+            tell(f"  {finding.level:<8}{finding.subject}: {finding.text}")
+            if finding.fix:
+                tell(f"          fix: {finding.fix}")

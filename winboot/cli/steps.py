@@ -9,6 +9,7 @@ from winboot.cli.options import Lines, LinesForm
 
 def steps(output: LinesForm = Lines.table) -> None:
     """List every step: what it is called, what it needs, and why it exists."""
+    from winboot.cli.output import listed
     from winboot.report.shape import json_line
     from winboot.script.steps import STEPS
 
@@ -17,8 +18,9 @@ def steps(output: LinesForm = Lines.table) -> None:
             row = {"step": s.name, "why": s.why, "needs": list(s.needs), "side": s.side}
             typer.echo(json_line("step", row), nl=False)
         return
-    width = max(len(step.name) for step in STEPS)
+    rows = []
     for step in STEPS:
-        typer.echo(f"{step.name.ljust(width)}  {step.why}")
+        rows.append((step.name, step.why))
         if step.needs:
-            typer.echo(f"{' ' * width}  after {', '.join(step.needs)}")
+            rows.append(("", f"after {', '.join(step.needs)}"))
+    listed(rows)

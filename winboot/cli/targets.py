@@ -19,7 +19,9 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.base.state import state_folder
+from winboot.cli.colour import tell
 from winboot.cli.options import renew_command
+from winboot.cli.seen import first_time
 
 if TYPE_CHECKING:
     from winboot.config.demands import Demand
@@ -100,14 +102,7 @@ def load_fleet(
             hint="Name one with --inventory, or make one with `winboot init`.",
         )
     loaded = load_inventory(inventory) if provider_of(inventory) is None else _from_cloud(inventory)
-    if len(loaded.warnings) > 1:
-        # `check` has read them out; each other command would say them again, of hosts that it leaves alone, too.
-        typer.echo(
-            f"{len(loaded.warnings)} warnings about the files: `winboot check {inventory}` names them",
-            err=True,
-        )
-    for warning in loaded.warnings if len(loaded.warnings) == 1 else ():
-        typer.echo(str(warning), err=True)
+    _warn(inventory, loaded)
     # Before `resolve`: it reads certificates, and runs the commands that give some.
     wanted = demands(loaded.tables)
     settle(wanted, trust=trust, may_ask=may_ask)
@@ -117,6 +112,15 @@ def load_fleet(
     groups = {machine.name: machine.group for machine in loaded}
     machines = {machine.name: machine for machine, _ in found}
     return Fleet([spec for _, spec in found], groups, wanted, _about(inventory, limit, found), machines)
+
+
+def _warn(inventory: Path, loaded: Inventory) -> None:
+    """Print one warning, or how many there are: `check` names them. Once, until a file changes."""
+    told = [str(warning) for warning in loaded.warnings]
+    if not told or not first_time((*told, *(file.read_text(encoding="utf-8") for file in loaded.tables))):
+        return
+    several = f"{len(told)} warnings about the files: `winboot check {inventory}` names them"
+    tell(told[0] if len(told) == 1 else several, err=True)
 
 
 def _about(

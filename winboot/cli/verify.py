@@ -13,6 +13,7 @@ from winboot.cli.options import (
     Limit,
     Output,
     OutputForm,
+    Passed,
     words,
 )
 
@@ -58,6 +59,7 @@ def verify(
         ),
     ] = "",
     output: OutputForm = Output.table,
+    passed: Passed = False,
 ) -> None:
     """Make pods and services in a namespace of its own, try every flow once from each node, name the probable cause of what
     fails, ask each node whether it works, and delete the namespace. Exits 1 where a flow failed.
@@ -82,7 +84,7 @@ def verify(
         run_context(specs, listener) as (context, _),
     ):
         report = verify_nodes(specs, context, options)
-    show_flows(report, output)
+    show_flows(report, output, passed=passed)
     raise typer.Exit(report.exit_code)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 from xml.etree import ElementTree as ET
 
@@ -13,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from winboot.base import exits
+from winboot.report.causes import named
+from winboot.report.prose import print_prose
 from winboot.report.results import tenths
 from winboot.report.shape import json_line
 
@@ -141,17 +143,46 @@ def _whole(report: FlowReport) -> Iterator[list[str]]:
     yield [row.state for row in report.rows]
 
 
-def print_flows(report: FlowReport, console: Console) -> None:
-    """A table of all rows, and below it what needs attention. On a narrow terminal a row is one line: what was expected and
-    seen of flows that passed goes."""
-    narrow = console.width < _WIDE
+def print_flows(report: FlowReport, console: Console, *, passed: bool = False) -> None:
+    """What needs attention, each cause once, and how many flows ended how; with `passed` all rows in a table before it."""
+    if passed:
+        console.print(_table(report, console.width))
+        for row in report.rows:
+            if row.state == "limitation" and console.width < _WIDE:
+                print_prose(console, Text(f"{row.flow}: {row.seen}", style="dim"))
+    for (row, target), sources in _wrong(report).items():
+        where = f"{named(sources)} to {target}" if target else named(sources)
+        print_prose(console, Text(f"{row.flow}, {where}: {row.seen}", style=_COLOURS[row.state]))
+        if row.cause:
+            print_prose(console, Text(f"  probable cause: {row.cause}"))
+        if row.next:
+            print_prose(console, Text(f"  next: {row.next}"))
+    for note in report.notes:
+        print_prose(console, Text(note, style="dim"))
+    parts = ", ".join(f"{count} {name}" for name, count in report.counts.items()) or "no flows"
+    shown = "" if passed or not report.rows else "; -v shows each"
+    console.print(f"verify: {parts} in {tenths(report.seconds)} s{shown}")
+
+
+def _wrong(report: FlowReport) -> dict[tuple[FlowRow, str], list[str]]:
+    """The flows that failed or were not tried, without their ends, and their target, with the sources that share them."""
+    found: dict[tuple[FlowRow, str], list[str]] = {}
+    for row in report.rows:
+        if row.state in ("failed", "untried"):
+            found.setdefault((replace(row, node="", source="", target=""), row.target), []).append(row.source)
+    return found
+
+
+def _table(report: FlowReport, width: int) -> Table:
+    """All rows. On a narrow terminal a row is one line, without what was expected and seen."""
+    narrow = width < _WIDE
     columns = ("flow", "from", "to", "", "expected", "seen")[: 4 if narrow else 6]
     table = Table(box=None, pad_edge=False)
     # Of one line the target is cut: it is an address, or named below where something is wrong.
     whole = (
         [max((len(text) for text in texts), default=0) for texts in _whole(report)] if narrow else [0, 0, 0]
     )
-    room = console.width - sum(whole) - len(whole) * 2
+    room = width - sum(whole) - len(whole) * 2
     table.add_column("flow", no_wrap=True, min_width=whole[0])
     table.add_column("from", no_wrap=narrow, min_width=whole[1])
     table.add_column("to", no_wrap=narrow, max_width=max(room, _LEAST) if narrow else None)
@@ -161,18 +192,4 @@ def print_flows(report: FlowReport, console: Console) -> None:
         state = Text(row.state, style=_COLOURS[row.state])
         cells = (row.flow, row.source, row.target, state, row.expected, row.seen)
         table.add_row(*cells[: len(columns)])
-    console.print(table)
-    for row in report.rows:
-        if narrow and row.state == "limitation":
-            console.print(Text(f"{row.flow}: {row.seen}", style="dim"))
-        if row.state in ("failed", "untried"):
-            where = f"{row.source} to {row.target}" if row.target else row.source
-            console.print(Text(f"{row.flow}, {where}: {row.seen}", style=_COLOURS[row.state]))
-            if row.cause:
-                console.print(Text(f"  probable cause: {row.cause}"))
-            if row.next:
-                console.print(Text(f"  next: {row.next}"))
-    for note in report.notes:
-        console.print(Text(note, style="dim"))
-    parts = ", ".join(f"{count} {name}" for name, count in report.counts.items()) or "no flows"
-    console.print(f"verify: {parts} in {tenths(report.seconds)} s")
+    return table

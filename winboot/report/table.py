@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +16,7 @@ from winboot.report.differences import difference_text
 from winboot.report.finding import Finding
 from winboot.report.grouped import found_lines
 from winboot.report.plan_file import PlanFile
+from winboot.report.prose import print_prose
 from winboot.report.results import NodeReport, Report, StepReport, tenths
 from winboot.report.totals import in_all
 
@@ -34,16 +35,16 @@ def print_report(report: Report, console: Console, *, differences: bool = False,
     """Write why nodes failed and the table; with `differences`, also what each step found (as `plan` does), with `texts` in
     full."""
     for finding in report.preflight:
-        console.print(_finding(finding))
+        print_prose(console, _finding(finding))
     if differences:
         for found in found_lines(report.nodes, min(console.width, _ROW), texts=texts):
             console.print(found)
-    for block in _why(report):
-        console.print(block)
+    for text in _why(report):
+        print_prose(console, text)
     console.print(_table(report, console.width))
     if differences:
         for line in _costs(report):
-            console.print(Text(line))
+            print_prose(console, Text(line))
     console.print(summary(report))
 
 
@@ -159,24 +160,24 @@ def _below(text: str) -> str:
     return "\n    ".join(text.splitlines())
 
 
-def _finding(finding: Finding) -> RenderableType:
+def _finding(finding: Finding) -> Text:
     level = "skipped" if finding.skipped else finding.level
     colour = {"error": "red", "warning": "yellow", "skipped": "dim"}[level]
     where = f" ({', '.join(finding.nodes)})" if finding.nodes else ""
-    head = Text.assemble("preflight: ", (f"{finding.id} {level}", colour), f"{where}: {finding.reason}")
-    return Group(head, Text(f"  next: {finding.fix}"))
+    head = (f"{finding.id} {level}", colour)
+    return Text.assemble("preflight: ", head, f"{where}: {finding.reason}\n  next: {finding.fix}")
 
 
-def _why(report: Report) -> Iterator[RenderableType]:
+def _why(report: Report) -> Iterator[Text]:
     """Each cause once, what waits for it in one line, then what is worth knowing of single nodes."""
     for cause in causes(report.nodes):
         if cause.step is not None:
-            yield _step(cause.who, cause.step)
+            yield from _step(cause.who, cause.step)
         if cause.failure is not None:
             skipped = "skipped: " if cause.outcome == "skipped" else ""
-            text = Text(f"{cause.who}: {skipped}{_below(cause.failure.message)}", _COLOURS[cause.outcome])
-            hint = cause.failure.hint
-            yield Group(text, Text(f"  next: {_below(hint)}")) if hint else text
+            yield Text(f"{cause.who}: {skipped}{_below(cause.failure.message)}", _COLOURS[cause.outcome])
+            if cause.failure.hint:
+                yield Text(f"  next: {_below(cause.failure.hint)}")
     for who, steps in followers(report.nodes):
         count = f"{len(steps)} steps wait" if len(steps) != 1 else "1 step waits"
         yield Text(f"{who}: {count} and will follow: {', '.join(steps)}", _COLOURS["blocked"])
@@ -184,14 +185,13 @@ def _why(report: Report) -> Iterator[RenderableType]:
         yield from (Text(f"{node.node}: {_below(note)}", style="dim") for note in node.notes)
 
 
-def _step(who: str, step: StepReport) -> RenderableType:
-    head = Text.assemble(f"{who}: {step.name} ", (step.state, _COLOURS[step.state]))
-    lines: list[Text] = [head]
-    lines.extend(Text(textwrap.indent(difference_text(one), "  ")) for one in step.differences)
+def _step(who: str, step: StepReport) -> Iterator[Text]:
+    yield Text.assemble(f"{who}: {step.name} ", (step.state, _COLOURS[step.state]))
+    for one in step.differences:
+        yield Text(textwrap.indent(difference_text(one), "  "))
     if step.problem is not None:
-        lines.append(Text(f"  {step.problem.id}: {_below(step.problem.message)}", style="red"))
+        yield Text(f"  {step.problem.id}: {_below(step.problem.message)}", style="red")
         if step.problem.hint:
-            lines.append(Text(f"  next: {_below(step.problem.hint)}"))
+            yield Text(f"  next: {_below(step.problem.hint)}")
         if step.problem.position:
-            lines.append(Text(f"  at: {_below(step.problem.position)}", style="dim"))
-    return Group(*lines)
+            yield Text(f"  at: {_below(step.problem.position)}", style="dim")
