@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -187,16 +188,39 @@ def test_pods_reach_neither_the_endpoint_of_first_boot_nor_the_metrics(bench: tu
     }
 
 
-def test_where_pods_share_the_network_of_nodes_no_machine_is_kept_out(bench: tuple[AwsSite, Bench]) -> None:
-    """A NetworkPolicy cannot tell a pod from a machine there."""
-    _, made = bench
-    shared = (ROOT / "profiles" / "azure.yaml").read_text(encoding="utf-8")
-    (made.folder / "profile.yaml").write_text(shared, encoding="utf-8")
+def is_admitted(address: str, callers: list[Any]) -> bool:
+    """Whether an ipBlock of these contains the address (Kubernetes API, networking.k8s.io/v1, IPBlock)."""
+    one = ipaddress.ip_address(address)
+    return any(
+        one in ipaddress.ip_network(block["cidr"])
+        and not any(one in ipaddress.ip_network(part) for part in block.get("except", ()))
+        for block in (caller["ipBlock"] for caller in callers)
+    )
 
-    assert ingress_of(objects_of(made.pool, bootstrap=True))[9443] == [
-        {"ipBlock": {"cidr": "0.0.0.0/0"}},
-        {"ipBlock": {"cidr": "::/0"}},
-    ]
+
+DUAL = {"pod_cidr": "[10.244.0.0/16, 'fd00:99::/48']", "service_cidr": "[10.96.0.0/12, 'fd00:98::/108']"}
+
+
+@pytest.mark.parametrize(
+    ("profile", "networks"),
+    [*((one.stem, {}) for one in sorted(ROOT.glob("profiles/*.yaml"))), ("none", DUAL)],
+)
+def test_the_policy_keeps_pods_out_or_the_head_says_that_it_does_not(
+    bench: tuple[AwsSite, Bench], profile: str, networks: dict[str, str]
+) -> None:
+    """A NetworkPolicy cannot tell a pod from a machine in one network."""
+    _, made = bench
+    text = (ROOT / "profiles" / f"{profile}.yaml").read_text(encoding="utf-8")
+    for name, value in networks.items():
+        text = re.sub(f"{name}: .*", f"{name}: {value}", text)
+    (made.folder / "profile.yaml").write_text(text, encoding="utf-8")
+    manifest = hook_manifest(HookPod(made.pool, "winboot:0", QUEUE, ROLE, bootstrap=True))
+    callers = ingress_of(list(yaml.safe_load_all(manifest)))[9443]
+    pods = ["10.240.7.7"] if profile == "azure" else ["10.244.7.7", *(["fd00:99::7"] if networks else [])]
+
+    assert {is_admitted(one, callers) for one in pods} == {profile == "azure"}
+    assert ("does not keep pods from port 9443" in manifest) == (profile == "azure")
+    assert is_admitted("192.0.2.11", callers) and is_admitted("2001:db8::11", callers)
 
 
 def test_the_pod_has_no_root_and_nothing_to_write_to(bench: tuple[AwsSite, Bench]) -> None:

@@ -7,8 +7,9 @@ nor cluster is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +56,10 @@ _BOOTSTRAP_NOTE: Final = (
     "of the pod's log has the pin for user data; vouchers and approvals are made in the pod:",
     f"kubectl exec --namespace NAMESPACE deploy/{NAME} -- winboot hook voucher --group GROUP -i {CONFIG}/INVENTORY",
     f"The volume {NAME} keeps the key, vouchers and how far machines are: without it all user data is worthless.",
+)
+_OPEN_NOTE: Final = (
+    f"The NetworkPolicy does not keep pods from port {BOOTSTRAP_PORT}: they share the network of the nodes, or the inventory",
+    "names no profile. A pod needs a voucher, an approval or a document there, as any caller does.",
 )
 WHY: Final = "What `winboot hook serve` needs to run in the cluster: account, rights, Deployment."
 
@@ -112,6 +117,7 @@ def hook_manifest(pod: HookPod) -> str:
         "The profile has no cluster.kubeconfig: in its pod the hook uses its service account.",
         f"One image for all workers: docs/examples/hook/Containerfile. /metrics and /healthz are on the pod's port {PORT}.",
         *(_BOOTSTRAP_NOTE if pod.bootstrap else ()),
+        *(_OPEN_NOTE if pod.bootstrap and not _pods_apart(pod) else ()),
     )
     return "\n".join(f"# {line}" for line in (WHY, *note)) + "\n" + yaml_text(objects)
 
@@ -178,14 +184,18 @@ def _opened(port: int, *callers: Object) -> Object:
 
 
 def _machines(pod: HookPod) -> Iterator[Object]:
-    """Every address except those of pods, where these are none of the nodes' network."""
-    file, _ = read_cloud_file(pod.inventory)
-    profile = None if file.profile is None else load_profile(pod.inventory.parent / file.profile)
-    apart = profile is not None and not profile.solution.pods_in_node_network
-    pods = profile.cluster.pod_cidr if profile is not None and apart else ()
+    """Every address except those of pods. docs/threat-model.md lists what this cannot hold."""
+    pods = _pods_apart(pod)
     for version, everywhere in ((4, "0.0.0.0/0"), (6, "::/0")):
         excepted = [str(one) for one in pods if one.version == version]
         yield {"ipBlock": {"cidr": everywhere, **({"except": excepted} if excepted else {})}}
+
+
+def _pods_apart(pod: HookPod) -> Sequence[IPv4Network | IPv6Network]:
+    """The networks that only pods have addresses of; empty if none is known."""
+    file, _ = read_cloud_file(pod.inventory)
+    profile = None if file.profile is None else load_profile(pod.inventory.parent / file.profile)
+    return () if profile is None or profile.solution.pods_in_node_network else profile.cluster.pod_cidr
 
 
 def _state(pod: HookPod) -> Object:
