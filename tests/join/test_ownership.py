@@ -7,15 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cluster.conftest import Time
 from tests.config.scene import a_spec
-from tests.join.fakes import FakeLeases, FakeMachine, Found, Scene, a_node
+from tests.join.fakes import CUT, FakeCluster, FakeLeases, FakeMachine, Found, Scene, a_node
 from winboot.base.errors import ClusterRefused, ClusterUnreachable
 from winboot.config.node_spec import NodeSpec
 from winboot.node.fleet import Options, Ownership
 from winboot.node.fleet.ownership import OK, is_done, notes_of
 from winboot.operations.join import join, survey
 from winboot.operations.remove import Removal, remove
+from winboot.remote.cluster.base import token_id
 from winboot.remote.cluster.claims import RESULT, SETTINGS_DIGEST, Claim
 from winboot.remote.cluster.sessions import Held
 from winboot.report.results import NodeReport, Report
@@ -178,6 +181,33 @@ def test_take_over_waits_for_nobody(tmp_path: Path) -> None:
     scene = runs.scene("one", DIFFERS)
 
     assert (scene.join(take_over=True).outcome, scene.listener.said.count("held")) == ("changed", 0)
+
+
+@pytest.mark.parametrize(
+    ("run", "more", "deleted"),
+    [
+        ("killed", {}, True),
+        ("killed", {"cluster": FakeCluster(fails={"forget_token": CUT})}, True),
+        # The other run may still need it on the node; it expires.
+        ("killed", {"fails_at": "directories"}, False),
+        # Versions before this annotation.
+        ("", {}, False),
+        ("killed", {"profile": "cluster: {bootstrap_token: {env: TOKEN}}"}, False),
+    ],
+    ids=["joined", "the cluster fails", "the join fails", "a claim without a run", "a token of the profile"],
+)
+def test_a_join_that_takes_over_deletes_the_token_of_the_killed_run(
+    run: str, more: dict[str, Any], deleted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "ghijkl.0123456789abcdef")
+    runs = Runs(tmp_path)
+    runs.claims.create(Claim("win-1", "you@desk", 60, run=run))
+    scene = runs.scene("one", DIFFERS, **more)
+
+    report = scene.join(take_over=True)
+
+    assert (report.exit_code == 0) == ("fails_at" not in more)
+    assert (("forget_token", token_id(run, "win-1")) in scene.cluster.calls) == deleted
 
 
 def test_a_run_whose_node_was_taken_over_ends_as_superseded(tmp_path: Path) -> None:
