@@ -27,7 +27,7 @@ def boot_script(*, address: str, port: int, pin: str, host: str = "", voucher: s
     return small_script(
         "_first_boot.ps1.j2",
         address=address,
-        # RFC 9110, 7.2, with RFC 3986, 3.2.2: an IPv6 address stands in brackets.
+        # RFC 9110, 7.2, with RFC 3986, 3.2.2: an IPv6 address has brackets.
         authority=f"[{address}]" if v6 else address,
         family="InterNetworkV6" if v6 else "InterNetwork",
         port=port,
