@@ -125,7 +125,7 @@ BAD: list[tuple[str, str, str]] = [
     ("proxy: {http: §'HTTPS://proxy.corp.example'}", "error", "http://host:port"),
     # kube-proxy
     ("kube_proxy: {flags: {§proxy-mode: userspace}}", "error", "winboot sets"),
-    ("kube_proxy: {config: {§mode: iptables}}", "error", "kernelspace"),
+    ("kube_proxy: {config: {§mode: ipvs}}", "error", "kernelspace"),
     ("kube_proxy: {flags: {§cleanup: true}}", "error", "not implemented"),
     ("kube_proxy: {flags: {§conntrack-min: 5}}", "warning", "only the Linux proxies"),
     (
@@ -139,7 +139,7 @@ BAD: list[tuple[str, str, str]] = [
         "info",
         "winboot adds WinDSR, which",
     ),
-    ("kube_proxy: {config: {ipvs: {§scheduler: rr}}}", "warning", "only the Linux proxies"),
+    ("kube_proxy: {config: {§ipvs: {scheduler: rr}}}", "warning", "only the Linux proxies"),
     ("kube_proxy: {config: {winkernel: {§enableDSR: true}}}", "error", "kube_proxy.dsr"),
     ("kube_proxy: {config: {winkernel: {§networkNames: x}}}", "error", "winkernel.networkName"),
     ("kube_proxy: {dsr: §auto-on}", "error", "auto | on | off"),
@@ -321,7 +321,7 @@ BAD: list[tuple[str, str, str]] = [
     ),
     ("kubelet: {config: {maxPods: §100000}}", "error", "65536 addresses"),
     ("kubelet: {config: {maxPods: §300}}", "warning", "/24"),
-    ("kubelet: {config: {staticPodPath: §/etc/kubernetes/manifests}}", "warning", "a path of Linux"),
+    ("kubelet: {config: {staticPodPath: §/etc/manifests}}", "warning", "a path of Linux"),
     ("kubernetes: {version: §1.36.999}", "error", "there is no such version"),
     ("kubernetes: {version: §2.0.0}", "error", "there is no such version"),
     ("node: {labels: {§'bad key': x}}", "error", "letters, digits"),

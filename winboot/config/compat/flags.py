@@ -272,7 +272,7 @@ def parse_value(kind: str, text: str) -> Any:
         case "map" | "thresholds" | "gates":
             return _pairs(kind, text)
         case "taints":
-            return [_taint(part) for part in text.split(",") if part]
+            return [parse_taint(part) for part in text.split(",") if part]
         case "duration":
             if seconds(text) is None:
                 raise ValueError(f"{text!r} is not a duration such as 10s or 1h30m")
@@ -300,7 +300,8 @@ def _pairs(kind: str, text: str) -> dict[str, Any]:
     return pairs
 
 
-def _taint(text: str) -> dict[str, str]:
+def parse_taint(text: str) -> dict[str, str]:
+    """`key=value:Effect` as the file has it; ValueError for another form."""
     match = _TAINT.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not of the form key=value:Effect")
@@ -368,8 +369,15 @@ def _windows(compat: Compat, entry: Facts, about: str) -> Iterator[Finding]:
 
 
 def _fields_in(
-    compat: Compat, component: Component, config: Mapping[str, Any], above: tuple[str, ...], version: Version
+    compat: Compat,
+    component: Component,
+    config: Mapping[str, Any],
+    above: tuple[str, ...],
+    version: Version,
+    *,
+    told: bool = False,
 ) -> Iterator[tuple[FieldPath, Finding]]:
+    """`told`: the section above has had its warning, so its fields have none of their own."""
     known = _fields(compat, component)
     for key, value in config.items():
         path = (*above, key)
@@ -392,15 +400,27 @@ def _fields_in(
             yield (*path, *one.below), _wrong_value(about, one)
         if wrong:
             continue
-        for finding in [
-            *_windows(compat, entry, about),
-            *_value_rules(compat, about, dotted, value, version),
-        ]:
+        unheard = (
+            [] if _is_default(compat, component, dotted, value) else list(_windows(compat, entry, about))
+        )
+        for finding in unheard:
+            if not (told and finding.level == "warning"):
+                yield path, finding
+        for finding in _value_rules(compat, about, dotted, value, version):
             yield path, finding
         if dotted == "featureGates" and isinstance(value, Mapping):
             yield from _gates_in(compat, component, value, path, version)
         elif isinstance(value, Mapping) and not entry.get("open"):
-            yield from _fields_in(compat, component, value, path, version)
+            yield from _fields_in(compat, component, value, path, version, told=told or bool(unheard))
+
+
+def _is_default(compat: Compat, component: Component, dotted: str, value: Any) -> bool:
+    """True for a value that the program has without the field: its flag's default, or the zero value that kubeadm writes."""
+    if isinstance(value, Mapping):
+        return all(_is_default(compat, component, f"{dotted}.{key}", one) for key, one in value.items())
+    flags = _flags(compat, component).values()
+    default = next((one["default"] for one in flags if one.get("field") == dotted and "default" in one), None)
+    return value in (None, "", "0s", []) or value == default or (not default and not value)
 
 
 def _gates_in(

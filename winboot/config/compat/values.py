@@ -251,6 +251,11 @@ def _meant_quantity(value: str) -> str:
     return f"{match[1]}{found}" if match and found else ""
 
 
+def _address(entry: Facts, value: Any) -> WrongValue | None:
+    """Empty is the default address (SetDefaults of kubelet and kube-proxy)."""
+    return None if value == "" else _ip(entry, value)
+
+
 def _ip(entry: Facts, value: Any) -> WrongValue | None:
     try:
         ipaddress.ip_address(value if isinstance(value, str) else "")
@@ -332,7 +337,7 @@ _SCALARS: Final[Mapping[str, _Check]] = {
     "duration": _duration,
     "time": _time,
     "quantity": _quantity,
-    "ip": _ip,
+    "ip": _address,
     "host-port": _host_port,
 }
 _ITEMS: Final[Mapping[str, _Check]] = {

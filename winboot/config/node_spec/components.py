@@ -12,6 +12,7 @@ from winboot.config.networks.base import Data, Known, Text
 from winboot.config.node_spec.merged import over, without_nones
 from winboot.config.node_spec.node import Manager, Paths, Taint
 from winboot.config.profile import Profile
+from winboot.config.profile.owned import said
 
 # Requests for memory below this starve Windows itself; nothing holds it back, it is only counted.
 SYSTEM_RESERVED: Final = {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"}
@@ -171,7 +172,7 @@ def _composed(
     section = profile.kubelet if component == "kubelet" else profile.kube_proxy
     moved = compat.move_flags(facts, component, _flags(component, profile), profile.kubernetes.version)
     whole = whole_maps(facts, component)
-    return over(over(own, moved.fields, whole), section.config, whole)
+    return over(over(own, moved.fields, whole), said(component, section.config, profile.solution), whole)
 
 
 def _remaining_flags(component: Component, profile: Profile, facts: Compat) -> dict[str, Text]:

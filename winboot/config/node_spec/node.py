@@ -13,6 +13,7 @@ from winboot.config.networks.base import Agent, Data, Network, PortRule, Reserva
 from winboot.config.networks.cluster import Wanted
 from winboot.config.networks.vxlan import Vxlan
 from winboot.config.profile import Reference
+from winboot.config.profile.owned import CLUSTER_CA, CONTAINERD, KUBE_PROXY_KUBECONFIG
 from winboot.config.profile.sections import Log, Windows
 
 STARTUP_TAINT: Final = "winboot.io/starting"
@@ -41,7 +42,7 @@ class Paths:
     kubelet_client_certificate: str = r"C:\var\lib\kubelet\pki\kubelet-client-current.pem"
     bootstrap_kubeconfig: str = r"C:\k\bootstrap-kubeconfig"
     kubeconfig: str = r"C:\k\kubeconfig"
-    cluster_ca: str = r"C:\etc\kubernetes\pki\ca.crt"
+    cluster_ca: str = CLUSTER_CA
     containerd_bin: str = r"C:\Program Files\containerd\bin"
     containerd: str = r"C:\Program Files\containerd\bin\containerd.exe"
     ctr: str = r"C:\Program Files\containerd\bin\ctr.exe"
@@ -50,13 +51,13 @@ class Paths:
     containerd_state: str = r"C:\ProgramData\containerd\state"
     containerd_certs: str = r"C:\ProgramData\containerd\certs.d"
     containerd_pipe: str = r"\\.\pipe\containerd-containerd"
-    containerd_endpoint: str = "npipe:////./pipe/containerd-containerd"
+    containerd_endpoint: str = CONTAINERD
     crictl_config: str = r"C:\k\crictl.yaml"
     cni_bin: str = r"C:\opt\cni\bin"
     cni_conf: str = r"C:\etc\cni\net.d"
     ipam_store: str = r"C:\var\lib\cni\networks"
     kube_proxy_config: str = r"C:\k\kube-proxy.yaml"
-    kube_proxy_kubeconfig: str = r"C:\k\kube-proxy.kubeconfig"
+    kube_proxy_kubeconfig: str = KUBE_PROXY_KUBECONFIG
     logs: str = r"C:\var\log"
     state: str = r"C:\ProgramData\winboot"
     downloads: str = r"C:\ProgramData\winboot\downloads"

@@ -144,7 +144,6 @@ def _cluster(profile: Profile) -> ClusterSpec:
     pem = _ca_pem(section)
     if pem and section.ca_hash is not None:
         check_ca_hash(pem, section.ca_hash)
-    dns = section.dns_service_ip or tuple(cidr.network_address + 10 for cidr in section.service_cidr[:1])
     return ClusterSpec(
         server=section.server,
         server_host=url.hostname or "",
@@ -153,7 +152,7 @@ def _cluster(profile: Profile) -> ClusterSpec:
         ca_sha256=hashlib.sha256(pem.encode()).hexdigest() if pem else "",
         pod_cidrs=tuple(map(str, section.pod_cidr)),
         service_cidrs=tuple(map(str, section.service_cidr)),
-        dns_service_ips=tuple(map(str, dns)),
+        dns_service_ips=tuple(map(str, section.dns_addresses)),
         dns_domain=section.dns_domain,
         bootstrap_token=section.bootstrap_token,
         kubeconfig=section.kubeconfig,
@@ -173,7 +172,7 @@ def _network(
 ) -> NetworkSpec:
     solution, section, paths = profile.solution, profile.network, where.paths
     vxlan = section.vxlan or Vxlan()
-    network_name = section.network_name or solution.default_name.format(vni=vxlan.vni)
+    network_name = section.name_of(solution)
     choices = Choices(
         network_name=network_name,
         pod_cidrs=cluster.pod_cidrs,

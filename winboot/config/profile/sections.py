@@ -98,6 +98,11 @@ class Cluster(Model):
         default="mint", description="mint (winboot makes one when a node needs it), or where a token is"
     )
 
+    @property
+    def dns_addresses(self) -> Ips:
+        """The cluster's DNS service: as named, or the tenth address of the first service network."""
+        return self.dns_service_ip or tuple(cidr.network_address + 10 for cidr in self.service_cidr[:1])
+
     elsewhere: ClassVar[dict[str, str]] = {
         "token": "bootstrap_token: mint, or {env: NAME}",
         "ca_file": "ca: {file: PATH}",
@@ -154,6 +159,10 @@ class Network(Model):
         default=NatExceptions(),
         description="what pods reach under their own address, not behind the node's: changes of winboot's list",
     )
+
+    def name_of(self, solution: networks.Network) -> str:
+        """The name of the HNS network on the node; empty where others make it and the profile does not name it."""
+        return self.network_name or solution.default_name.format(vni=(self.vxlan or Vxlan()).vni)
 
     def solution(self, artifacts: Artifacts | None) -> networks.Network:
         """The solution that these keys choose, with the versions that the profile names; ValueError for none."""

@@ -8,8 +8,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 from winboot.config import compat
-from winboot.config.compat.flags import Component, network_gates, normal
+from winboot.config.compat.flags import Component, network_gates, normal, parse_taint
 from winboot.config.profile.checks.draft import Draft
+from winboot.config.profile.owned import (
+    CLUSTER_CA,
+    CONTAINERD,
+    KUBE_PROXY_KUBECONFIG,
+    OF_LINUX,
+    at,
+    owned_fields,
+    unowned,
+)
 from winboot.config.profile.sections import KubeProxy
 from winboot.config.profile.values import has_login
 from winboot.config.source import Complaint, PathParts
@@ -46,29 +55,6 @@ OWNED_FLAGS: Final[Mapping[Component, Mapping[str, str]]] = {
     },
 }
 
-OWNED_FIELDS: Final[Mapping[Component, Mapping[str, str]]] = {
-    "kubelet": {
-        "registerWithTaints": "node.taints",
-        "containerRuntimeEndpoint": "",
-        "clusterDomain": "cluster.dns_domain",
-        "clusterDNS": "cluster.dns_service_ip",
-        "authentication.x509.clientCAFile": "cluster.ca",
-    },
-    "kube-proxy": {
-        "mode": "",
-        "hostnameOverride": "the host key of the inventory",
-        "clusterCIDR": "cluster.pod_cidr",
-        "windowsRunAsService": "services.manager",
-        "clientConnection.kubeconfig": "kube_proxy.kubeconfig",
-        "winkernel.networkName": "network.network_name",
-        "winkernel.sourceVip": "",
-        "winkernel.enableDSR": "kube_proxy.dsr",
-        "winkernel.rootHnsEndpointName": "",
-    },
-}
-
-_UNKNOWN_NETWORK: Final = frozenset({"winkernel.sourceVip", "winkernel.rootHnsEndpointName"})
-
 
 def check_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
     """The check of one component's flags and configuration."""
@@ -82,10 +68,12 @@ def check_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
             path: PathParts = (name, "flags", flag)
             yield from _one_flag(draft, component, path, flag, value)
             yield from _said_twice(draft, component, path, flag, section.config)
-        for below, finding in compat.check_field(draft.facts, component, section.config, draft.version):
+        config = unowned(component, section.config, draft.solution)
+        for below, finding in compat.check_field(draft.facts, component, config, draft.version):
             path = (name, "config", *below)
             yield from draft.found(path, [finding], key=not finding.expected)
-        yield from _owned_fields(draft, component, (name, "config"), section.config, "")
+        yield from _owned_fields(draft, component, (name, "config"), section.config)
+        yield from _of_linux(draft, component, (name, "config"), section.config)
         yield from _secrets_in(draft, (name, "config"), section.config)
         if component == "kube-proxy" and draft.kube_proxy is not None:
             yield from _gates_beside(draft, draft.kube_proxy)
@@ -153,25 +141,69 @@ def _said_twice(
 ) -> Iterator[Complaint]:
     section = draft.facts.section("kubelet_flags" if component == "kubelet" else "kube_proxy_flags")
     target = section.get(normal(flag), {}).get("field", "")
-    value: Any = config
-    for part in target.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    if target and value is not None:
+    if target and at(config, target) is not None:
         yield draft.at(
             path, f"config says {target} too, which is the same setting", "one of the two", key=True
         )
 
 
 def _owned_fields(
-    draft: Draft, component: Component, path: PathParts, config: Mapping[str, Any], above: str
+    draft: Draft, component: Component, path: PathParts, config: Mapping[str, Any]
 ) -> Iterator[Complaint]:
-    for key, value in config.items():
-        here = f"{above}.{key}" if above else key
-        owned = OWNED_FIELDS[component].get(here)
-        if here in _UNKNOWN_NETWORK and draft.solution is not None and not draft.solution.default_name:
-            # Nobody but the user knows what the network is that somebody else brings.
+    """Fields that are winboot's to write and that say something else. Values that say nothing, winboot's own, and kubeadm's
+    for Linux are no error: the cluster's own file has them."""
+    own = _own_values(draft, component)
+    for field, key in owned_fields(component, draft.solution).items():
+        value = at(config, field)
+        if value in (None, "", False, own.get(field), OF_LINUX[component].get(field)):
             continue
-        if owned is not None:
-            yield draft.at((*path, key), f"winboot sets {here} itself", owned or "nothing here", key=True)
-        elif isinstance(value, Mapping):
-            yield from _owned_fields(draft, component, (*path, key), value, here)
+        wrong = (
+            f"{value!r}, and winboot writes {own[field]!r}" if own.get(field) else "winboot writes it itself"
+        )
+        yield draft.at((*path, *field.split(".")), wrong, key or "nothing here", key=True)
+
+
+def _own_values(draft: Draft, component: Component) -> Mapping[str, Any]:
+    """What winboot writes, as far as the profile alone says it; a section that is itself wrong says nothing."""
+    return _of_kubelet(draft) if component == "kubelet" else _of_kube_proxy(draft)
+
+
+def _of_kubelet(draft: Draft) -> Mapping[str, Any]:
+    own: dict[str, Any] = {
+        "containerRuntimeEndpoint": CONTAINERD,
+        "authentication.x509.clientCAFile": CLUSTER_CA,
+    }
+    if draft.cluster is not None:
+        own["clusterDomain"] = draft.cluster.dns_domain
+        own["clusterDNS"] = [str(one) for one in draft.cluster.dns_addresses]
+    if draft.labels_and_taints is not None:
+        own["registerWithTaints"] = [parse_taint(text) for text in draft.labels_and_taints.taints]
+    return own
+
+
+def _of_kube_proxy(draft: Draft) -> Mapping[str, Any]:
+    own: dict[str, Any] = {"mode": "kernelspace", "clientConnection.kubeconfig": KUBE_PROXY_KUBECONFIG}
+    if draft.cluster is not None:
+        own["clusterCIDR"] = ",".join(map(str, draft.cluster.pod_cidr))
+    if draft.kube_proxy is not None:
+        own["winkernel.enableDSR"] = draft.kube_proxy.dsr == "on"
+    if draft.services is not None:
+        manager = draft.services.overrides.get("kube-proxy") or draft.services.manager
+        own["windowsRunAsService"] = manager == "sc"
+    if draft.network is not None and draft.solution is not None:
+        name = draft.network.name_of(draft.solution)
+        own["winkernel.networkName"] = name
+        own["winkernel.rootHnsEndpointName"] = draft.solution.host_endpoint_name(name)
+    return own
+
+
+def _of_linux(
+    draft: Draft, component: Component, path: PathParts, config: Mapping[str, Any]
+) -> Iterator[Complaint]:
+    """One notice of the values that stand in the file and are not written."""
+    other = [field for field, value in OF_LINUX[component].items() if at(config, field) == value]
+    if component == "kube-proxy" and at(config, "winkernel.enableDSR") is False:
+        other += ["winkernel.enableDSR"] if draft.kube_proxy and draft.kube_proxy.dsr != "off" else []
+    if other:
+        wrong = f"winboot does not take these values of kubeadm's for Linux: {', '.join(other)}"
+        yield replace(draft.at(path, wrong, key=True), level="info")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from winboot.config.profile.checks.draft import Draft
+from winboot.config.profile.owned import unowned
 from winboot.config.source import Complaint, PathParts
 
 # What the controller-manager gives to a node is a /24, unless --node-cidr-mask-size-ipv4 says otherwise
@@ -15,7 +16,7 @@ _PODS_OF_A_NODE: Final = 253
 
 def check(draft: Draft) -> Iterator[Complaint]:
     """What can be said without the compatibility data; flags and fields themselves are for `components`."""
-    config = draft.kubelet.config if draft.kubelet else {}
+    config = unowned("kubelet", draft.kubelet.config, draft.solution) if draft.kubelet else {}
     services = draft.services
     if services is not None and (services.overrides.get("kubelet") or services.manager) == "nssm":
         yield from _grace(draft, config)
