@@ -190,10 +190,12 @@ Values = {
         flanneld = 'flannel network agent. Managed by winboot.'; 'kube-proxy' = 'Kubernetes kube-proxy. Managed by winboot.' }
 }
 Look = {
-    Assert-Preflight -Problems @(
+    Assert-NoFault -Problems @(
         Test-Build -Build 20348
         Test-Session
         Test-Clock -LimitSeconds 300
+        # A live node has its networks: there it is a notice.
+        if (-not $script:Run.Facts.NodeIsLive) { Test-FirewallService }
         Test-Space -FreeGib 20
         Test-Addressing
         Test-ForeignNode -Services $services -Server 'https://10.0.0.10:6443'
@@ -225,7 +227,7 @@ Values = {
                 @{ url = 'https://registry-1.docker.io/v2/'; proxy = 'http://proxy.corp.example:3128' }) })
 }
 Look = {
-    Assert-Preflight -Problems @(Test-Source -Sources $sources -Programs @(Get-Artifact | ForEach-Object { $_.members } | ForEach-Object { $_.to }))
+    Assert-NoFault -Problems @(Test-Source -Sources $sources -Programs @(Get-Artifact | ForEach-Object { $_.members } | ForEach-Object { $_.to }))
 }
 }
 

@@ -83,6 +83,11 @@ NOTICES: tuple[Notice, ...] = (
         lambda site: site.machine.faults.skew(-1800),
         exit_code=2,
     ),
+    Notice(
+        "the firewall's service is disabled",
+        ("firewall service",),
+        regedit(r"SYSTEM\CurrentControlSet\Services\mpssvc", "Start", "DWord", 4),
+    ),
     Notice("a second card has a gateway", ("default routes",), _second_gateway),
     Notice("the machine is a virtual one", ("hypervisor port: other MAC addresses",), _nothing, joined=False),
     Notice("nothing encrypts the disk", ("BitLocker",), _nothing, joined=False),

@@ -1,7 +1,10 @@
 """Open what the kubelet, kube-proxy and the network must be able to receive, and nothing else."""
 
+from typing import Literal
+
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, a_spec_of
+from winboot.report.hints import HINTS
 from winboot.script.steps.firewall_rules import FIREWALL_RULES, OURS
 
 
@@ -67,6 +70,33 @@ def test_undo_removes_our_rules(bench: Bench):
     bench.run(STEP)
     bench.undo(STEP)
 
+    assert len(bench.look(STEP).differences(STEP)) == 4
+
+
+def set_firewall(bench: Bench, status: Literal["Running", "Stopped"], start: int) -> None:
+    service = bench.machine.services.need("mpssvc")
+    service.status = status
+    bench.machine.services.change(service, start=start)
+
+
+def test_a_live_node_gets_no_rules_without_the_firewalls_service(bench: Bench):
+    set_firewall(bench, "Stopped", 4)
+
+    problem = bench.run(STEP, facts={"NodeIsLive": True}).problem(STEP)
+
+    assert problem.id == "FirewallServiceOff"
+    assert HINTS["FirewallServiceOff"] in problem.hint
+
+
+def test_an_undo_without_the_firewalls_service_fails_and_keeps_its_notes(bench: Bench):
+    """Get-NetFirewallRule shows no rule then: they would stay, and be forgotten."""
+    bench.run(STEP)
+    set_firewall(bench, "Stopped", 4)
+
+    assert bench.undo(STEP).problem(STEP).id == "FirewallServiceOff"
+
+    set_firewall(bench, "Running", 2)
+    assert bench.undo(STEP).states == {STEP: "changed"}
     assert len(bench.look(STEP).differences(STEP)) == 4
 
 

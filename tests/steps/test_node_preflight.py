@@ -312,6 +312,48 @@ def test_a_second_gateway_is_a_notice_where_the_nodes_address_is_settled(
     assert routes == ("Ethernet by 10.0.0.1 (metric 271) and Ethernet 2 by 10.1.0.1 (metric 271)", True)
 
 
+def firewall_service(bench: Bench, name: str, *, start: int, running: bool) -> None:
+    service = bench.machine.services.need(name)
+    service.status = "Running" if running else "Stopped"
+    bench.machine.services.change(service, start=start)
+
+
+OFF_SERVICES = (
+    ("mpssvc", 4, False, "service mpssvc is disabled"),
+    ("BFE", 4, False, "service BFE is disabled"),
+    # A join restarts the machine, and then it is off.
+    ("mpssvc", 4, True, "service mpssvc is disabled"),
+    ("mpssvc", 2, False, "service mpssvc does not run"),
+)
+
+
+@pytest.mark.parametrize(("name", "start", "running", "message"), OFF_SERVICES)
+def test_a_machine_without_the_firewalls_service_is_not_changed(
+    bench: Bench, name: str, start: int, running: bool, message: str
+):
+    firewall_service(bench, name, start=start, running=running)
+
+    told = bench.look("directories")
+
+    problem = told.problem("node-preflight")
+    assert (problem.id, problem.message) == ("FirewallServiceOff", f"Windows Firewall: {message}")
+    assert "profiles instead" in problem.hint
+    assert told.states["directories"] == "blocked"
+
+
+@pytest.mark.parametrize(("name", "start", "running", "message"), OFF_SERVICES)
+def test_a_live_node_without_the_firewalls_service_is_a_notice(
+    bench: Bench, name: str, start: int, running: bool, message: str
+):
+    firewall_service(bench, name, start=start, running=running)
+
+    told = bench.run(mode="Look", facts={"NodeIsLive": True}).step("node-preflight")
+
+    assert told["problem"] is None
+    notices = {one["what"]: (one["is"], one["policy"]) for one in told["differences"]}
+    assert notices["firewall service"] == (f"Windows Firewall: {message}", True)
+
+
 def test_all_that_is_wrong_is_told_at_once_each_with_its_next_step(bench: Bench):
     client(bench)
     second_way_out(bench)

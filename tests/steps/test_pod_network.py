@@ -443,6 +443,17 @@ def test_hns_that_refuses_is_told_with_its_own_words(joined: Callable[[str], Nod
     assert HINTS["HnsRefused"] in problem.hint
 
 
+def test_a_network_without_the_firewalls_service_names_the_service(joined: Callable[[str], Node]):
+    node = joined("own network")
+    node.undo(STEP)
+    node.machine.services.need("mpssvc").status = "Stopped"
+
+    problem = node.change(STEP).problem(STEP)
+
+    assert "service mpssvc does not run; HNS refused POST /networks/: There are no more" in problem.message
+    assert HINTS["FirewallServiceOff"] in problem.hint
+
+
 def test_one_that_is_gone_already_is_no_trouble_for_an_undo(node: Node):
     node.after(remove_network())
 

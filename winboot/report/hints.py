@@ -49,6 +49,11 @@ HINTS: Final[Mapping[str, str]] = {
         "For winboot to take it over, drain it, delete its old Node, and run the same command with --adopt: "
         "services, kubeconfigs and keys are noted first and come back with an undo."
     ),
+    "FirewallServiceOff": (
+        "Set the start type of the services BFE and mpssvc to automatic (in the Group Policy that disables them, or Start = 2 "
+        r"below HKLM\SYSTEM\CurrentControlSet\Services) and restart the machine. To let all traffic pass, turn off the "
+        "profiles instead (Set-NetFirewallProfile -All -Enabled False): HNS and the firewall's cmdlets need the services."
+    ),
     "FolderInUse": (
         "End the programs that have something open in it (Get-SmbOpenFile names those of shares), or restart the machine, "
         "and run the same command again. Where the node itself runs from it, take his rights there from him (icacls) and "

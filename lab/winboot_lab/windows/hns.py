@@ -95,6 +95,10 @@ def _not_found(what: str) -> HnsError:
     return HnsError(0x803B0001 if what == "network" else 0x803B0002, f"The {what} was not found.")
 
 
+def _no_endpoint() -> HnsError:
+    return HnsError(0x800706D9, "There are no more endpoints available from the endpoint mapper.")
+
+
 def _has_host_route(network: Json) -> bool:
     return any(one.get("Type") == "HostRoute" for one in network["Policies"])
 
@@ -134,9 +138,7 @@ class Hns:
     def call(self, method: str, path: str, request: str) -> str:
         """HNSCall: the JSON answer with Success, and Output or Error."""
         if not self._machine.services.running("hns"):
-            return _failed(
-                HnsError(0x800706D9, "There are no more endpoints available from the endpoint mapper.")
-            )
+            return _failed(_no_endpoint())
         if self._late is not None and self._late[0] == request and request:
             return self._late[1]
         return self._answer(method, path, request)
@@ -302,6 +304,10 @@ class Hns:
     def create_network(self, body: Json) -> Json:
         """Make a network. The first one on an adapter re-plumbs it."""
         self._trip()
+        # docker/for-win#9474: with the firewall's services off HNS answers so. Unsourced: which of its calls do; New-HnsNetwork
+        # and Get-HnsNetwork after a start with mpssvc disabled show it.
+        if not self._machine.services.running("mpssvc"):
+            raise _no_endpoint()
         wanted = self._known(body, _NETWORK_KEYS, "network")
         name, kind = str(wanted.get("Name", "")), str(wanted.get("Type", ""))
         if kind.lower() not in TYPES:

@@ -78,7 +78,9 @@ _SERVICES: tuple[tuple[str, str, int, tuple[str, ...]], ...] = (
     ("Schedule", "Task Scheduler", 2, ("RpcSs", "EventLog")),
     ("LanmanServer", "Server", 2, ("SamSS",)),
     ("LanmanWorkstation", "Workstation", 2, ("nsi",)),
-    ("mpssvc", "Windows Defender Firewall", 2, ("nsi",)),
+    ("BFE", "Base Filtering Engine", 2, ("RpcSs",)),
+    # mpsdrv and bfe in a recorded list of services (chef/chef, spec of windows_service); mpsdrv is a driver.
+    ("mpssvc", "Windows Defender Firewall", 2, ("BFE",)),
     ("NlaSvc", "Network Location Awareness", 2, ("nsi", "RpcSs", "EventLog")),
     ("SamSS", "Security Accounts Manager", 2, ("RpcSs",)),
     ("W32Time", "Windows Time", 3, ()),

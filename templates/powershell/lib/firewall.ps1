@@ -82,6 +82,7 @@ function Set-FirewallRule {
     foreach ($rule in $Rules) {
         if (-not (Get-FirewallDifference -Rules $rule | Where-Object { -not $_.policy })) { continue }
         Save-FormerValue -Kind 'FirewallRule' -Key $rule.name -Value @{ name = $rule.name }
+        Assert-NoFault -Problems @(Test-FirewallService -Now)
         Restore-FirewallRule -Former $rule
         $wanted = @{
             Name = $rule.name; DisplayName = "Kubernetes node: $($rule.why)"; Group = 'winboot'; Enabled = 'True'; Profile = 'Any'
@@ -94,7 +95,9 @@ function Set-FirewallRule {
 }
 
 function Restore-FirewallRule {
-    # The names are winboot's own: there was no rule before.
+    # The names are winboot's own: there was no rule before. Get-NetFirewallRule shows none while the service does not run.
     param([object]$Former)
-    if (Get-NetFirewallRule -Name $Former.name -ErrorAction SilentlyContinue) { Remove-NetFirewallRule -Name $Former.name }
+    if (-not (Get-FirewallShown -Name $Former.name)) { return }
+    Assert-NoFault -Problems @(Test-FirewallService -Now)
+    Remove-NetFirewallRule -Name $Former.name
 }

@@ -47,7 +47,8 @@ function ConvertFrom-HnsAnswer {
     param([string]$Text, [string]$Call)
     $answer = ConvertFrom-Json -InputObject $Text
     if (-not (Read-Member -Object $answer -Names 'Success')) {
-        Stop-Step -Id 'HnsRefused' -Message "HNS refused ${Call}: $(Read-Member -Object $answer -Names 'Error')"
+        $refused = New-Fault -Id 'HnsRefused' -Message "HNS refused ${Call}: $(Read-Member -Object $answer -Names 'Error')"
+        Assert-NoFault -Problems @(Test-FirewallService -Now; $refused)
     }
     Read-Member -Object $answer -Names 'Output'
 }

@@ -1,6 +1,6 @@
 # SUMMARY Checks whether this machine can become a node.
 
-function Assert-Preflight {
+function Assert-NoFault {
     # Stops the step where there is a fault, by the id of the first; the ids of all travel as the hint. Returns nothing
     # otherwise.
     param([object[]]$Problems)
@@ -68,6 +68,19 @@ function Get-ClockText {
     if ($offset -lt 0) { "$(-$offset) s behind the API server's" } else { "$offset s ahead of the API server's" }
 }
 
+function Test-FirewallService {
+    # A fault where a service of Windows Firewall does not run, or (without Now) is disabled. Without it firewall cmdlets fail
+    # with Windows error 1753 (prometheus-community/windows_exporter#2105; docs of basil00/WinDivert on BFE), and so does what
+    # HNS makes (docker/for-win#9474). Microsoft supports disabled profiles, and not a stopped service (MicrosoftDocs/
+    # windows-itpro-docs, "Stopping the Windows Firewall service isn't supported by Microsoft").
+    param([switch]$Now)
+    $off = @(foreach ($name in @('BFE', 'mpssvc')) {
+            $disabled = -not $Now -and 4 -eq (Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$name" -Name 'Start')
+            if ($disabled) { "$name is disabled" } elseif ((Get-ServiceState -Name $name) -ne 'Running') { "$name does not run" }
+        })
+    if ($off) { New-Fault -Id 'FirewallServiceOff' -Message "Windows Firewall: service $($off -join ', service ')" }
+}
+
 function Test-Space {
     # A fault where the system drive has too little space.
     param([int]$FreeGib)
@@ -127,7 +140,7 @@ function Test-OtherWay {
 }
 
 function Get-PreflightNotice {
-    # What is worth knowing and not winboot's to change: bad updates, a pending restart, other software, the clock.
+    # What is worth knowing and not winboot's to change: bad updates, a pending restart, other software, the clock, the firewall.
     param([hashtable[]]$BadUpdates, [int]$ClockLimitSeconds)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
@@ -146,6 +159,9 @@ function Get-PreflightNotice {
     }
     if ($script:Run.Facts.NodeIsLive -and [Math]::Abs([int]$script:Run.ClockOffset) -gt $ClockLimitSeconds) {
         New-Difference -Key 'clock' -What 'clock' -Is (Get-ClockText) -Want "within $ClockLimitSeconds s" -Policy
+    }
+    foreach ($fault in Test-FirewallService) {
+        New-Difference -Key 'firewall-service' -What 'firewall service' -Is $fault.message -Want 'running' -Policy
     }
     if ((Test-KnownOwnAddress) -and @(Get-DefaultAdapter).Count -gt 1) {
         New-Difference -Key 'default-routes' -What 'default routes' -Is (Get-DefaultRouteText) -Want 'through one adapter' -Policy

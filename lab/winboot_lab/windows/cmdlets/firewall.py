@@ -69,10 +69,24 @@ def _show(call: Call, rule: FirewallRule) -> Record:
     )
 
 
+def _unreachable(call: Call) -> bool:
+    """Whether the firewall's service is off, and the cmdlet has failed with what New-NetFirewallRule reports then
+    (prometheus-community/windows_exporter#2105). Reading rules fails as well (falahati/WindowsFirewallHelper#24, by COM).
+    Unsourced: that the others' error record is the same; Get-NetFirewallRule after a start with mpssvc disabled shows it.
+    """
+    if call.machine.services.running("mpssvc"):
+        return False
+    message = "There are no more endpoints available from the endpoint mapper. "
+    call.fail(windows_error(call, 1753, message, target=f"{_RULE}:root/standardcimv2/{_RULE}"))
+    return True
+
+
 _STORES = ("persistentstore", "activestore", "rsop", "")
 
 
 def _rules(call: Call) -> list[FirewallRule]:
+    if _unreachable(call):
+        return []
     firewall = call.machine.firewall
     if call.has("InputObject"):
         found = [firewall.find(as_text(r["InstanceID"])) for r in call.records("InputObject")]
@@ -227,6 +241,8 @@ def new_rule(call: Call) -> None:
     firewall = call.machine.firewall
     if call.text("PolicyStore").lower() not in ("", "persistentstore"):
         raise call.refuse("PolicyStore", call.text("PolicyStore"))
+    if _unreachable(call):
+        return
     name = call.text("Name") or "{" + str(uuid.uuid4()) + "}"
     if firewall.find(name) is not None:
         message = "Cannot create a file when that file already exists. "
