@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from winboot.report.shape import lines_schema
+from winboot.report.schema import lines_schema
 
 
 @cache

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from winboot.base.errors import BadEvent
-from winboot.report.events import Difference, Problem, RunStarted, StepDone, VersionNote, VersionSet, parse
+from winboot.report.events import (
+    Artifact,
+    Difference,
+    Problem,
+    RunStarted,
+    StepDone,
+    VersionNote,
+    VersionSet,
+    parse,
+)
 
 
 def line(**fields: Any) -> str:
@@ -33,23 +42,26 @@ def test_the_first_event_says_which_machine_this_is():
 
 @pytest.mark.parametrize("field", ["boot_id", "smbios_uuid", "build", "computer_name", "run"])
 def test_null_where_a_text_is_due_is_an_error_and_never_the_word_none(field: str):
-    with pytest.raises(BadEvent, match=f"expected a text as {field}, found null"):
+    with pytest.raises(BadEvent, match=f"missing required field `{field}`"):
         parse(started(**{field: None}))
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (started(fence="3"), 'expected a number as fence, found "3"'),
-        (started(fence=True), "expected a number as fence, found true"),
-        (step(state="perhaps"), "'perhaps' is no state of a step"),
-        (step(ms=None), "expected a number as ms, found null"),
-        (step(differences="none"), 'expected a list as differences, found "none"'),
-        (step(differences=[{"what": None}]), r"differences\[0\]: expected a text as what, found null"),
-        (step(differences=[{"what": "x", "is": 5}]), r"differences\[0\]: expected a text as is, found 5"),
-        (step(problem={"id": "X", "message": None}), "problem: expected a text as message, found null"),
-        (line(event="done", reason=None), "expected a text as reason, found null"),
-        (line(event="detached", id="d", step=None, timeout_s=5), "expected a text as step, found null"),
+        (started(fence="3"), r"Expected `int`, got `str` - at `\$.fence`"),
+        (started(fence=True), r"Expected `int`, got `bool` - at `\$.fence`"),
+        (step(state="perhaps"), r"Invalid enum value 'perhaps' - at `\$.state`"),
+        (step(ms=None), "missing required field `ms`"),
+        (step(differences="none"), r"Expected `array`, got `str` - at `\$.differences`"),
+        (step(differences=[{"what": None}]), r"missing required field `what` - at `\$.differences\[0\]`"),
+        (
+            step(differences=[{"what": "x", "is": 5, "want": None}]),
+            r"Expected `str . null`, got `int` - at `\$.differences\[0\].is`",
+        ),
+        (step(problem={"id": "X", "message": None}), r"missing required field `message` - at `\$.problem`"),
+        (line(event="done", reason=None), "missing required field `reason`"),
+        (line(event="detached", id="d", step=None, timeout_s=5), "missing required field `step`"),
     ],
 )
 def test_an_event_of_another_shape_is_an_error_that_names_the_field(text: str, complaint: str):
@@ -123,6 +135,8 @@ def test_versions_that_no_winboot_has_noted_count_as_none(
 )
 def test_a_rollback_goes_back_by_one_version(noted: dict[str, str], back: str | None) -> None:
     """From an upgrade that had only begun to what it came from, and from a rollback nowhere else."""
-    note = VersionNote(**{name: VersionSet({"kubernetes": one}, {}) for name, one in noted.items()})
+    note = VersionNote(
+        **{name: VersionSet((Artifact("kubernetes", one, "0" * 64),)) for name, one in noted.items()}
+    )
 
     assert (note.way_back.versions["kubernetes"] if note.way_back else None) == back

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from winboot.report.shape import ANSWERS, DEFINITIONS, JOURNAL, SHA, VERSION, Json, Kind
+from winboot.report.line import VERSION, Line
+from winboot.report.schema import ANSWERS, JOURNAL, lines_schema
 
 _HEAD: Final = """# JSON
 
@@ -22,56 +23,62 @@ unit in the name or in the table. No line holds a secret.
 Not of this shape, because other programs define it: `inventory --list` (Ansible), `cloud policy` (AWS, Azure), `--report
 FILE.xml` and `-o junit` (JUnit), and the log of `hook serve` (`time`, `message`, and what it is about).
 
-This page is made from `winboot/report/shape.py` (`make golden`).
+This page is made from the classes that `winboot/report/schema.py` lists (`make golden`).
 """
 
 
 def lines_page() -> str:
     """docs/json.md: each kind of line with its keys."""
+    parts: dict[str, Any] = lines_schema()["$defs"]
+    kinds = {kind.__name__ for kind in (*ANSWERS, *JOURNAL)}
     return "\n".join(
         [
             _HEAD.format(version=VERSION),
             "## Answers of commands, and reports",
-            *(line for kind in ANSWERS for line in _section(kind)),
+            *(line for kind in ANSWERS for line in _section(kind, parts[kind.__name__])),
             "",
             "## The journal of a node",
             "",
             "`$WINBOOT_STATE/runs/RUN/NODE.jsonl`, a line for each thing in the order in which it happened.",
-            *(line for kind in JOURNAL for line in _section(kind)),
+            *(line for kind in JOURNAL for line in _section(kind, parts[kind.__name__])),
             "",
             "## Parts of them",
-            *(line for name, schema in DEFINITIONS.items() for line in _part(name, schema)),
+            *(line for name, schema in parts.items() if name not in kinds for line in _part(name, schema)),
             "",
         ]
     )
 
 
-def _section(kind: Kind) -> Iterator[str]:
-    yield from ("", f"### `{kind.name}`", "", f"{kind.where}: {kind.says}.", "")
-    yield from ("| key | type | says |", "| --- | --- | --- |")
-    for key, (schema, says) in kind.keys.items():
-        yield f"| `{key}` | {_type(schema)} | {says} |"
-    for key, (schema, says) in (kind.optional or {}).items():
-        yield f"| `{key}` | {_type(schema)}, optional | {says} |"
+def _section(kind: type[Line], schema: Mapping[str, Any]) -> Iterator[str]:
+    name = schema["properties"]["kind"]["enum"][0]
+    yield from ("", f"### `{name}`", "", f"{kind.where}: {kind.__doc__}", "")
+    yield from ("| key | type | meaning |", "| --- | --- | --- |")
+    for key, value in schema["properties"].items():
+        if key not in ("kind", "version"):
+            yield f"| `{key}` | {_type(value)}{_optional(key, schema)} | {value['description']} |"
 
 
-def _part(name: str, schema: Json) -> Iterator[str]:
+def _part(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", f"### {name}", "", "| key | type |", "| --- | --- |")
     for key, value in schema["properties"].items():
-        yield f"| `{key}` | {_type(value)}{'' if key in schema['required'] else ', optional'} |"
+        yield f"| `{key}` | {_type(value)}{_optional(key, schema)} |"
 
 
-def _type(schema: Json) -> str:
+def _optional(key: str, schema: Mapping[str, Any]) -> str:
+    return "" if key in schema["required"] else ", optional"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
     """A schema in words."""
     if "enum" in schema:
         return ", ".join(f"`{word}`" for word in schema["enum"])
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name})"
+        return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(_type(one) for one in schema["anyOf"])
     if "pattern" in schema:
-        return "64 hex digits" + ("" if schema["pattern"] == SHA["pattern"] else " or empty")
+        return "64 hex digits" + (" or empty" if "?" in schema["pattern"] else "")
     if schema["type"] == "array":
         return f"list of {_type(schema['items'])}"
-    return schema["type"] if isinstance(schema["type"], str) else " or ".join(schema["type"])
+    return str(schema["type"])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from winboot.base.errors import Declined, UsageError
 from winboot.base.limits import LARGEST_PLAN
@@ -132,7 +132,7 @@ def forged(**texts: str) -> str:
     """A plan that somebody edited, with a digest that fits."""
     plan = plan_of(REPORT, Selection(), texts.get("by", "me@here"))
     nodes = {texts.get("node", name): node for name, node in plan.nodes.items()}
-    return replace(plan, nodes=nodes).text()
+    return structs.replace(plan, nodes=nodes).text()
 
 
 @pytest.mark.parametrize("texts", [{"by": "\x1b]0;owned\x07"}, {"node": "win-1\x1b[2J"}])

@@ -17,9 +17,18 @@ from tests.cloud.test_hook_adversity import queue
 from winboot.base.errors import UsageError
 from winboot.cli import run
 from winboot.operations.hook.dry_run import forecasts
-from winboot.operations.hook.status import ItemStatus, StatusServer, read_status, status_of
+from winboot.operations.hook.status import StatusServer, read_status, status_of
+from winboot.report.shape import WorkItem
 
-ITEM = ItemStatus("i-1", "pool", "launch", "win-1", "booting", "connection refused", 40)
+ITEM = WorkItem(
+    machine="i-1",
+    group="pool",
+    action="launch",
+    node="win-1",
+    state="booting",
+    reason="connection refused",
+    seconds=40,
+)
 
 
 @pytest.fixture
@@ -77,7 +86,7 @@ def test_an_item_that_boots_is_listed_with_its_reason(bench: tuple[AwsSite, Benc
     made.dead = 1
     aws.scale("pool", 1)
     worker = made.worker(queue(aws, made))
-    seen: list[ItemStatus] = []
+    seen: list[WorkItem] = []
     made.kernel.at(50.0, lambda: seen.extend(status_of(worker.items)))
 
     made.drive(worker, seconds=60.0)

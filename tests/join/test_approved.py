@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from tests.join.fakes import FakeCluster, Found, Scene, a_node
 from winboot.base.errors import InvalidInput
-from winboot.report.plan_file import PlanFile, Selection, plan_of, plan_schema, read_plan
-from winboot.report.results import Digests, Report
+from winboot.report.plan_file import PlanFile, Selection, differing_digests, plan_of, plan_schema, read_plan
+from winboot.report.results import Report
 
 DIRECTORIES = Found("directories")
 
@@ -24,9 +24,10 @@ def planned(scene: Scene) -> PlanFile:
     return plan
 
 
-def of_node(plan: PlanFile, digests: Digests) -> PlanFile:
+def of_node(plan: PlanFile, **digests: str) -> PlanFile:
     """The plan as it would be with other digests."""
-    return replace(plan, nodes={"win-1": replace(plan.nodes["win-1"], digests=digests)})
+    node = structs.replace(plan.nodes["win-1"], **digests)
+    return structs.replace(plan, nodes={"win-1": node})
 
 
 def test_a_plan_that_still_holds_is_run_and_named_in_the_report(tmp_path: Path) -> None:
@@ -37,7 +38,7 @@ def test_a_plan_that_still_holds_is_run_and_named_in_the_report(tmp_path: Path) 
 
     assert (report.outcome, report.ready) == ("changed", True)
     assert scene.machine.facts[-1]["Plan"] == plan.sha256
-    assert report.digests == plan.nodes["win-1"].digests
+    assert not differing_digests(plan.nodes["win-1"], report.digests)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_a_node_with_another_script_is_left_alone_before_any_contact(
     scene.machine.modes.clear()
     scene.cluster.calls.clear()
 
-    report = scene.join(approved=of_node(plan, replace(plan.nodes["win-1"].digests, **changed)))
+    report = scene.join(approved=of_node(plan, **changed))
 
     assert (report.outcome, report.exit_code) == ("skipped", 2)
     assert report.failure is not None
@@ -99,9 +100,11 @@ def test_what_others_hold_is_no_part_of_what_is_approved(tmp_path: Path) -> None
 def test_a_node_that_the_plan_does_not_have_or_did_not_see_is_left_alone(tmp_path: Path) -> None:
     scene = Scene(tmp_path, DIRECTORIES)
     plan = planned(scene)
-    unseen = replace(plan, nodes={"win-1": replace(plan.nodes["win-1"], failure="it was off")})
+    unseen = structs.replace(
+        plan, nodes={"win-1": structs.replace(plan.nodes["win-1"], failure="it was off")}
+    )
 
-    for other, why in ((replace(plan, nodes={}), "does not have it"), (unseen, "it was off")):
+    for other, why in ((structs.replace(plan, nodes={}), "does not have it"), (unseen, "it was off")):
         report = scene.join(approved=other)
         assert report.failure is not None
         assert why in report.failure.message
@@ -125,7 +128,7 @@ def test_what_is_no_plan_is_refused(text: str) -> None:
 
 
 def test_a_plan_of_another_winboot_is_refused_by_both_versions(tmp_path: Path) -> None:
-    plan = replace(planned(Scene(tmp_path, DIRECTORIES)), winboot="0.0.9")
+    plan = structs.replace(planned(Scene(tmp_path, DIRECTORIES)), winboot="0.0.9")
 
     with pytest.raises(InvalidInput, match=r"of winboot 0\.0\.9, this is "):
         read_plan(plan.text(), "plan.json")
@@ -143,5 +146,5 @@ def test_what_join_would_refuse_is_in_the_plan_with_the_flag_that_it_needs(tmp_p
 
     report = scene.plan()
 
-    assert [flag for flag, _ in report.needs] == ["--drain"]
-    assert "kubelet" in report.needs[0][1]
+    assert [need.flag for need in report.needs] == ["--drain"]
+    assert "kubelet" in report.needs[0].why

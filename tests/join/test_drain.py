@@ -103,7 +103,7 @@ def test_a_plan_asks_for_a_drain_only_where_something_runs(
 
     report = Scene(tmp_path, GONE, cluster=cluster).plan()
 
-    assert [flag for flag, _ in report.needs] == needs
+    assert [need.flag for need in report.needs] == needs
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from winboot.report.events import Difference
@@ -87,7 +87,7 @@ def test_a_new_node_has_one_line_for_each_step_within_80_columns() -> None:
 
 
 def test_marks_and_what_a_change_costs_have_colours_on_a_terminal_only() -> None:
-    (_, _, line, *_) = found_lines([replace(a_node(1), steps=a_node(1).steps[1:])], 80, texts=False)
+    (_, _, line, *_) = found_lines([structs.replace(a_node(1), steps=a_node(1).steps[1:])], 80, texts=False)
     colours = []
     for terminal, environment in ((True, {}), (True, {"NO_COLOR": "1"}), (False, {})):
         out = io.StringIO()

@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from tests.report.test_report import GONE, a_node, a_report
 from winboot.report.events import Difference, Problem
 from winboot.report.finding import Finding
 from winboot.report.page import html
-from winboot.report.results import Digests, Failure, NodeReport, Report, StepReport
+from winboot.report.results import Digests, Failure, Need, NodeReport, Report, StepReport
 
 pytestmark = pytest.mark.check
 
@@ -177,9 +178,15 @@ def full_page(tmp_path: Path) -> Path:
     name = "win-" + "pool-with-a-long-name-" * 2 + "1"
     digests = Digests("1" * 64, "2" * 64, "3" * 64)
     node = NodeReport(
-        name, "10.0.0.1", "2022", (*steps, bad), digests=digests, notes=(long,), needs=(("--drain", long),)
+        name,
+        "10.0.0.1",
+        "2022",
+        (*steps, bad),
+        digests=digests,
+        notes=(long,),
+        needs=(Need("--drain", long),),
     )
-    away = replace(node, node="win-2", steps=(), failure=Failure("Unreachable", long, long, 69))
+    away = structs.replace(node, node="win-2", steps=(), failure=Failure("Unreachable", long, long, 69))
     finding = Finding("cluster-net", "error", long, long, nodes=tuple(f"win-{n}" for n in range(60)))
     report = replace(
         a_report(node, away, command="plan"),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from winboot.base.errors import Interrupted, LoginRefused, NoNodeYet, ScriptFailed, Superseded, Unreachable
@@ -16,7 +17,7 @@ from winboot.report.data import json_lines, junit, report_of
 from winboot.report.differences import difference_text
 from winboot.report.events import Difference, Problem, StepDone, StepState
 from winboot.report.page import html
-from winboot.report.results import Failure, NodeReport, Report, StepReport, collect
+from winboot.report.results import Failure, Need, NodeReport, Report, StepReport, collect
 from winboot.report.table import print_report
 
 
@@ -71,9 +72,12 @@ def test_the_exit_code_tells_how_the_run_ended(nodes: list[NodeReport], code: in
 
 def test_the_worst_cause_comes_first_and_what_most_nodes_share_before_others() -> None:
     nodes = [
-        *(a_node(node=f"win-{n}", failure=replace(STOPPED, message="interrupted")) for n in (1, 2, 3)),
+        *(
+            a_node(node=f"win-{n}", failure=structs.replace(STOPPED, message="interrupted"))
+            for n in (1, 2, 3)
+        ),
         a_node(node="win-4", failure=REFUSED),
-        *(a_node(node=f"win-{n}", failure=replace(GONE, message="nothing answers")) for n in (5, 6)),
+        *(a_node(node=f"win-{n}", failure=structs.replace(GONE, message="nothing answers")) for n in (5, 6)),
     ]
 
     assert [cause.nodes for cause in causes(nodes)] == [
@@ -163,8 +167,8 @@ def test_a_plan_ends_with_what_a_join_refuses_and_costs_in_all() -> None:
         ),
         StepReport("held", "would-change", 1, (Difference("h", "a", "b", reboot=True, policy=True),)),
     )
-    first = replace(a_node(), steps=steps, live=True, needs=(("--drain", "pods run on it"),))
-    report = a_report(first, replace(a_node(node="win-2"), steps=steps[2:3], live=False))
+    first = structs.replace(a_node(), steps=steps, live=True, needs=(Need("--drain", "pods run on it"),))
+    report = a_report(first, structs.replace(a_node(node="win-2"), steps=steps[2:3], live=False))
     out = io.StringIO()
 
     print_report(report, Console(file=out, width=80, soft_wrap=True), differences=True)
@@ -365,7 +369,7 @@ def test_a_page_begins_with_the_causes_each_once_with_the_nodes_that_share_it() 
         StepReport("artifacts", "failed", 1, (), problem),
         StepReport("kubelet", "blocked", 0, (), Problem("NeedsStep", "artifacts is not done")),
     )
-    nodes = [replace(a_node(node=f"win-{n}"), steps=steps) for n in range(1, 13)]
+    nodes = [structs.replace(a_node(node=f"win-{n}"), steps=steps) for n in range(1, 13)]
 
     page = html(a_report(*nodes))
 
@@ -414,7 +418,7 @@ def test_when_it_was_comes_back_from_json() -> None:
 
 def test_a_report_that_was_read_back_shows_the_same_times() -> None:
     """Just below half a tenth of a second: kept as milliseconds, it is that half."""
-    report = replace(a_report(replace(a_node("ok"), seconds=0.0499995)), seconds=0.0499995)
+    report = replace(a_report(structs.replace(a_node("ok"), seconds=0.0499995)), seconds=0.0499995)
 
     assert _text(report_of(json_lines(report))) == _text(report)
 

@@ -5,7 +5,7 @@ Build decoders when a module is loaded: msgspec completes a type at its first us
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,3 +23,17 @@ def decoded(decoder: msgspec.json.Decoder[Form], text: str) -> Form:
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         # A lone surrogate is a ValueError, brackets nested by the thousand are a RecursionError.
         raise Malformed(str(error)) from None
+
+
+def converted(data: object, form: type[Form]) -> Form:
+    """The value that this plain data holds. Raises Malformed for other data."""
+    try:
+        return msgspec.convert(data, form)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Malformed(str(error)) from None
+
+
+def ready(*forms: Any) -> None:
+    """Completes these types for `converted`, while one thread runs."""
+    for form in forms:
+        msgspec.json.Decoder(form)

@@ -12,7 +12,8 @@ from winboot.base import exits
 from winboot.cli.colour import say
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Lines, LinesForm, renew_command
 from winboot.cli.own_steps import own_step_complaints
-from winboot.report.shape import json_line
+from winboot.report import shape
+from winboot.report.line import json_line
 
 if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
@@ -282,17 +283,17 @@ def _show(file: Path, complaints: list[Complaint], output: Lines) -> None:
 def _show_lines(file: Path, complaints: Sequence[Complaint], errors: int, warnings: int) -> None:
     for one in complaints:
         place = one.place
-        data = {
-            "file": place.file if place else str(file),
-            "line": place.line if place else None,
-            "column": place.column if place else None,
-            "level": one.level,
-            "path": one.path,
-            "wrong": one.wrong,
-            "expected": one.expected,
-            "did_you_mean": one.did_you_mean,
-            "instead": one.instead,
-            "source": one.source,
-        }
-        typer.echo(json_line("complaint", data), nl=False)
-    typer.echo(json_line("checked", {"file": str(file), "errors": errors, "warnings": warnings}), nl=False)
+        data = shape.Complaint(
+            file=place.file if place else str(file),
+            line=place.line if place else None,
+            column=place.column if place else None,
+            level=one.level,
+            path=one.path,
+            wrong=one.wrong,
+            expected=one.expected,
+            did_you_mean=one.did_you_mean,
+            instead=one.instead,
+            source=one.source,
+        )
+        typer.echo(json_line(data), nl=False)
+    typer.echo(json_line(shape.Checked(file=str(file), errors=errors, warnings=warnings)), nl=False)

@@ -56,13 +56,12 @@ def check(
     Node name, provider id, metadata route, source/destination check or IP forwarding, pod route, clock.
     """
     from winboot.node.cloud_check import findings
-    from winboot.report.data import finding_data
-    from winboot.report.shape import json_line
+    from winboot.report.line import json_line
 
     found = findings(_look(_named(node, inventory)))
     if output is CheckOutput.json:
         for one in found:
-            typer.echo(json_line("cloud", finding_data(one)), nl=False)
+            typer.echo(json_line(one), nl=False)
     else:
         for one in found:
             typer.echo(f"{one.level}  {one.id}: {one.reason}\n    fix: {one.fix}")

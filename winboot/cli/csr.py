@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from winboot.base import exits
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Lines, LinesForm, words
 from winboot.cli.output import age, columns
-from winboot.report.shape import json_line
+from winboot.report import shape
+from winboot.report.line import json_line
 
 if TYPE_CHECKING:
     from winboot.cli.targets import Clusters
@@ -129,7 +130,7 @@ class Desk:
         rows = [self._row(request) for request in found]
         if self._json:
             for row in rows:
-                typer.echo(json_line("request", row), nl=False)
+                typer.echo(json_line(shape.Request(**row)), nl=False)
         elif rows:
             columns([_cells(row) for row in rows])
         else:
@@ -153,11 +154,16 @@ class Desk:
 
     def _say(self, verdict: Verdict, node: str) -> None:
         what = "approved" if verdict.approved else "refused"
-        row = {"request": verdict.request, "certificate": verdict.kind, "node": node, "decision": what}
+        row: dict[str, Any] = {
+            "request": verdict.request,
+            "certificate": verdict.kind,
+            "node": node,
+            "decision": what,
+        }
         text = f"{node}: {verdict.kind} certificate request {verdict.request}: {what}"
         reasons = "; ".join(verdict.reasons)
         self.say_once(
-            json_line("request", {**row, "reasons": list(verdict.reasons)}).rstrip()
+            json_line(shape.Request(**row, reasons=verdict.reasons)).rstrip()
             if self._json
             else _with(text, reasons),
             out=True,
@@ -169,7 +175,7 @@ class Desk:
             self._said.add(text)
             typer.echo(text, err=not out)
 
-    def _row(self, request: Request) -> dict[str, object]:
+    def _row(self, request: Request) -> dict[str, Any]:
         node = self._roster.node(request)
         decision, reasons = _decision(request, known=node is not None, reasons=self._roster.judge(request))
         return {
@@ -180,7 +186,7 @@ class Desk:
             "user": request.user,
             "state": request.state,
             "decision": decision,
-            "reasons": list(reasons),
+            "reasons": reasons,
         }
 
 
@@ -200,9 +206,8 @@ def _decision(
     return ("refuse", reasons) if reasons else ("approve", ())
 
 
-def _cells(row: dict[str, object]) -> dict[str, str]:
+def _cells(row: dict[str, Any]) -> dict[str, str]:
     made, reasons = row["made"], row["reasons"]
-    assert isinstance(reasons, list)
     decision = _with(str(row["decision"]), "; ".join(reasons)) if row["state"] == "pending" else ""
     return {
         "request": str(row["request"]),

@@ -40,12 +40,13 @@ def explain(
     output: LinesForm = Lines.table,
 ) -> None:
     """Explain a name: what it is, what it does on Windows, since when, what to write or to do instead."""
-    from winboot.report.shape import json_line
+    from winboot.report.line import json_line
+    from winboot.report.shape import Explained
 
     found = _asked(kind, name)
     if output is Lines.json:
         for what, text in found:
-            typer.echo(json_line("explained", {"name": name or kind, "what": what, "text": text}), nl=False)
+            typer.echo(json_line(Explained(name=name or kind, what=what, text=text)), nl=False)
         return
     tell("\n\n".join(text for _, text in found))
 

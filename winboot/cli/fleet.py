@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -159,7 +159,8 @@ def status(
 ) -> None:
     """Say from the claims what became of each node of a run. Exits 2 while a node is not done."""
     from winboot.cli.output import columns
-    from winboot.report.shape import json_line
+    from winboot.report.line import json_line
+    from winboot.report.shape import Fleet
 
     with _claims(inventory, namespace, trust=trust) as (specs, leases):
         view = _newest(run, leases)
@@ -167,7 +168,7 @@ def status(
         rows = [_row(view, node, wave) for node, wave in _in_order(specs, waves)]
     if output is Lines.json:
         for row in rows:
-            typer.echo(json_line("fleet", row), nl=False)
+            typer.echo(json_line(Fleet(**row)), nl=False)
     else:
         columns([{key: str(value) for key, value in row.items()} for row in rows])
         typer.echo(_summary(view, rows), err=True)
@@ -313,7 +314,7 @@ def _in_order(specs: Sequence[NodeSpec], waves: Sequence[str]) -> Iterator[tuple
     yield from ((spec.node.name, number[spec.node.name]) for spec in specs)
 
 
-def _row(view: View, node: str, wave: int) -> dict[str, object]:
+def _row(view: View, node: str, wave: int) -> dict[str, Any]:
     claim = view.claims.get(node)
     result = view.result(node)
     state = result or (
@@ -327,7 +328,7 @@ def _row(view: View, node: str, wave: int) -> dict[str, object]:
     }
 
 
-def _summary(view: View, rows: Sequence[dict[str, object]]) -> str:
+def _summary(view: View, rows: Sequence[dict[str, Any]]) -> str:
     done = sum(row["state"] == "ok" for row in rows)
     failed = sum(str(row["state"]).startswith("failed") for row in rows)
     said = (

@@ -26,7 +26,7 @@ from winboot.cli.first_boot import (
 )
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Lines, LinesForm, Workers
 from winboot.cli.output import columns
-from winboot.report.shape import json_line
+from winboot.report.line import json_line
 
 if TYPE_CHECKING:
     from winboot.operations.hook import Worker
@@ -237,14 +237,12 @@ def _forecast(queue: HookQueue, work: NodeWork) -> None:
 @hook.command()
 def status(output: LinesForm = Lines.table) -> None:
     """Show the work items of the running `winboot hook serve` and their states."""
-    from msgspec import structs
-
     from winboot.operations.hook.status import read_status
 
     items = read_status(state_folder("hook"))
     if output is Lines.json:
         for one in items:
-            typer.echo(json_line("work-item", structs.asdict(one)), nl=False)
+            typer.echo(json_line(one), nl=False)
     elif items:
         columns(
             [

@@ -33,7 +33,7 @@ def log(
 ) -> None:
     """Show what happened in a run, in the order of time: each step that ended, each restart, each error."""
     from winboot.report.archive import Archive
-    from winboot.report.shape import json_line
+    from winboot.report.line import json_text
 
     archive = Archive()
     found = archive.find(run)
@@ -43,7 +43,7 @@ def log(
         if output is Lines.json:
             kind = str(record.pop("kind"))
             record.pop("version", None)
-            typer.echo(json_line(kind, {"node": name, **record}), nl=False)
+            typer.echo(json_text(kind, {"node": name, **record}), nl=False)
         elif (text := _told(record)) is not None:
             clock = datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
             tell(f"{clock} {name.ljust(width)}  {text}")

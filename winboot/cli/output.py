@@ -28,9 +28,10 @@ from winboot.cli.progress import Both, Lines, ProgressConsole, Quiet
 from winboot.node.fleet import Keep
 from winboot.node.run import Listener, Stop
 from winboot.report.archive import Archive
-from winboot.report.data import finding_line, junit, node_line, run_line
+from winboot.report.data import junit, node_line, run_line
 from winboot.report.file import ReportFile
 from winboot.report.flows import FlowReport, flow_lines, flows_junit, one_document, print_flows
+from winboot.report.line import json_line
 from winboot.report.results import NodeReport, Report
 from winboot.report.table import print_report
 
@@ -203,7 +204,7 @@ class _Streamed:
             self._thread.join()
         for node in report.nodes:
             self._write(node)
-        sys.stdout.writelines([*map(finding_line, report.preflight), run_line(report)])
+        sys.stdout.writelines([*map(json_line, report.preflight), run_line(report)])
         sys.stdout.flush()
 
     def _follow(self) -> None:

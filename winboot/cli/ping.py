@@ -25,7 +25,8 @@ from winboot.cli.options import (
     Workers,
     words,
 )
-from winboot.report.shape import json_line
+from winboot.report.line import json_line
+from winboot.report.shape import Answer, Ping
 
 if TYPE_CHECKING:
     from winboot.cli.targets import Clusters
@@ -348,16 +349,9 @@ def _clock(offset: float, whose: str) -> Finding:
 
 
 def _show_line(result: Pinged) -> None:
-    findings = [
-        {"id": one.subject, "level": one.level, "reason": one.text, "fix": one.fix} for one in result.findings
-    ]
-    data = {
-        "node": result.node,
-        "address": result.address,
-        "exit_code": result.exit_code,
-        "findings": findings,
-    }
-    typer.echo(json_line("ping", data), nl=False)
+    findings = tuple(Answer(one.subject, one.level, one.text, one.fix) for one in result.findings)
+    line = Ping(node=result.node, address=result.address, exit_code=result.exit_code, findings=findings)
+    typer.echo(json_line(line), nl=False)
 
 
 _COLOURS: Final = {"ok": "green", "warning": "yellow", "error": "red"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -31,17 +30,10 @@ def report(
     from winboot.cli.output import show
     from winboot.report.archive import Archive
     from winboot.report.file import ReportFile
-    from winboot.script.steps import STEPS
 
     archive = Archive()
     found = archive.find(run)
     told = archive.report(found)
-    whys = {step.name: step.why for step in STEPS}
-    nodes = tuple(
-        replace(node, steps=tuple(replace(step, why=whys.get(step.name, "")) for step in node.steps))
-        for node in told.nodes
-    )
-    told = replace(told, nodes=nodes)
     if not found.ended:
         typer.echo(f"{found.run} has not ended: winboot still runs, or was killed", err=True)
     if file is not None:

@@ -19,6 +19,7 @@ def runs(
 ) -> None:
     """List earlier runs: `winboot report RUN` and `winboot log RUN` show one of them."""
     from winboot.report.archive import Archive
+    from winboot.report.line import json_line
 
     archive = Archive()
     found = [run for run in archive.runs() if not node or node in run.nodes][:most]
@@ -26,7 +27,7 @@ def runs(
         _table(found)
     for run in found:
         if output is Listed.json:
-            typer.echo(run.line(), nl=False)
+            typer.echo(json_line(run), nl=False)
         elif output is Listed.name:
             typer.echo(run.run)
     if not found:

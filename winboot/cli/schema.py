@@ -55,7 +55,7 @@ def remark(which: Which) -> str:
 def _text(which: Which) -> str:
     from winboot.config.schema import inventory_schema, profile_schema
     from winboot.report.plan_file import plan_schema
-    from winboot.report.shape import lines_schema
+    from winboot.report.schema import lines_schema
 
     made: dict[Which, Any] = {
         Which.profile: profile_schema,

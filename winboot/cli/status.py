@@ -56,7 +56,8 @@ def status(
     from winboot.cli.output import age, columns
     from winboot.cli.targets import Clusters, load_fleet, stopping
     from winboot.report.archive import Archive
-    from winboot.report.shape import json_line
+    from winboot.report.line import json_line
+    from winboot.report.shape import Status
 
     fleet = load_fleet(inventory, words(limit), trust=trust)
     with stopping() as stop:
@@ -70,7 +71,7 @@ def status(
     match output:
         case Form.json:
             for row in rows:
-                typer.echo(json_line("status", row), nl=False)
+                typer.echo(json_line(Status(**row)), nl=False)
         case Form.yaml:
             _yaml(rows)
         case Form.name:

@@ -10,13 +10,13 @@ from winboot.cli.options import Lines, LinesForm
 def steps(output: LinesForm = Lines.table) -> None:
     """List every step: what it is called, what it needs, and why it exists."""
     from winboot.cli.output import listed
-    from winboot.report.shape import json_line
+    from winboot.report.line import json_line
+    from winboot.report.shape import Step
     from winboot.script.steps import STEPS
 
     if output is Lines.json:
         for s in STEPS:
-            row = {"step": s.name, "why": s.why, "needs": list(s.needs), "side": s.side}
-            typer.echo(json_line("step", row), nl=False)
+            typer.echo(json_line(Step(step=s.name, why=s.why, needs=s.needs, side=s.side)), nl=False)
         return
     rows = []
     for step in STEPS:

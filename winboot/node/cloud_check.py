@@ -15,7 +15,7 @@ from winboot.config.networks import Network
 from winboot.remote.cloud.base import CloudHost, Forwarding, NodeIdentity, PodRoute, same_provider_id
 from winboot.remote.cloud.metadata import ADDRESS, Answer
 from winboot.remote.cluster.base import NodeFacts
-from winboot.report.finding import Finding, Level
+from winboot.report.finding import CloudFinding, Finding, Level
 
 # A bootstrap token or a fresh certificate fails soon; Kerberos refuses more than five minutes.
 
@@ -143,7 +143,7 @@ def _clock(sight: Sight) -> Iterator[Finding]:
 
 
 def _found(sight: Sight, id: str, level: Level, reason: str, fix: str) -> Finding:
-    return Finding(id, level, reason, fix, (sight.name,))
+    return CloudFinding(id, level, reason, fix, (sight.name,))
 
 
 _CHECKS: Final = (_state, _node_name, _provider_id, _metadata, _forwarding, _pod_route, _clock)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from msgspec import structs
+
 from winboot.base.errors import ClusterError, InvalidInput, NotDone
 from winboot.config.node_spec import NodeSpec
 from winboot.node.drain import drain
@@ -127,7 +129,7 @@ def _drained(run: NodeRun, cluster: Cluster, told: Sequence[StepDone]) -> None:
     drain(cluster, run.name, timeout=run.options.drain_timeout, wait=run.pause)
     for done in told:
         if done.step == DRAIN:
-            run.step(replace(done, state="changed" if done.differences else "ok"))
+            run.step(structs.replace(done, state="changed" if done.differences else "ok"))
 
 
 def _cluster_look(run: NodeRun, node: NodeFacts | None, removal: Removal) -> Iterator[StepDone]:

@@ -15,17 +15,19 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
+
+from msgspec import structs
 
 from winboot.base.errors import UsageError
+from winboot.base.foreign import converted, ready
 from winboot.base.private import own_folder, replace_privately
 from winboot.base.state import state_folder
 from winboot.report.data import json_lines, report_of
+from winboot.report.line import Count, Line, json_line, says
 from winboot.report.results import Report
-from winboot.report.shape import json_line
 
 KEPT: Final = 200
 KEEP_VARIABLE: Final = "WINBOOT_KEEP_RUNS"
@@ -35,46 +37,29 @@ _REPORT: Final = "_report.jsonl"
 _ID: Final = re.compile("[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True)
-class PastRun:
-    """One run as its line says; `ended` is false where winboot was killed or still runs. `outcomes` counts nodes."""
+class PastRun(Line, frozen=True, tag="past"):
+    """An earlier run."""
 
-    run: str
-    command: str
-    started: str
-    seconds: float
-    ended: bool
-    exit_code: int
-    changed: int
-    outcomes: Mapping[str, int]
-    nodes: tuple[str, ...]
-    ready: int
-    by: str
+    where = "`runs`"
+    run: Annotated[str, says("its id: what `log` and `report` take")]
+    command: Annotated[str, says("what was called")]
+    started: Annotated[str, says("ISO 8601, UTC")]
+    seconds: Annotated[float, says("wall time")]
+    ended: Annotated[bool, says("false while it runs, and where winboot was killed")]
+    exit_code: Annotated[Count, says("what its nodes give")]
+    changed: Annotated[Count, says("how many steps were changed, over all nodes")]
+    outcomes: Annotated[Mapping[str, Count], says("how many nodes ended how")]
+    nodes: Annotated[tuple[str, ...], says("their names")]
+    ready: Annotated[Count, says("how many Nodes were Ready")]
+    by: Annotated[str, says("who ran it")]
 
     @property
     def failed(self) -> int:
         """How many nodes failed; those that were interrupted, or are at work in a run that has not ended, did not."""
         return self.outcomes.get("failed", 0)
 
-    def line(self) -> str:
-        """The run as a JSON line."""
-        return json_line("past", self.data())
 
-    def data(self) -> dict[str, Any]:
-        """The same, by key."""
-        return {
-            "run": self.run,
-            "command": self.command,
-            "started": self.started,
-            "seconds": round(self.seconds, 3),
-            "ended": self.ended,
-            "exit_code": self.exit_code,
-            "changed": self.changed,
-            "outcomes": dict(self.outcomes),
-            "nodes": list(self.nodes),
-            "ready": self.ready,
-            "by": self.by,
-        }
+ready(PastRun)
 
 
 def past(report: Report, *, ended: bool) -> PastRun:
@@ -83,7 +68,7 @@ def past(report: Report, *, ended: bool) -> PastRun:
         report.run,
         report.command,
         report.started,
-        report.seconds,
+        round(report.seconds, 3),
         ended,
         report.exit_code,
         report.changed,
@@ -104,7 +89,7 @@ class Archive:
         """Put the report beside the journals of its run. Raises OSError and ForeignFolder."""
         folder = own_folder(self.folder / report.run)
         replace_privately(folder / _REPORT, json_lines(report))
-        replace_privately(folder / _RUN, past(report, ended=ended).line())
+        replace_privately(folder / _RUN, json_line(past(report, ended=ended)))
 
     def runs(self) -> list[PastRun]:
         """The newest first. What is no run of ours, or cannot be read, is left out."""
@@ -128,7 +113,7 @@ class Archive:
         """The whole report of a run. Raises UsageError where it cannot be read any more."""
         try:
             return report_of((self.folder / run.run / _REPORT).read_text(encoding="utf-8"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(
                 f"the report of {run.run} cannot be read ({type(error).__name__})",
                 hint=f"`winboot log {run.run}` shows what the machines said.",
@@ -175,22 +160,10 @@ def _only_ours(folder: Path) -> bool:
 
 def _read(folder: Path) -> PastRun | None:
     try:
-        data = json.loads((folder / _RUN).read_text(encoding="utf-8"))
-        return PastRun(
-            run=folder.name,
-            command=str(data["command"]),
-            started=str(data["started"]),
-            seconds=float(data["seconds"]),
-            ended=bool(data["ended"]),
-            exit_code=int(data["exit_code"]),
-            changed=int(data["changed"]),
-            outcomes={str(name): int(count) for name, count in data["outcomes"].items()},
-            nodes=tuple(map(str, data["nodes"])),
-            ready=int(data["ready"]),
-            by=str(data["by"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        found = converted(json.loads((folder / _RUN).read_text(encoding="utf-8")), PastRun)
+    except (OSError, ValueError, RecursionError):
         return None
+    return structs.replace(found, run=folder.name)
 
 
 def _moment(started: str) -> datetime:

@@ -1,29 +1,33 @@
-"""One thing that preflight has found, before anything is changed."""
+"""One thing that was found before anything is changed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from winboot.report.line import Line, says
 
 Level = Literal["error", "warning"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What is wrong, why it matters, and what to do next.
+class Finding(Line, frozen=True, tag="preflight"):
+    """A finding before anything is changed."""
 
-    `id` is stable and is what `--skip-preflight` takes; `nodes` are those it concerns, none meaning all of the cluster.
-    A finding that was `skipped` stops no node and stays in the report.
-    """
-
-    id: str
-    level: Level
-    reason: str
-    fix: str
-    nodes: tuple[str, ...] = ()
-    skipped: bool = False
+    # A finding that was skipped stops no node and stays in the report.
+    where = "`preflight`, `plan`, `join`, `repair`"
+    id: Annotated[str, says("stable; what `--skip-preflight` takes")]
+    level: Annotated[Level, says("an error stops a join")]
+    reason: Annotated[str, says("what is wrong")]
+    fix: Annotated[str, says("what to do next")]
+    nodes: Annotated[tuple[str, ...], says("which nodes it concerns; none means all of the cluster")] = ()
+    skipped: Annotated[bool, says("whether `--skip-preflight` let it pass")] = False
 
     @property
     def stops(self) -> bool:
         """Whether a join must not continue."""
         return self.level == "error" and not self.skipped
+
+
+class CloudFinding(Finding, frozen=True, tag="cloud"):
+    """A finding about a node and its cloud."""
+
+    where = "`cloud check`"

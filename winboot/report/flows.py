@@ -4,39 +4,44 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
 from xml.etree import ElementTree as ET
 
+from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from winboot.base import exits
 from winboot.report.causes import named
+from winboot.report.line import Line, json_line, says
 from winboot.report.prose import print_prose
 from winboot.report.results import tenths
-from winboot.report.shape import json_line
+from winboot.report.shape import Flows
 
-# untried: something before it failed. left-out: there is no such pair here, or it was not asked for. limitation: Windows does
-# not have it.
 State = Literal["passed", "failed", "untried", "left-out", "limitation"]
 _COLOURS = {"passed": "green", "failed": "red", "untried": "magenta", "left-out": "dim", "limitation": "dim"}
 
 
-@dataclass(frozen=True, slots=True)
-class FlowRow:
-    """One flow between two ends. `node` is the node it is about, empty for all."""
+class FlowRow(Line, frozen=True, tag="flow", rename={"source": "from", "target": "to"}):
+    """One flow between two ends."""
 
-    flow: str
-    node: str
-    source: str
-    target: str
-    state: State
-    expected: str
-    seen: str = ""
-    cause: str = ""
-    next: str = ""
+    where = "`verify`"
+    flow: Annotated[str, says("the id of the flow")]
+    node: Annotated[str, says("the node that it is about; empty where it is about all")]
+    source: Annotated[str, says("where it begins")]
+    target: Annotated[str, says("where it ends; empty for a probe of a node")]
+    state: Annotated[
+        State,
+        says(
+            "untried: something before it failed; left-out: no such pair, or not asked for; limitation: not on Windows"
+        ),
+    ]
+    expected: Annotated[str, says("what a healthy node gives")]
+    seen: Annotated[str, says("what was seen")] = ""
+    cause: Annotated[str, says("the probable cause")] = ""
+    next: Annotated[str, says("what to do next")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +70,18 @@ class FlowReport:
         return exits.foremost((self.code, failed))
 
 
-def row_data(row: FlowRow) -> dict[str, Any]:
-    """A row as plain data."""
-    return {
-        "flow": row.flow,
-        "node": row.node,
-        "from": row.source,
-        "to": row.target,
-        "state": row.state,
-        "expected": row.expected,
-        "seen": row.seen,
-        "cause": row.cause,
-        "next": row.next,
-    }
-
-
 def flow_lines(report: FlowReport) -> Iterator[str]:
     """A JSON line a row, the line of the run last."""
-    for row in report.rows:
-        yield json_line("flow", row_data(row))
+    yield from map(json_line, report.rows)
     yield json_line(
-        "flows",
-        {
-            "run": report.run,
-            "started": report.started,
-            "seconds": round(report.seconds, 3),
-            "nodes": list(report.nodes),
-            "notes": list(report.notes),
-            "exit_code": report.exit_code,
-        },
+        Flows(
+            run=report.run,
+            started=report.started,
+            seconds=round(report.seconds, 3),
+            nodes=report.nodes,
+            notes=report.notes,
+            exit_code=report.exit_code,
+        )
     )
 
 
@@ -169,7 +157,9 @@ def _wrong(report: FlowReport) -> dict[tuple[FlowRow, str], list[str]]:
     found: dict[tuple[FlowRow, str], list[str]] = {}
     for row in report.rows:
         if row.state in ("failed", "untried"):
-            found.setdefault((replace(row, node="", source="", target=""), row.target), []).append(row.source)
+            found.setdefault((structs.replace(row, node="", source="", target=""), row.target), []).append(
+                row.source
+            )
     return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
+from msgspec import structs
 from rich.text import Text
 
 from winboot.report.causes import named
@@ -75,7 +76,7 @@ def _without_own(node: NodeReport, difference: Difference) -> Difference:
     def placed(text: str | None) -> str | None:
         return None if text is None else _placed(node, text)
 
-    return replace(
+    return structs.replace(
         difference,
         what=_placed(node, difference.what),
         is_=placed(difference.is_),
@@ -107,7 +108,7 @@ def _difference(difference: Difference, *, texts: bool) -> list[str]:
     if texts or counts is None:
         return difference_text(difference).splitlines()
     added, removed = counts
-    first, *more = difference_text(replace(difference, was=None, will=None)).splitlines()
+    first, *more = difference_text(structs.replace(difference, was=None, will=None)).splitlines()
     return [f"{first}  (+{added} -{removed} lines)", *more]
 
 

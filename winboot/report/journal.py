@@ -17,7 +17,7 @@ from typing import TextIO
 from winboot.base.errors import UsageError
 from winboot.base.private import open_to_append, own_folder
 from winboot.base.secret import Secret
-from winboot.report.shape import json_line
+from winboot.report.line import json_text
 
 
 class Journal:
@@ -52,7 +52,7 @@ class Journal:
 
     def write(self, kind: str, data: Mapping[str, object]) -> None:
         """Append one record of this kind (see `report.shape`); `at` is in seconds since 1970."""
-        line = json_line(kind, {"at": round(time.time(), 3), **data})
+        line = json_text(kind, {"at": round(time.time(), 3), **data})
         with self._lock:
             for value in sorted(self._hidden, key=len, reverse=True):
                 line = line.replace(value, "***")

@@ -9,22 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct, structs
 
 import winboot
 from winboot.base.clean import clean
 from winboot.base.errors import InvalidInput
-from winboot.report.data import difference_data
+from winboot.base.foreign import converted, ready
+from winboot.report.events import Difference
+from winboot.report.line import Sha, schema_of
 from winboot.report.results import Digests, NodeReport, Report, StepReport
-from winboot.report.shape import FLAG, MAYBE, SHA, SHA_OR_NOTHING, TEXT, TEXTS, an_object, difference_schema
 
 VERSION: Final = 1
-KIND: Final = "winboot plan"
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """What of the command line decides what a look finds."""
 
     only: tuple[str, ...] = ()
@@ -32,90 +33,82 @@ class Selection:
     adopt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedNode:
-    """One node: the digests of what was shown, and each step that is not as wanted, with its differences by key.
+class PlannedStep(Struct, frozen=True):
+    """A step that is not as wanted: the id of its problem, and its differences by key."""
+
+    problem: str | None
+    differences: tuple[Difference, ...]
+
+
+class PlannedNode(Digests, frozen=True):
+    """One node: the digests of what was shown, and each step that is not as wanted.
 
     `failure` says why there was no look; such a node is approved for nothing.
     """
 
-    digests: Digests
-    steps: Mapping[str, Mapping[str, Any]]
     failure: str = ""
+    steps: Mapping[str, PlannedStep] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFile:
-    """A plan. `made` is an ISO 8601 time in UTC, `by` who made it, `run` the run of the look."""
+class PlanFile(Struct, frozen=True, kw_only=True):
+    """A plan. `made` is an ISO 8601 time in UTC, `by` who made it, `run` the run of the look. `sha256` is of all else."""
 
+    kind: Literal["winboot plan"] = "winboot plan"
+    version: Literal[1] = VERSION
     winboot: str
     made: str
     by: str
     run: str
     selection: Selection
     nodes: Mapping[str, PlannedNode]
+    sha256: Sha = ""
 
-    @property
-    def sha256(self) -> str:
-        """The digest of the plan's content in hex: what a report names it by."""
-        return hashlib.sha256(json.dumps(self._data(), sort_keys=True).encode()).hexdigest()
+    def __post_init__(self) -> None:
+        """Its digest is always right, whatever a file says."""
+        data = msgspec.to_builtins(self)
+        del data["sha256"]
+        digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+        structs.force_setattr(self, "sha256", digest)
 
     def text(self) -> str:
         """The file."""
-        return json.dumps({**self._data(), "sha256": self.sha256}, indent=1) + "\n"
+        return json.dumps(msgspec.to_builtins(self), indent=1) + "\n"
 
-    def _data(self) -> dict[str, Any]:
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "winboot": self.winboot,
-            "made": self.made,
-            "by": self.by,
-            "run": self.run,
-            "selection": {
-                "only": list(self.selection.only),
-                "skip": list(self.selection.skip),
-                "adopt": self.selection.adopt,
-            },
-            "nodes": {
-                name: {**asdict(node.digests), "failure": node.failure, "steps": dict(node.steps)}
-                for name, node in self.nodes.items()
-            },
-        }
+
+ready(PlanFile)
 
 
 def plan_of(report: Report, selection: Selection, by: str) -> PlanFile:
     """The plan that a survey's report shows."""
     return PlanFile(
-        winboot.__version__,
-        report.started,
-        by,
-        report.run,
-        selection,
-        {node.node: _planned(node) for node in report.nodes},
+        winboot=winboot.__version__,
+        made=report.started,
+        by=by,
+        run=report.run,
+        selection=selection,
+        nodes={node.node: _planned(node) for node in report.nodes},
     )
 
 
 def _planned(node: NodeReport) -> PlannedNode:
-    return PlannedNode(node.digests, found_in(node.steps), node.failure.message if node.failure else "")
+    failure = node.failure.message if node.failure else ""
+    return PlannedNode(**structs.asdict(node.digests), failure=failure, steps=found_in(node.steps))
 
 
-def found_in(steps: Iterable[StepReport]) -> dict[str, Mapping[str, Any]]:
+def found_in(steps: Iterable[StepReport]) -> dict[str, PlannedStep]:
     """The steps that are not as wanted, in the form of a plan. What others hold is not winboot's to change, and left out."""
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, PlannedStep] = {}
     for step in steps:
-        differences = [difference_data(one) for one in step.differences if not one.policy]
+        differences = [one for one in step.differences if not one.policy]
         if step.state != "ok" and (differences or step.problem):
-            found[step.name] = {
-                "problem": step.problem.id if step.problem else None,
-                "differences": sorted(differences, key=lambda one: (one["key"], one["what"])),
-            }
+            found[step.name] = PlannedStep(
+                step.problem.id if step.problem else None,
+                tuple(sorted(differences, key=lambda one: (one.key, one.what))),
+            )
     return found
 
 
-def changed_since(
-    planned: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]
-) -> tuple[str, ...]:
+def changed_since(planned: Mapping[str, PlannedStep], now: Mapping[str, PlannedStep]) -> tuple[str, ...]:
     """In which steps and keys a look differs from the one of the plan; empty where it is the same."""
     names = []
     for step in sorted({*planned, *now}):
@@ -127,23 +120,24 @@ def changed_since(
     return tuple(names)
 
 
-def _by_key(step: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {one["key"] or one["what"]: one for one in (step or {}).get("differences", ())}
+def _by_key(step: PlannedStep | None) -> dict[str, Difference]:
+    return {one.key or one.what: one for one in step.differences} if step is not None else {}
 
 
 def read_plan(text: str, name: str) -> PlanFile:
     """The plan in a file's text. Raises InvalidInput where it is damaged, or another winboot's."""
+    data: object = None
     try:
         data = json.loads(text)
-        plan = _plan(data)
-        whole = data["sha256"] == plan.sha256 and data["kind"] == KIND and data["version"] == VERSION
+        plan = converted(data, PlanFile)
         # A plan has the texts of its report, and in that is nothing that a terminal takes for a command.
-        whole = whole and all(clean(one, len(one)) == one for one in _texts(data))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        plan, whole = None, False
-    version = data.get("version") if plan is not None else None
-    if plan is None or not whole:
-        other = f" (its version is {version}, this winboot writes {VERSION})" if version != VERSION else ""
+        whole = data == json.loads(plan.text()) and all(clean(one, len(one)) == one for one in _texts(data))
+    except (ValueError, RecursionError):
+        whole = False
+    if not whole:
+        version = data.get("version") if isinstance(data, dict) else None
+        known = version is None or version == VERSION
+        other = "" if known else f" (its version is {version}, this winboot writes {VERSION})"
         raise InvalidInput(
             f"{name}: not a plan as `winboot plan --out FILE` has written it{other}: damaged or edited",
             hint="Make a new one with `winboot plan --out FILE`.",
@@ -168,23 +162,6 @@ def _texts(data: Any) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _plan(data: Any) -> PlanFile:
-    selection = data["selection"]
-    return PlanFile(
-        data["winboot"],
-        data["made"],
-        data["by"],
-        data["run"],
-        Selection(tuple(selection["only"]), tuple(selection["skip"]), selection["adopt"]),
-        {
-            name: PlannedNode(
-                Digests(one["settings"], one["script"], one["library"]), one["steps"], one["failure"]
-            )
-            for name, one in data["nodes"].items()
-        },
-    )
-
-
 def differing_digests(planned: Digests, now: Digests) -> Sequence[str]:
     """Which of the three differ, the widest first."""
     words = {
@@ -198,20 +175,5 @@ def differing_digests(planned: Digests, now: Digests) -> Sequence[str]:
 
 
 def plan_schema() -> dict[str, Any]:
-    """The JSON Schema of the file. What others hold is no part of a plan, so that no difference has `policy`."""
-    difference = difference_schema(("unknown", "reboot", "disrupts", "disturbs"))
-    step = an_object({"problem": MAYBE, "differences": {"type": "array", "items": difference}})
-    node = an_object(
-        {**dict.fromkeys(("settings", "script", "library"), SHA_OR_NOTHING), "failure": TEXT}
-        | {"steps": {"type": "object", "additionalProperties": step}}
-    )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "winboot plan",
-        **an_object(
-            {"kind": {"const": KIND}, "version": {"const": VERSION}, "sha256": SHA}
-            | dict.fromkeys(("winboot", "made", "by", "run"), TEXT)
-            | {"selection": an_object({"only": TEXTS, "skip": TEXTS, "adopt": FLAG})}
-            | {"nodes": {"type": "object", "additionalProperties": node}}
-        ),
-    }
+    """The JSON Schema of the file."""
+    return schema_of(PlanFile, "winboot plan", (Difference,))

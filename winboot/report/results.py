@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Struct, structs
 
 import winboot
 from winboot.base import exits
 from winboot.base.errors import WinbootError
 from winboot.report.events import Difference, Problem, StepDone, StepState
 from winboot.report.finding import Finding
+from winboot.report.line import Count, Line, ShaOrNothing, says
 
 Outcome = Literal["ok", "changed", "would-change", "blocked", "skipped", "failed", "interrupted"]
 
@@ -25,15 +28,14 @@ def tenths(seconds: float) -> str:
     return f"{round(seconds, 3):.1f}"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a node stopped or was left alone, apart from a failed step: the class of the error, its sentence, and what to do
     next."""
 
     name: str
     message: str
     hint: str
-    exit_code: int
+    exit_code: Count
 
     @classmethod
     def of(cls, error: WinbootError) -> Failure:
@@ -41,55 +43,71 @@ class Failure:
         return cls(type(error).__name__, error.problem, error.hint, error.exit_code)
 
 
-@dataclass(frozen=True, slots=True)
-class StepReport:
+class StepReport(Struct, frozen=True, rename={"name": "step"}):
     """One step on one node: its last state and what it found. `ms` is the time on the node over all passes, `ended` how many
     seconds after the node's begin it was told that it was not as wanted, or no longer; None for one that was right."""
 
     name: str
     state: StepState
-    ms: int = 0
+    ms: Count = 0
     differences: tuple[Difference, ...] = ()
     problem: Problem | None = None
     why: str = ""
     ended: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Digests:
+class Digests(Struct, frozen=True):
     """What ran, or would run, on a node: the SHA-256 of its merged settings, of its script, and of the library in it.
 
     Empty where the node was not begun.
     """
 
-    settings: str = ""
-    script: str = ""
-    library: str = ""
+    settings: ShaOrNothing = ""
+    script: ShaOrNothing = ""
+    library: ShaOrNothing = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReport:
-    """One node of a run. `began` is how many seconds after the run it began, `seconds` wall time here; `notes` are sentences
-    worth knowing that changed nothing."""
+class Need(Struct, frozen=True):
+    """A flag of `join` without which it would refuse, and what it is for."""
 
-    node: str
-    address: str
-    os: str
-    steps: tuple[StepReport, ...] = ()
-    failure: Failure | None = None
-    reboots: int = 0
-    detached: int = 0
-    reconnects: int = 0
-    pipelines: int = 0
-    began: float = 0.0
-    seconds: float = 0.0
-    ready: bool | None = None
-    notes: tuple[str, ...] = ()
-    digests: Digests = Digests()
-    # Flags of `join` without which it would refuse, each with what it is for.
-    needs: tuple[tuple[str, str], ...] = ()
-    # Whether pods may run there: a Node without winboot's startup taint. None where nobody looked.
-    live: bool | None = None
+    flag: str
+    why: str
+
+
+class NodeReport(Line, frozen=True, tag="node"):
+    """One node, when it has ended."""
+
+    where = "`plan`, `join`, `repair`, `preflight`, and their `--report`"
+    node: Annotated[str, says("the host of the inventory")]
+    address: Annotated[str, says("where it was reached")]
+    os: Annotated[str, says("the release of Windows Server that the inventory says")]
+    steps: Annotated[
+        tuple[StepReport, ...], says("in running order, each with its differences and its problem")
+    ] = ()
+    failure: Annotated[Failure | None, says("why it stopped, apart from a failed step")] = None
+    reboots: Annotated[Count, says("restarts of the machine")] = 0
+    detached: Annotated[Count, says("runs that rewired its network")] = 0
+    reconnects: Annotated[Count, says("connections that were lost and made again")] = 0
+    pipelines: Annotated[Count, says("how often a script was sent")] = 0
+    began: Annotated[float, says("how many seconds after the run it began")] = 0.0
+    seconds: Annotated[float, says("wall time here")] = 0.0
+    ready: Annotated[bool | None, says("whether its Node is Ready; null where nobody looked")] = None
+    notes: Annotated[tuple[str, ...], says("worth knowing; they changed nothing")] = ()
+    digests: Annotated[Digests, says("the SHA-256 of settings, script and library")] = Digests()
+    needs: Annotated[tuple[Need, ...], says("flags without which a join would refuse")] = ()
+    # A Node without winboot's startup taint.
+    live: Annotated[bool | None, says("whether pods may run there; null where nobody looked")] = None
+    # Of the others, and set by them alone.
+    outcome: Annotated[Outcome, says("the node in one word: the worst that happened to it")] = "ok"
+    skipped: Annotated[Failure | None, says("why it was left alone; `failure` is null then")] = None
+
+    def __post_init__(self) -> None:
+        failure = self.failure or self.skipped
+        structs.force_setattr(self, "failure", failure)
+        structs.force_setattr(self, "outcome", self._outcome())
+        structs.force_setattr(self, "skipped", failure if self.outcome == "skipped" else None)
+        for name in ("began", "seconds"):
+            structs.force_setattr(self, name, round(getattr(self, name), 3))
 
     @property
     def counts(self) -> Counter[str]:
@@ -104,10 +122,9 @@ class NodeReport:
         )
         return next(found, None)
 
-    @property
-    def outcome(self) -> Outcome:
-        """The node in one word: the worst thing that happened to it. Nothing failed on one that is blocked (it waits for a
-        drain or a restart) or skipped (left alone, `failure` says why)."""
+    def _outcome(self) -> Outcome:
+        """The worst that happened to it. Nothing failed on one that is blocked (it waits for a drain or a restart) or skipped
+        (left alone, `failure` says why)."""
         counts = self.counts
         if self.failure is not None and self.failure.exit_code == exits.INTERRUPTED:
             return "interrupted"

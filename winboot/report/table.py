@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 
+from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from winboot.report.causes import causes, followers, named
-from winboot.report.data import difference_of
 from winboot.report.differences import difference_text
 from winboot.report.finding import Finding
 from winboot.report.grouped import found_lines
 from winboot.report.plan_file import PlanFile
 from winboot.report.prose import print_prose
-from winboot.report.results import NodeReport, Report, StepReport, tenths
+from winboot.report.results import Digests, Need, NodeReport, Report, StepReport, tenths
 from winboot.report.totals import in_all
 
 _COLOURS = {
@@ -50,12 +49,12 @@ def print_report(report: Report, console: Console, *, differences: bool = False,
 
 def _costs(report: Report) -> Iterator[str]:
     """What a join would cost on each node and in all, and what it would refuse."""
-    needs: dict[tuple[str, str], list[str]] = {}
+    needs: dict[Need, list[str]] = {}
     for node in report.nodes:
         for need in node.needs:
             needs.setdefault(need, []).append(node.node)
-    for (flag, why), names in needs.items():
-        yield f"{named(names)}: join refuses without {flag}: {why}"
+    for need, names in needs.items():
+        yield f"{named(names)}: join refuses without {need.flag}: {need.why}"
     if (total := in_all(report)).steps:
         who = report.nodes[0].node if len(report.nodes) == 1 else f"all {len(report.nodes)} nodes"
         yield f"{who}: {total}"
@@ -68,12 +67,12 @@ def planned_lines(plan: PlanFile) -> Iterator[str]:
         yield f"{name}: {len(node.steps)} steps to change" if node.steps else f"{name}: nothing to change"
         if node.failure:
             yield f"  no look: {node.failure}"
-        for kind, digest in asdict(node.digests).items():
+        for kind, digest in structs.asdict(Digests(node.settings, node.script, node.library)).items():
             yield f"  {kind:8} {digest}"
         for step, found in node.steps.items():
-            yield f"  {step}" + (f": {found['problem']}" if found["problem"] else "")
-            for one in found["differences"]:
-                yield textwrap.indent(difference_text(difference_of(one)), "    ")
+            yield f"  {step}" + (f": {found.problem}" if found.problem else "")
+            for one in found.differences:
+                yield textwrap.indent(difference_text(one), "    ")
 
 
 def summary(report: Report) -> str:

@@ -7,9 +7,11 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import structs
 
 import winboot
 from winboot.base.clean import clean
@@ -37,7 +39,7 @@ from winboot.report.events import Difference, Problem, StepDone, VersionNote, Ve
 from winboot.report.journal import Journal
 from winboot.report.notices import Waiting
 from winboot.report.plan_file import changed_since, differing_digests, found_in
-from winboot.report.results import Digests, Failure, NodeReport, StepReport, collect
+from winboot.report.results import Digests, Failure, Need, NodeReport, StepReport, collect
 from winboot.script.plan import Plan, make_plan
 from winboot.script.rendering import Helpers, render
 from winboot.script.steps import STEPS
@@ -67,7 +69,7 @@ class NodeRun:
         # The bootstrap token that was made for this node, as long as it exists.
         self.token: Token | None = None
         self.notes: list[str] = []
-        self.needs: list[tuple[str, str]] = []
+        self.needs: list[Need] = []
         self.digests = Digests()
         self.live: bool | None = None
         # By the clock of time.monotonic; `_since` is None before the node's turn has come.
@@ -107,7 +109,7 @@ class NodeRun:
             failure = Failure.of(self._bug(error))
         finally:
             self._close()
-        return replace(self.report(failure), seconds=time.monotonic() - clock)
+        return structs.replace(self.report(failure), seconds=time.monotonic() - clock)
 
     def abandoned(self) -> NodeReport:
         """What is known of a node that did not end when the run was stopped; its thread is not waited for."""
@@ -123,7 +125,7 @@ class NodeRun:
     def _so_far(self, failure: Failure) -> NodeReport:
         """The report of a node that has not ended, with the time that it has taken until now."""
         seconds = 0.0 if self._since is None else time.monotonic() - self._since
-        return replace(self.report(failure), seconds=seconds)
+        return structs.replace(self.report(failure), seconds=seconds)
 
     def interrupt(self) -> None:
         """End the script on the machine, from another thread: else a quiet one holds the node's lock for a while."""
@@ -335,7 +337,7 @@ class NodeRun:
             raise self._unplanned("the plan does not have it")
         if planned.failure:
             raise self._unplanned(f"the plan has no look of it ({planned.failure})")
-        if differing := differing_digests(planned.digests, self.digests):
+        if differing := differing_digests(planned, self.digests):
             raise self._unplanned(f"since the plan {' and '.join(differing)} changed")
 
     def refuse_other_look(self, steps: Iterable[StepReport]) -> None:
@@ -365,7 +367,7 @@ class NodeRun:
             address=self.spec.machine.address,
             os=self.spec.machine.os,
             steps=tuple(
-                replace(step, ended=told[step.name] - self._let_in) if step.name in told else step
+                structs.replace(step, ended=told[step.name] - self._let_in) if step.name in told else step
                 for step in steps
             ),
             began=self._let_in - self.began,
@@ -390,7 +392,7 @@ class NodeRun:
         self._journal.write(
             "script",
             {
-                **asdict(self.digests),
+                **structs.asdict(self.digests),
                 "winboot": winboot.__version__,
                 "by": self.context.holder,
                 "plan": approved.sha256 if approved is not None else None,

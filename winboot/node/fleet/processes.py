@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Final, Self
+
+from msgspec import structs
 
 from winboot.base.errors import ConnectionLost, InternalError, LoginRefused, NodeFailed, WinbootError
 from winboot.config.node_spec import NodeSpec
@@ -367,7 +369,7 @@ class NodeElsewhere:
     def _timed(self, report: NodeReport) -> NodeReport:
         """With the times of the whole run."""
         began = self._let_in if self._let_in is not None else time.monotonic()
-        return replace(report, began=began - self._run_began, seconds=time.monotonic() - began)
+        return structs.replace(report, began=began - self._run_began, seconds=time.monotonic() - began)
 
     def _so_far(self, failure: Failure) -> NodeReport:
         steps = collect(self._errand.steps) if self._errand is not None else ()

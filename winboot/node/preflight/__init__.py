@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from winboot.base.errors import PreflightFailed, UsageError
 from winboot.config.node_spec import NodeSpec
@@ -95,7 +96,9 @@ class Preflight:
         specs = [spec for spec in self._specs if self._cluster(spec) is cluster]
         view = ClusterView(cluster, specs, drains=self._drains)
         return tuple(
-            replace(one, skipped=one.id in self._skip) for check in CHECKS for one in check.findings(view)
+            structs.replace(one, skipped=one.id in self._skip)
+            for check in CHECKS
+            for one in check.findings(view)
         )
 
 

@@ -22,32 +22,26 @@ from winboot.base.errors import UsageError
 from winboot.base.foreign import Malformed, decoded
 from winboot.base.private import own_folder
 from winboot.operations.hook.work_queue import WorkQueue
+from winboot.report.shape import WorkItem
 
 _TIMEOUT_S: Final = 5.0
 _LONGEST: Final = 16 * 1024 * 1024
 
 
-class ItemStatus(msgspec.Struct, frozen=True):
-    """One work item. `action` is what the cloud asks for, `seconds` how long ago its message was received."""
-
-    machine: str
-    group: str
-    action: str
-    node: str
-    state: str
-    reason: str
-    seconds: int
+_ITEMS: Final[msgspec.json.Decoder[list[WorkItem]]] = msgspec.json.Decoder(list[WorkItem])
 
 
-_ITEMS: Final[msgspec.json.Decoder[list[ItemStatus]]] = msgspec.json.Decoder(list[ItemStatus])
-
-
-def status_of(items: WorkQueue) -> list[ItemStatus]:
+def status_of(items: WorkQueue) -> list[WorkItem]:
     """All items that have not ended, the oldest first."""
     now = items.clock()
     return [
-        ItemStatus(
-            *(one.action.instance, one.action.group, one.action.kind, one.node, one.state, one.reason),
+        WorkItem(
+            machine=one.action.instance,
+            group=one.action.group,
+            action=one.action.kind,
+            node=one.node,
+            state=one.state,
+            reason=one.reason,
             seconds=int(now - one.since),
         )
         for one in items.items()
@@ -57,7 +51,7 @@ def status_of(items: WorkQueue) -> list[ItemStatus]:
 class StatusServer:
     """Answers each connection with the items, while the context lasts. Raises ForeignFolder, OSError when it begins."""
 
-    def __init__(self, folder: Path, items: Callable[[], list[ItemStatus]]) -> None:
+    def __init__(self, folder: Path, items: Callable[[], list[WorkItem]]) -> None:
         self._path = own_folder(folder) / f"{os.getpid()}.sock"
         self._path.unlink(missing_ok=True)
 
@@ -93,9 +87,9 @@ class StatusServer:
         self._thread.join()
 
 
-def read_status(folder: Path) -> list[ItemStatus]:
+def read_status(folder: Path) -> list[WorkItem]:
     """The items of all hooks that use this folder. Raises UsageError if none runs, or if one answers anything else."""
-    found, running = list[ItemStatus](), 0
+    found, running = list[WorkItem](), 0
     for path in sorted(folder.glob("*.sock")):
         there = path.lstat()
         if not stat.S_ISSOCK(there.st_mode) or there.st_uid not in (0, os.geteuid()):

@@ -24,7 +24,7 @@ from winboot.remote.cluster.approver import Approver
 from winboot.remote.cluster.base import NodeFacts
 from winboot.remote.cluster.identity import same_machine
 from winboot.report.events import StepDone
-from winboot.report.results import Report, collect
+from winboot.report.results import Need, Report, collect
 
 # The step that waits for the serving certificate.
 REGISTRATION = "registration"
@@ -132,13 +132,13 @@ def _look_at_node(run: NodeRun, node: NodeFacts | None) -> tuple[StepDone, ...]:
     return tuple(admission.look(node)) if admission is not None else ()
 
 
-def _needs(run: NodeRun, node: NodeFacts | None, look: Pass) -> Iterator[tuple[str, str]]:
+def _needs(run: NodeRun, node: NodeFacts | None, look: Pass) -> Iterator[Need]:
     """The flags without which a join of this node would refuse, each with what it is for."""
     if run.is_live(node) and not run.options.drain and needs_drain(look.steps):
         names = [step.step for step in look.steps if needs_drain([step])]
-        yield "--drain", f"pods run on it, and these steps would disturb them: {', '.join(names)}"
+        yield Need("--drain", f"pods run on it, and these steps would disturb them: {', '.join(names)}")
     if any(step.problem is not None and step.problem.id == "ForeignNode" for step in look.steps):
-        yield "--adopt", "another tool made this machine a node"
+        yield Need("--adopt", "another tool made this machine a node")
 
 
 def join_node(run: NodeRun, *, preflight: Preflight) -> None:
