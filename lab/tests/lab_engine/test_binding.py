@@ -67,29 +67,6 @@ def test_properties_of_objects_fill_parameters_by_name(run):
     assert run(script).output == ["a 3", "b 0"]
 
 
-def test_dynamic_parameters_exist_only_when_their_block_says_so(run):
-    script = """
-        function F {
-            [CmdletBinding()] param($Kind)
-            dynamicparam {
-                if ($Kind -eq 'b') {
-                    $made = New-Object System.Management.Automation.RuntimeDefinedParameterDictionary
-                    $attributes = New-Object 'System.Collections.ObjectModel.Collection[System.Attribute]'
-                    $attributes.Add((New-Object System.Management.Automation.ParameterAttribute))
-                    $extra = New-Object System.Management.Automation.RuntimeDefinedParameter 'Extra', ([int]), $attributes
-                    $made.Add('Extra', $extra)
-                    $made
-                }
-            }
-            process { "$Kind $($PSBoundParameters['Extra'])" }
-        }
-        F -Kind b -Extra 5; F -Kind a -Extra 5
-    """
-    ran = run(script)
-
-    assert (ran.output, ran.errors) == (["b 5"], ["NamedParameterNotFound,F"])
-
-
 def test_defaults_for_parameters_of_commands_apply_unless_switched_off(run):
     script = """
         function F { [CmdletBinding()] param($A) "[$A]" }

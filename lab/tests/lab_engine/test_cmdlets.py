@@ -75,15 +75,6 @@ def test_null_input_leaves_convertto_json_silent(machine):
     assert answers(machine, "$null | ConvertTo-Json; 'after'") == ["after"]
 
 
-def test_numbers_from_json_have_the_types_of_the_old_serializer(machine):
-    script = """
-        $o = '{"i":1,"l":2147483648,"d":1.5,"e":1e2,"big":123456789012345678901}' | ConvertFrom-Json
-        $o.PSObject.Properties | ForEach-Object { $_.Name + ' ' + $_.Value.GetType().Name }
-    """
-
-    assert answers(machine, script) == ["i Int32", "l Int64", "d Decimal", "e Double", "big Decimal"]
-
-
 @pytest.mark.parametrize("text", ["[1,2,]", '{"a":1,}', '{"a":0x10}', '{"a":1} x', "{ /* c */ }", "nope"])
 def test_json_that_the_old_serializer_refuses_is_an_argument_exception(machine, text):
     [error] = answers(machine, f"ConvertFrom-Json '{text}'")
@@ -153,44 +144,6 @@ def test_get_filehash_is_a_function_and_fails_like_one(machine):
 def test_what_depends_on_short_file_names_is_refused(machine):
     with pytest.raises(Refusal, match="short names"):
         answers(machine, "Set-Content a.html x; Get-ChildItem -Filter *.htm")
-
-
-def test_whatif_changes_nothing(machine):
-    script = r"""
-        Set-Content f.txt x
-        Remove-Item f.txt -WhatIf
-        New-Item -ItemType Directory d -WhatIf
-        Set-ItemProperty HKLM:\SOFTWARE -Name A -Value 1 -WhatIf
-        Test-Path f.txt
-        Test-Path d
-        $null -eq (Get-Item HKLM:\SOFTWARE).GetValue('A')
-    """
-
-    assert answers(machine, script) == ["True", "False", "True"]
-
-
-def test_private_rules_reach_the_machine_and_come_back(machine):
-    script = r"""
-        $null = New-Item -ItemType Directory d
-        $rules = [Security.AccessControl.DirectorySecurity]::new()
-        $rules.SetAccessRuleProtection($true, $false)
-        foreach ($sid in 'S-1-5-18', 'S-1-5-32-544') {
-            $rules.AddAccessRule([Security.AccessControl.FileSystemAccessRule]::new(
-                [Security.Principal.SecurityIdentifier]$sid, 'FullControl', 'ContainerInherit, ObjectInherit', 'None', 'Allow'))
-        }
-        [IO.Directory]::SetAccessControl("$((Get-Item d).FullName)", $rules)
-        Set-Content d\f.txt x
-        [IO.Directory]::GetAccessControl((Get-Item d).FullName).AreAccessRulesProtected
-        $file = [IO.File]::GetAccessControl((Get-Item d\f.txt).FullName)
-        $rules = $file.GetAccessRules($true, $true, [Security.Principal.NTAccount])
-        $rules | ForEach-Object { "$($_.IdentityReference) $($_.FileSystemRights) $($_.IsInherited)" }
-    """
-
-    assert answers(machine, script) == [
-        "True",
-        r"NT AUTHORITY\SYSTEM FullControl True",
-        r"BUILTIN\Administrators FullControl True",
-    ]
 
 
 # -- commands of the machine

@@ -14,7 +14,6 @@ from winboot_lab.engine.values import (
     Char,
     Decimal,
     EnumValue,
-    GenericList,
     Hashtable,
     Int64,
     OrderedDictionary,
@@ -106,13 +105,6 @@ def test_enums_take_unique_beginnings_lists_and_numbers() -> None:
     assert cast("mon", day) == EnumValue(day, 1)
     assert cast(5, day) == EnumValue(day, 5)
     assert str(cast(Array(["ReadOnly", "Hidden"]), find_type("IO.FileAttributes"))) == "ReadOnly, Hidden"
-
-
-def test_a_list_cast_converts_every_item() -> None:
-    made = cast(Array(["1", "2"]), find_type("Collections.Generic.List[int]"))
-
-    assert isinstance(made, GenericList)
-    assert list(made) == [1, 2]
 
 
 def test_a_hashtable_becomes_a_custom_object_in_its_order() -> None:

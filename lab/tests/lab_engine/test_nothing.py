@@ -57,9 +57,6 @@ def test_a_method_that_needs_text_refuses_it_as_null(run, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[int]::Parse((f))", "Value cannot be null.\r\nParameter name: String"),
-        ("[double]::Parse((f))", "Value cannot be null.\r\nParameter name: value"),
-        ("[version]::new((f))", "Value cannot be null.\r\nParameter name: input"),
         ("[IO.File]::ReadAllBytes((f))", "Path cannot be null.\r\nParameter name: path"),
         ("[IO.File]::Copy((f), 'x')", "File name cannot be null.\r\nParameter name: sourceFileName"),
     ],
@@ -75,11 +72,6 @@ def test_a_member_of_it_is_a_member_of_null(run):
 @pytest.mark.parametrize("text", ["[Math]::Max(1, (f))", "[TimeSpan]::FromSeconds((f))"])
 def test_no_number_takes_its_place(run, text):
     assert run(F + text).errors == ["System.ArgumentException"]
-
-
-def test_a_method_of_which_nobody_knows_what_it_makes_of_null_is_refused_by_name(run):
-    with pytest.raises(Refusal, match=r"ChangeExtension\(\).*null for extension"):
-        run(F + "[IO.Path]::ChangeExtension('a.b', (f))")
 
 
 def test_a_time_has_no_null(run):

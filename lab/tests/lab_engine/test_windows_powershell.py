@@ -93,16 +93,3 @@ def test_the_unary_comma_keeps_an_array_whole(run):
 
 def test_single_objects_are_no_arrays(run):
     assert run("function F { 'abc' }; (F)[0]; @(F)[0]").output[1] == "abc"
-
-
-def test_a_certificate_of_no_bytes_is_an_empty_object(run):
-    script = """
-        $made = [Security.Cryptography.X509Certificates.X509Certificate2]::new([byte[]]@())
-        $made.GetType().Name
-        try { $made.GetCertHashString() } catch { $_.FullyQualifiedErrorId; $_.Exception.InnerException.Message }
-    """
-    assert run(script).output == [
-        "X509Certificate2",
-        "CryptographicException",
-        "m_safeCertContext is an invalid handle.",
-    ]

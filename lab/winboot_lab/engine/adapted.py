@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from winboot_lab.engine.members import MISSING, find_property
+from winboot_lab.engine.members import MISSING, check_absence, find_property
 from winboot_lab.engine.members import _lookup_adapted as lookup_adapted
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.values import NOTHING, PSMethod, _Mapping, extension_of, plain
@@ -23,4 +23,7 @@ def property_of(value: Value, name: str, scope: Scope) -> tuple[Value] | None:
     if extension is not None and extension.find(name) is not None:
         return find_property(value, name, scope)
     found = lookup_adapted(value, bare, name, name.lower(), scope)
-    return None if found is MISSING or type(found) is PSMethod else (found,)
+    if found is MISSING:
+        check_absence(bare, name)
+        return None
+    return None if type(found) is PSMethod else (found,)

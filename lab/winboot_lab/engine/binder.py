@@ -146,11 +146,6 @@ class Binding:
             pairs[parameter.key] = (parameter, value, written)
         return list(pairs.values())
 
-    def first_look(self, arguments: Sequence[Argument]) -> None:
-        """Bind what is already clear, without complaint about the rest (before a dynamicparam block runs)."""
-        left = self._named(self._reparse(arguments, dynamic=False))
-        self._positional(left)
-
     def _settle_command_line(self) -> None:
         if not self.expects_input:
             self._choose_set(before_input=False, settle=True)

@@ -274,6 +274,8 @@ def _convert_across(value: Value, target: DotNetType) -> Value:
     if result is NOT_CONVERTED and object_maker is not None:
         result = object_maker(target, value)
     if result is NOT_CONVERTED:
+        if converter is None and target.kind in ("class", "value"):
+            raise Refusal("type", target.name, f"made of a {type_of(value).name}")
         raise final_failure(value, target)
     return result
 

@@ -19,9 +19,8 @@ Signatures know `params T[]`, `ref T` / `out T` (the function gets a `Reference`
 parameters (`int count = 0`: the argument is simply left out). Arguments arrive converted to the declared types.
 A function declared with `effect=True` receives the `Runtime` (machine, strict mode, script block calls) first.
 
-Members that exist in .NET Framework but are not declared here are named with `refuses(...)`: using one is refused by
-name. A type with `complete()` is fully known: other names give PowerShell's own "does not contain a method named ...".
-Until then every unknown name is refused, because nobody knows what the real engine would answer.
+Each member is listed in the dialect (language/data/types.txt). Using another one is refused by name, but where the dialect
+knows what a type `lacks`: there any other name gives PowerShell's own "does not contain a method named ...".
 """
 
 from __future__ import annotations
@@ -31,6 +30,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
+
+from winboot_lab.language import dialect
+
+LACKS = {name: facts.lacks for name, facts in dialect.types().items() if facts.absent_known}
+"""Members that .NET has and the lab lacks, by type: any other name that is not declared does not exist there either."""
 
 Value: TypeAlias = Any
 """Anything a PowerShell variable can hold (see values.py)."""
@@ -164,7 +168,6 @@ class Method:
     name: str
     overloads: list[Overload] = field(default_factory=list)
     plans: dict[Any, Any] = field(default_factory=dict)  # what overloads.py knows of calls already seen
-    left_out: frozenset[int] = frozenset()  # for so many arguments .NET has overloads that are not here
 
 
 @dataclass(slots=True)
@@ -216,9 +219,6 @@ class DotNetType:
         self.members: dict[str, Member] = {}
         self.statics: dict[str, Member] = {}
         self.constructors = Method("new")
-        self.refused: set[str] = set()
-        self.refused_statics: set[str] = set()
-        self.closed = False
         self.extension: Any = None
         self._found: dict[str, Member | None] = {}
 
@@ -340,22 +340,6 @@ class DotNetType:
         """Declare a constant or static read-only field."""
         self.statics[name.lower()] = Property(name, type_name, lambda: value, None, field=True)
 
-    def refuses(self, *names: str) -> None:
-        """These members exist in .NET Framework but not here: using one is refused. Closes the type."""
-        for text in names:
-            self.refused.update(name.lower() for name in text.split())
-        self.closed = True
-
-    def refuses_static(self, *names: str) -> None:
-        """As `refuses`, for static members: objects of the type may be asked for such a name."""
-        for text in names:
-            self.refused_statics.update(name.lower() for name in text.split())
-        self.closed = True
-
-    def complete(self) -> None:
-        """Nothing is missing: other names get PowerShell's own 'not found' answer."""
-        self.closed = True
-
     # -- finding members
 
     def find(self, name: str) -> Member | None:
@@ -376,12 +360,13 @@ class DotNetType:
                 return member
         return None
 
-    def knows_absence(self, name: str, *, static: bool = False) -> bool:
-        """True when it is certain that .NET Framework's type has no such member either."""
+    def knows_absence(self, name: str) -> bool:
+        """True when it is certain that .NET Framework's type has no such member either (`lacks` of the dialect)."""
         key = name.lower()
+        kinds = (step.definition or step for step in self._member_sources())
         return all(
-            step.closed and key not in step.refused and not (static and key in step.refused_statics)
-            for step in self._member_sources()
+            kind.kind in ("enum", "array") or (kind.name in LACKS and key not in LACKS[kind.name])
+            for kind in kinds
         )
 
     def _member_sources(self) -> Iterator[DotNetType]:
@@ -443,12 +428,6 @@ def register(made: DotNetType, python: type | None = None, accelerators: Iterabl
     return made
 
 
-def represents(made: DotNetType, *classes: type) -> None:
-    """Instances of these Python classes too are values of that type."""
-    for python in classes:
-        _BY_CLASS[python] = made
-
-
 def enum_type(
     name: str,
     constants: Mapping[str, int],
@@ -461,7 +440,6 @@ def enum_type(
     made = DotNetType(
         name, base=ENUM, kind="enum", constants=constants, flags=flags, underlying=named(underlying)
     )
-    made.closed = True
     return register(made, None, accelerators)
 
 
@@ -487,7 +465,6 @@ def array_of(element: DotNetType, rank: int = 1) -> DotNetType:
         made = DotNetType(
             element.name + "[" + "," * (rank - 1) + "]", base=ARRAY, kind="array", element=element, rank=rank
         )
-        made.closed = True
         _ARRAYS[key] = made
     return made
 
@@ -589,7 +566,5 @@ OBJECT = register(DotNetType("System.Object"), object, ("object",))
 VALUE_TYPE = register(DotNetType("System.ValueType", base=OBJECT, kind="abstract"))
 ENUM = register(DotNetType("System.Enum", base=VALUE_TYPE, kind="abstract"))
 ARRAY = register(DotNetType("System.Array", base=OBJECT, kind="abstract"), None, ("array",))
-for _root in (OBJECT, VALUE_TYPE, ENUM, ARRAY):
-    _root.complete()
 RUNTIME_TYPE_BASE = register(DotNetType("System.Type", base=OBJECT), None, ("type",))
 RUNTIME_TYPE = register(DotNetType("System.RuntimeType", base=RUNTIME_TYPE_BASE), DotNetType)

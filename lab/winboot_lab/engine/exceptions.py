@@ -61,7 +61,6 @@ def _declare(python: type[DotNetException]) -> None:
     base = next(parent for parent in python.__mro__[1:] if issubclass(parent, DotNetException))
     base_type = _TYPES[base]
     made = _TYPES[python] = dotnet(python.type_name, python, base=base_type)
-    made.complete()
     for hook in DECLARED:
         hook(python, made)
 

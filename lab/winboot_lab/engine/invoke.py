@@ -25,7 +25,6 @@ from winboot_lab.engine.commands import (
     ScriptFile,
 )
 from winboot_lab.engine.convert import convert, try_convert
-from winboot_lab.engine.dynamic import with_dynamic
 from winboot_lab.engine.errors import as_runtime
 from winboot_lab.engine.exceptions import (
     DotNetException,
@@ -42,13 +41,11 @@ from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope, Variable
 from winboot_lab.engine.script_cmdlet import ScriptCmdlet
 from winboot_lab.engine.session import MAX_DEPTH, Activation, Emit, Session
-from winboot_lab.engine.signatures import CommandSpec, ParameterSpec
+from winboot_lab.engine.signatures import ParameterSpec
 from winboot_lab.engine.stages import Line, Stage, input_not_bound, run_stage
 from winboot_lab.engine.values import (
     NOTHING,
-    PS_OBJECT,
     Array,
-    Collection,
     Decorated,
     Enumerator,
     ScriptBlock,
@@ -128,7 +125,7 @@ class BlockStage(Stage):
         if code.parameters or code.advanced:
             spec = code.spec(self.scope)
             if code.tree.dynamicparam is not None:
-                spec = self._with_dynamic(spec, arguments)
+                raise Refusal("construct", "dynamicparam")
             binding = Binding(spec, self.scope, expects_input=self.expects_input)
             binding.command_line(arguments)
             rest = binding.rest
@@ -150,25 +147,6 @@ class BlockStage(Stage):
             own.put("PSBoundParameters", BoundParameters())
             return
         self._set_parameters(binding)
-
-    def _with_dynamic(self, spec: CommandSpec, arguments: Sequence[Argument]) -> CommandSpec:
-        """Run the dynamicparam block with what the command line already tells, and take in what it answers."""
-        early = Binding(spec, self.scope, expects_input=self.expects_input)
-        early.first_look(arguments)
-        reported = BoundParameters()
-        for parameter in spec.parameters:
-            key = parameter.key
-            if key in early.bound and not parameter.common:
-                self._set(parameter, early.bound[key])
-                reported.put(parameter.name, early.bound[key])
-        self.own.put("PSBoundParameters", reported)
-        answers: list[Value] = []
-        out, self.out = self.out, answers.append
-        try:
-            self.run_phase("dynamicparam")
-        finally:
-            self.out = out
-        return with_dynamic(spec, answers)
 
     def _set_for_dotted(self, rest: list[Value]) -> None:
         """A dot-sourced block shares the scope: its `$args` last only as long as it runs."""
@@ -200,7 +178,7 @@ class BlockStage(Stage):
             own.put("PSCmdlet", ScriptCmdlet(self))
         for parameter in spec.parameters:
             key = parameter.key
-            if key in binding.bound and not parameter.common and not parameter.dynamic_only:
+            if key in binding.bound and not parameter.common:
                 self._set(parameter, binding.bound[key])
         self.activation.at = None
         self._default_parameters(binding)
@@ -209,7 +187,7 @@ class BlockStage(Stage):
         missing = [
             parameter
             for parameter in binding.spec.parameters
-            if parameter.key not in binding.bound and not parameter.common and not parameter.dynamic_only
+            if parameter.key not in binding.bound and not parameter.common
         ]
         for parameter in missing:
             if parameter.default is None:
@@ -300,8 +278,7 @@ class BlockStage(Stage):
             if parameter.common:
                 continue
             if key in binding.bound:
-                if not parameter.dynamic_only:
-                    self._set(parameter, binding.bound[key])
+                self._set(parameter, binding.bound[key])
                 self.reported.put(parameter.name, binding.bound[key])
             elif key in previous:
                 self.reported.drop(parameter.name)
@@ -503,13 +480,6 @@ def call_delegate(
     return items[0] if len(items) == 1 else Array(items)
 
 
-def invoke_collection(scope: Scope, block: ScriptBlock, arguments: Sequence[Value]) -> Collection:
-    """`$block.Invoke(…)`: the output as Collection[PSObject]; failures come as MethodInvocationException."""
-    items: list[Value] = []
-    call_block(scope, block, arguments, out=items.append)
-    return Collection(items, PS_OBJECT)
-
-
 class Inline:
     """A script block run again and again in the current scope with `$_` set: ForEach-Object, Where-Object, `e = { … }`."""
 
@@ -592,21 +562,6 @@ def define_function(scope: Scope, name: str, value: Value) -> None:
     code, home = code_of(value)
     made = Code(code.tree, name=name)
     scope.functions[name.lower()] = Function(name, made, home)
-
-
-def close_over(scope: Scope, block: ScriptBlock) -> ScriptBlock:
-    """GetNewClosure: the block with copies of the variables visible now, in a module scope of its own."""
-    code, _ = code_of(block)
-    session = scope.session
-    home = Scope(session, session.top)
-    home.script = home
-    for variable in scope.variables.values():
-        if not variable.options and variable.name.lower() not in _NOT_CLOSED:
-            home.variables[variable.name.lower()] = Variable(variable.name, variable.value)
-    return ScriptBlock(block.text, code.tree, Bound(code, home))
-
-
-_NOT_CLOSED = frozenset(("args", "input", "myinvocation", "psboundparameters", "pscmdlet", "this"))
 
 
 class _Blocks:

@@ -88,31 +88,10 @@ def drive_info(drive: Drive | None, locations: Locations) -> DriveInfo | None:
 
 
 PROVIDER_INFO = dotnet(_SMA + "ProviderInfo", ProviderInfo)
-PROVIDER_INFO.prop("Name", "string", lambda self: self.name)
-PROVIDER_INFO.method("ToString()")(str)
-PROVIDER_INFO.refuses(
-    "ImplementingType HelpFile PSSnapIn ModuleName Module Description Capabilities Home Drives"
-)
 
 DRIVE_INFO = dotnet(_SMA + "PSDriveInfo", DriveInfo)
-DRIVE_INFO.prop("CurrentLocation", "string", lambda self: self.location)
-DRIVE_INFO.prop("Name", "string", lambda self: self.drive.name)
-DRIVE_INFO.prop("Provider", _SMA + "ProviderInfo", lambda self: provider_info(self.drive.provider))
-DRIVE_INFO.prop("Root", "string", lambda self: self.drive.root)
-DRIVE_INFO.method("ToString()")(str)
-DRIVE_INFO.refuses("Description MaximumSize Credential DisplayRoot Used Free")
 
 PATH_INFO = dotnet(_SMA + "PathInfo", PathInfo)
-PATH_INFO.prop(
-    "Drive",
-    _SMA + "PSDriveInfo",
-    lambda self: drive_info(self.place.drive, self.locations) if self.locations is not None else None,
-)
-PATH_INFO.prop("Provider", _SMA + "ProviderInfo", lambda self: provider_info(self.place.provider))
-PATH_INFO.prop("ProviderPath", "string", lambda self: self.place.path)
-PATH_INFO.prop("Path", "string", lambda self: self.path)
-PATH_INFO.method("ToString()")(str)
-PATH_INFO.complete()
 
 
 def with_notes(value: Value, place: Place, locations: Locations, *, container: bool | None) -> Value:

@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Any
 
 from winboot_lab.engine.convert import to_string
-from winboot_lab.engine.dotnet import DotNetType, Property
 from winboot_lab.engine.exceptions import DotNetException, InvalidOperationException
 from winboot_lab.engine.formatting import format_guid, format_number, number_text
 from winboot_lab.engine.members import get_member
@@ -33,7 +32,6 @@ from winboot_lab.engine.values import (
     PSCustomObject,
     ScriptProperty,
     Single,
-    Structured,
     Uri,
     _Mapping,
     enumerate_value,
@@ -174,12 +172,7 @@ def _property_names(value: Value) -> list[str]:
     known = _KNOWN_OBJECTS.get(kind.name)
     if known is not None:
         return known.split()
-    unsure = isinstance(value, (Structured, DotNetType, DotNetException)) or kind.name.endswith(".NullString")
-    if unsure or not kind.closed or kind.refused:
-        raise Refusal("value", f"{kind.name} as JSON")
-    return [
-        member.name for member in kind.all_members() if type(member) is Property and member.name != "Item"
-    ]
+    raise Refusal("value", f"{kind.name} as JSON")
 
 
 def _is_scalar(value: Value) -> bool:

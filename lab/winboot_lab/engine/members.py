@@ -12,7 +12,7 @@ properties_of(value)                         names of all properties, in order: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from winboot_lab.engine import convert as conversion
 from winboot_lab.engine.convert import NOT_CONVERTED, cast, convert, to_bool, to_string
@@ -25,12 +25,10 @@ from winboot_lab.engine.exceptions import (
     MethodException,
     OverflowException,
     PropertyNotFoundException,
-    PSInvalidCastException,
     RuntimeException,
     SetValueException,
     SetValueInvocationException,
 )
-from winboot_lab.engine.formatting import dotnet_text
 from winboot_lab.engine.overloads import UNFORESEEN, call, no_overload
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
@@ -84,21 +82,6 @@ def adds(type_name: str, member: CodeProperty | AliasProperty | PropertySet) -> 
     """Declare a member that PowerShell's own type data adds to a .NET type."""
     TYPE_DATA.setdefault(type_name.lower(), {})[member.name.lower()] = member
 
-
-class Adapter(Protocol):
-    """How a class of objects shows properties that are not members of its type (XML nodes do)."""
-
-    def read(self, value: Value, name: str) -> tuple[Value] | None:
-        """(value,) of a property, or None."""
-
-    def write(self, value: Value, name: str, new: Value) -> bool:
-        """Set a property; answers whether there is one."""
-
-    def names(self, value: Value) -> list[str]:
-        """The names, in order."""
-
-
-ADAPTERS: dict[type, Adapter] = {}
 
 # -- errors
 
@@ -158,7 +141,7 @@ def get_member(value: Value, name: Value, runtime: Runtime, *, static: bool = Fa
         return found
     items = enumerate_value(value)
     if items is not None:
-        _check_absence(value, name)
+        check_absence(value, name)
         return _from_items(items, name, runtime)
     return _missing(value, name, runtime)
 
@@ -203,7 +186,7 @@ def _from_items(items: Iterable[Value], name: str, runtime: Runtime) -> Value:
                     raise _not_found_strict(name)
                 got = None
             else:
-                _check_absence(item, name)
+                check_absence(item, name)
                 if name.lower() in ("count", "length") and runtime.strict < 2:
                     got = 1  # what a single object answers, here for each of them
         if got is MISSING or got is NOTHING:
@@ -239,7 +222,8 @@ class _Lenient:
         return getattr(self._runtime, name)
 
 
-def _check_absence(item: Value, name: str) -> None:
+def check_absence(item: Value, name: str) -> None:
+    """Refuse a property of which nobody knows whether .NET has it."""
     kind = type_of(item)
     if not kind.knows_absence(name):
         raise Refusal("member", f"{kind.name}.{name}")
@@ -262,11 +246,6 @@ def lookup(value: Value, name: str, runtime: Runtime) -> Value:
         note = bare.properties.get(key)
         if note is not None:
             return note.value
-    adapter = ADAPTERS.get(type(bare))
-    if adapter is not None:
-        got = adapter.read(bare, name)
-        if got is not None:
-            return got[0]
     return _lookup_adapted(value, bare, name, key, runtime)
 
 
@@ -361,9 +340,7 @@ def _get_static(value: Value, name: str, runtime: Runtime) -> Value:
             ) from cause
     if member is not None:
         return PSMethod(kind, member.name, member, static=True)
-    if not kind.knows_absence(name, static=True):
-        raise Refusal("member", f"[{kind.name}]::{name}")
-    return get_member(kind, name, runtime)
+    raise Refusal("member", f"[{kind.name}]::{name}")
 
 
 def find_property(value: Value, name: str, runtime: Runtime) -> tuple[Value] | None:
@@ -372,7 +349,7 @@ def find_property(value: Value, name: str, runtime: Runtime) -> tuple[Value] | N
         return None
     found = lookup(value, name, runtime)
     if found is MISSING:
-        _check_absence(value, name)
+        check_absence(value, name)
         return None
     return None if type(found) is PSMethod else (found,)
 
@@ -399,10 +376,7 @@ def _all_property_names(value: Value) -> Iterator[str]:
                 yield added.name
     if isinstance(bare, Structured):
         yield from (note.name for note in bare.properties.values())
-    adapter = ADAPTERS.get(type(bare))
-    if adapter is not None:
-        yield from adapter.names(bare)
-    elif not isinstance(bare, PSCustomObject):
+    if not isinstance(bare, PSCustomObject):
         for declared in type_of(bare).all_members():
             if type(declared) is Property and declared.name != "Item":
                 yield declared.name
@@ -454,9 +428,6 @@ def _set_own(value: Value, name: str, new: Value, runtime: Runtime) -> bool:
         if note is not None:
             note.value = new
             return True
-    adapter = ADAPTERS.get(type(bare))
-    if adapter is not None and adapter.write(bare, name, new):
-        return True
     member_ = type_of(bare).find(name)
     if type(member_) is Property:
         _write_property(member_, bare, new, runtime)
@@ -523,9 +494,7 @@ def _set_static(value: Value, name: str, new: Value, runtime: Runtime) -> None:
         return
     member = kind.find_static(name)
     if type(member) is not Property:
-        if not kind.knows_absence(name, static=True):
-            raise Refusal("member", f"[{kind.name}]::{name}")
-        raise _not_found_to_set(name)
+        raise Refusal("member", f"[{kind.name}]::{name}")
     if member.set is None:
         raise _read_only(member.name)
     made = cast(new, _property_type(member, kind))
@@ -563,7 +532,7 @@ def invoke_member(
         return result
     items = enumerate_value(value)
     if items is not None:
-        _check_absence(value, name)
+        check_absence(value, name)
         return _invoke_items(value, list(items), name, arguments, runtime)
     kind = type_of(value)
     if not kind.knows_absence(name):
@@ -628,7 +597,7 @@ def _invoke_items(
             raise _null_call()
         found, result = _try_invoke(item, name, arguments, runtime)
         if not found:
-            _check_absence(item, name)
+            check_absence(item, name)
             raise _no_method(item, name)
         parts = enumerate_value(result)
         if parts is None:
@@ -636,7 +605,7 @@ def _invoke_items(
         else:
             out.extend(parts)
     if not items:
-        _check_absence(value, name)
+        check_absence(value, name)
         raise _no_method(value, name)
     if not out:
         return NOTHING
@@ -654,9 +623,7 @@ def _invoke_static(value: Value, name: str, arguments: Sequence[Value], runtime:
     member = kind.find_static(name)
     if type(member) is Method:
         return call(member, (), arguments, runtime, kind)
-    if not kind.knows_absence(name, static=True):
-        raise Refusal("member", f"[{kind.name}]::{name}()")
-    raise _no_method(kind, name)
+    raise Refusal("member", f"[{kind.name}]::{name}()")
 
 
 def new_object(kind: DotNetType, arguments: Sequence[Value], runtime: Runtime, *, name: str = "new") -> Value:
@@ -686,11 +653,7 @@ def _construct(
 ) -> Value:
     if kind.is_value_type and not arguments and kind.default is not None:
         return kind.default()
-    method = (
-        constructors
-        if name == "new"
-        else Method(name, constructors.overloads, left_out=constructors.left_out)
-    )
+    method = constructors if name == "new" else Method(name, constructors.overloads)
     leading = (kind,) if kind.definition is not None else ()
     return call(method, leading, arguments, runtime, kind)
 
@@ -951,15 +914,9 @@ def _index_other(value: Value, key: Value, runtime: Runtime) -> Value:
     item = kind.find("Item")
     if type(item) is Method:
         return call(item, (value,), [key], runtime, kind)
-    if not kind.closed:
-        raise Refusal("member", f"{kind.name}[]", "an index")
-    if type(key) in NUMBER_CLASSES and key in (0, -1):
+    if kind.knows_absence("item") and type(key) in NUMBER_CLASSES and key in (0, -1):
         return value  # one object may be indexed like a list of one
-    if runtime.strict < 2:
-        return NOTHING
-    raise RuntimeException(
-        f"Unable to index into an object of type {kind.name}.", "CannotIndex", "InvalidOperation"
-    )
+    raise Refusal("member", f"{kind.name}[]", "an index")
 
 
 def set_index(value: Value, key: Value, new: Value, runtime: Runtime) -> None:
@@ -1146,11 +1103,7 @@ def _from_properties(target: DotNetType, value: Value, leading: tuple[Value, ...
         name = to_string(key)
         member = target.find(name)
         if type(member) is not Property or member.set is None:
-            raise PSInvalidCastException(
-                f'Cannot convert value "{dotnet_text(value)}" to type "{target.name}". Error: "The property '
-                f"'{name}' was not found for the '{target.name}' object. There is no settable property available.\"",
-                "ObjectCreationError",
-            )
+            raise Refusal("member", f"{target.name}.{name} = ...")
         member.set(made, convert(item, _property_type(member, made)))
     return made
 

@@ -14,7 +14,6 @@ from winboot_lab.engine.dotnet import dotnet
 
 TICKS_PER_SECOND = 10_000_000
 TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
-MAX_TICKS = 3_155_378_975_999_999_999
 UNIX_EPOCH_TICKS = 621_355_968_000_000_000
 FILE_TIME_EPOCH_TICKS = 504_911_232_000_000_000
 
@@ -116,10 +115,6 @@ class DateTime:
     @property
     def date(self) -> DateTime:
         return DateTime(self.ticks - self.ticks % TICKS_PER_DAY, self.kind)
-
-    @property
-    def time_of_day(self) -> TimeSpan:
-        return TimeSpan(self.ticks % TICKS_PER_DAY)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DateTime) and self.ticks == other.ticks

@@ -9,7 +9,6 @@ from winboot_lab.engine.places import line_text, position_message
 from winboot_lab.engine.values import (
     DICTIONARY,
     STRING,
-    Array,
     Collection,
     Dictionary,
     Hashtable,
@@ -40,7 +39,6 @@ class BoundParameters(_Mapping):
 BOUND_PARAMETERS = dotnet(
     _SMA + "PSBoundParametersDictionary", BoundParameters, base=close_generic(DICTIONARY, (STRING, OBJECT))
 )
-BOUND_PARAMETERS.complete()
 
 
 class Invocation(Instance):
@@ -82,19 +80,10 @@ class Invocation(Instance):
 
 INVOCATION = dotnet(_SMA + "InvocationInfo", Invocation)
 INVOCATION.prop("MyCommand", _SMA + "CommandInfo", lambda self: command_info(self.command))
-INVOCATION.prop("InvocationName", "string", lambda self: self.called)
 INVOCATION.prop("ScriptLineNumber", "int", lambda self: self.line_number)
 INVOCATION.prop("OffsetInLine", "int", lambda self: self.column)
 INVOCATION.prop("Line", "string", lambda self: self.line)
-INVOCATION.prop("PositionMessage", "string", lambda self: self.position_message)
-INVOCATION.prop("BoundParameters", "object", lambda self: self.bound)
-INVOCATION.prop("UnboundArguments", "object", lambda self: _objects(self.unbound))
-INVOCATION.prop("ExpectingInput", "bool", lambda self: self.expects_input)
-INVOCATION.prop("PipelineLength", "int", lambda self: self.length)
 INVOCATION.prop("ScriptName", "string", lambda self: "")
-INVOCATION.prop("PSScriptRoot", "string", lambda self: "")
-INVOCATION.prop("PSCommandPath", "string", lambda self: "")
-INVOCATION.refuses("HistoryId PipelinePosition CommandOrigin DisplayScriptPosition")
 
 
 def _objects(values: list[Value]) -> Value:
@@ -160,16 +149,6 @@ def _parameters(scope: Any, self: CommandInfo) -> Value:
 
 
 COMMAND_INFO = dotnet(_SMA + "CommandInfo")
-COMMAND_INFO.prop("Parameters", "object", _parameters, effect=True)
-COMMAND_INFO.method("ToString()")(str)
-COMMAND_INFO.refuses("Version Visibility Module RemotingCapability ParameterSets OutputType ResolveParameter")
-for _kind in _COMMAND_TYPES.values():
-    dotnet(_kind, base=COMMAND_INFO).refuses(
-        "Definition Verb Noun HelpFile PSSnapIn ImplementingType DefaultParameterSet Options Description HelpUri "
-        "Extension FileVersionInfo OriginalEncoding ScriptContents ReferencedCommand ResolvedCommand"
-    )
-FUNCTION_INFO = named(_SMA + "FunctionInfo")
-FUNCTION_INFO.prop("CmdletBinding", "bool", lambda self: self.command.code.advanced)
 
 
 def command_parameters(scope: Any, info: CommandInfo) -> Value:
@@ -227,7 +206,6 @@ def _attributes(parameter: ParameterSpec) -> list[Value] | None:
 
 
 PARAMETER_METADATA = dotnet(_SMA + "ParameterMetadata")
-PARAMETER_METADATA.refuses("Attributes ParameterSets")
 
 
 # -- variables as objects
@@ -241,17 +219,6 @@ class PSVariable(Instance):
 
 
 PS_VARIABLE = dotnet(_SMA + "PSVariable", PSVariable, accelerators=["psvariable"])
-PS_VARIABLE.prop("Name", "string", lambda self: self.variable.name)
-PS_VARIABLE.prop(
-    "Value", "object", lambda self: self.variable.value, lambda self, value: self.variable.set(value)
-)
-PS_VARIABLE.prop("Description", "string", lambda self: self.variable.description)
-PS_VARIABLE.prop(
-    "Options",
-    _SMA + "ScopedItemOptions",
-    lambda self: enum_value(_SMA + "ScopedItemOptions", ",".join(sorted(self.variable.options)) or "None"),
-)
-PS_VARIABLE.refuses("Visibility Module ModuleName Attributes IsValidValue")
 
 
 # -- stream records
@@ -302,22 +269,10 @@ class HostMessage(Instance):
 
 
 _INFORMATIONAL = dotnet(_SMA + "InformationalRecord")
-_INFORMATIONAL.prop("Message", "string", lambda self: self.message)
-_INFORMATIONAL.method("ToString()")(lambda self: self.message)
-_INFORMATIONAL.refuses("InvocationInfo PipelineIterationInfo")
 for _name, _class in (("Warning", WarningRecord), ("Verbose", VerboseRecord), ("Debug", DebugRecord)):
-    dotnet(f"{_SMA}{_name}Record", _class, base=_INFORMATIONAL).complete()
+    dotnet(f"{_SMA}{_name}Record", _class, base=_INFORMATIONAL)
 INFORMATION_RECORD = dotnet(_SMA + "InformationRecord", InformationRecord)
-INFORMATION_RECORD.prop("MessageData", "object", lambda self: self.data)
-INFORMATION_RECORD.prop("Source", "string", lambda self: self.source)
-INFORMATION_RECORD.prop("Tags", "object", lambda self: Array(self.tags))
-INFORMATION_RECORD.method("ToString()")(lambda self: self.message)
-INFORMATION_RECORD.refuses("TimeGenerated User Computer ProcessId NativeThreadId ManagedThreadId")
 HOST_MESSAGE = dotnet(_SMA + "HostInformationMessage", HostMessage)
-HOST_MESSAGE.prop("Message", "string", lambda self: self.message)
-HOST_MESSAGE.prop("NoNewLine", "bool", lambda self: not self.newline)
-HOST_MESSAGE.method("ToString()")(lambda self: self.message)
-HOST_MESSAGE.refuses("ForegroundColor BackgroundColor")
 
 
 __all__ = [

@@ -125,9 +125,7 @@ def _prepare(
             made for overload in method.overloads for made in _fitting(overload, count, owner)
         ]
     if not candidates:
-        if count in method.left_out:
-            raise Refusal("member", f"{method.name}()", f"with {count} arguments")
-        raise no_overload(method.name, count)
+        raise Refusal("member", f"{method.name}()", f"with {count} arguments")
     try:
         chosen = candidates[0] if len(candidates) == 1 else _best(candidates, arguments)
     except _Ambiguous:
@@ -137,7 +135,7 @@ def _prepare(
             "NotSpecified",
         ) from None
     if chosen is None:
-        raise no_overload(method.name, count)
+        raise Refusal("member", f"{method.name}()", "with arguments of these types")
     return chosen.overload, _converted(chosen, arguments, method.name, owner)
 
 
@@ -317,7 +315,7 @@ def _object_rank(argument: Value, kind: DotNetType) -> int | None:
         return _LANGUAGE if kind.name == "System.Type" else None
     try:
         convert(argument, kind)
-    except DotNetException:
+    except (DotNetException, Refusal):
         return None
     return _PARSE if type(argument) is str else _CONSTRUCT
 

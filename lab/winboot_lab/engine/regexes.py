@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from winboot_lab.engine.exceptions import ArgumentException
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.values import EnumValue, Instance, Value, enum_value
+from winboot_lab.engine.values import Instance, Value
 
 IGNORE_CASE, MULTILINE, EXPLICIT_CAPTURE, COMPILED, SINGLELINE, IGNORE_WHITESPACE = 1, 2, 4, 8, 16, 32
 RIGHT_TO_LEFT, ECMA_SCRIPT, CULTURE_INVARIANT = 64, 256, 512
@@ -476,10 +476,6 @@ class Regex(Instance):
 
     def __str__(self) -> str:
         return self.pattern
-
-    @property
-    def options_value(self) -> EnumValue:
-        return enum_value("System.Text.RegularExpressions.RegexOptions", self.options)
 
 
 class Group(Instance):

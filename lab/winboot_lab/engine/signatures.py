@@ -65,7 +65,6 @@ class ParameterSpec:
     common: bool = False
     typed: bool = True
     types: tuple[DotNetType, ...] = ()
-    dynamic_only: bool = False  # from a dynamicparam block: it is bound, but becomes no variable
     guard: Callable[[Value], bool] | None = None  # says which positional values are not meant for it
     key: str = field(init=False)  # the name as tables hold it
 

@@ -108,20 +108,6 @@ class Uri:
         """The path; of a file address on a drive without the leading slash."""
         return self.path[1:] if self.scheme == "file" and self.path[2:3] == ":" else self.path
 
-    @property
-    def local_path(self) -> str:
-        """The path unescaped; of a file address with backslashes."""
-        path = unquote(self.path)
-        if self.scheme != "file":
-            return path
-        path = path.replace("/", "\\")
-        return f"\\\\{self.host}{path}" if self.host else path.removeprefix("\\")
-
-    @property
-    def segments(self) -> list[str]:
-        """`/`, `a/`, `b`."""
-        return re.findall(r"[^/]*/|[^/]+", self.path)
-
     def joined(self, relative: str) -> Uri:
         """The address that a relative one means from here."""
         from urllib.parse import urljoin

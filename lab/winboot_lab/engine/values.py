@@ -181,8 +181,6 @@ IENUMERATOR = dotnet("System.Collections.IEnumerator", kind="interface")
 ICOLLECTION = dotnet("System.Collections.ICollection", kind="interface", interfaces=[IENUMERABLE])
 ILIST = dotnet("System.Collections.IList", kind="interface", interfaces=[ICOLLECTION])
 IDICTIONARY = dotnet("System.Collections.IDictionary", kind="interface", interfaces=[ICOLLECTION])
-for _face in (IFORMATTABLE, ICONVERTIBLE, ICOMPARABLE, IDISPOSABLE, ICLONEABLE):
-    _face.complete()
 
 
 def _number(name: str, python: type, *accelerators: str) -> DotNetType:
@@ -256,7 +254,6 @@ GUID = dotnet(
 OBJECT_ARRAY = array_of(OBJECT)
 STRING_ARRAY = array_of(STRING)
 BYTE_ARRAY = array_of(BYTE)
-CHAR_ARRAY = array_of(CHAR)
 ARRAY.interfaces = (ILIST, ICLONEABLE)
 
 INTEGER_RANGES: dict[DotNetType, tuple[int, int]] = {
@@ -467,7 +464,6 @@ PS_OBJECT = dotnet("System.Management.Automation.PSObject", accelerators=["psobj
 PS_CUSTOM = DotNetType("System.Management.Automation.PSObject", base=OBJECT)
 """What `[pscustomobject]` names: to a script the same type as [psobject], but casting to it makes objects."""
 accelerate("pscustomobject", PS_CUSTOM)
-PS_CUSTOM_OBJECT.complete()
 
 
 class Structured(Instance):
@@ -514,7 +510,6 @@ def structured_type(name: str) -> DotNetType:
     found = lookup(head)
     if found is None:
         found = dotnet(head)
-        found.complete()
     return found
 
 
@@ -572,14 +567,6 @@ class Collection(GenericList):
     @property
     def dotnet_type(self) -> DotNetType:
         return close_generic(COLLECTION, (self.element,))
-
-
-class ReadOnlyCollection(GenericList):
-    """System.Collections.ObjectModel.ReadOnlyCollection[T]."""
-
-    @property
-    def dotnet_type(self) -> DotNetType:
-        return close_generic(READ_ONLY_COLLECTION, (self.element,))
 
 
 class Queue(list[Any]):
@@ -1120,7 +1107,7 @@ URI = dotnet("System.Uri", Uri, accelerators=["uri"])
 ERROR_RECORD = dotnet("System.Management.Automation.ErrorRecord", ErrorRecord)
 ERROR_DETAILS = dotnet("System.Management.Automation.ErrorDetails", ErrorDetails)
 PS_REFERENCE = dotnet("System.Management.Automation.PSReference", accelerators=["ref"])
-dotnet("System.Management.Automation.PSReference`1", Reference, base=PS_REFERENCE).complete()
+dotnet("System.Management.Automation.PSReference`1", Reference, base=PS_REFERENCE)
 SWITCH_PARAMETER = dotnet(
     "System.Management.Automation.SwitchParameter",
     base=VALUE_TYPE,
@@ -1128,7 +1115,6 @@ SWITCH_PARAMETER = dotnet(
     accelerators=["switch"],
     default=lambda: SwitchParameter(present=False),
 )
-DBNULL.complete()
 
 
 class SwitchParameter:
@@ -1295,9 +1281,7 @@ def _generic_maker(name: str, arity: int, interfaces: Sequence[DotNetType]) -> N
 
     def make(arguments: tuple[DotNetType, ...]) -> DotNetType:
         text = ",".join(argument.name for argument in arguments)
-        made = DotNetType(f"{short}[{text}]", base=OBJECT, definition=definition, arguments=arguments)
-        made.complete()
-        return made
+        return DotNetType(f"{short}[{text}]", base=OBJECT, definition=definition, arguments=arguments)
 
     generic(name, make)
 

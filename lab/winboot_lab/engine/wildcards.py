@@ -89,11 +89,6 @@ def has_wildcards(text: str) -> bool:
     return False
 
 
-def escape_wildcards(text: str) -> str:
-    """WildcardPattern.Escape."""
-    return "".join("`" + letter if letter in _SPECIAL else letter for letter in text)
-
-
 def unescape_wildcards(text: str) -> str:
     """WildcardPattern.Unescape."""
     return re.sub(r"`([*?\[\]`])", r"\1", text)

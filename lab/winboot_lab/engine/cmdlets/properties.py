@@ -19,7 +19,7 @@ from winboot_lab.engine.exceptions import (
 )
 from winboot_lab.engine.items import note_values
 from winboot_lab.engine.locations import FILES, REGISTRY, Place
-from winboot_lab.engine.members import find_property, properties_of, set_member
+from winboot_lab.engine.members import check_absence, find_property, properties_of, set_member
 from winboot_lab.engine.providers import (
     chosen_by_name,
     not_supported,
@@ -173,6 +173,7 @@ def _file_property(call: Call, item: Value, name: str) -> Iterator[Value]:
         if found is not None:
             yield found[0]
             return
+    check_absence(item, name)
     call.error(
         IOException(f"The property {name} does not exist or was not found."),
         "GetValueError",

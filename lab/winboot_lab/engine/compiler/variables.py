@@ -29,17 +29,17 @@ def read_variable(node: syntax.Variable) -> Eval:
     if node.drive is not None:
         return _read_drive(node)
     key = variable_key(node)
+    if node.scope == "using" or key == "executioncontext":
+
+        def refused(_scope: Scope) -> Value:
+            raise Refusal("construct", f"${node.path}")
+
+        return refused
     if node.scope is None:
         if key in _CONSTANTS:
             constant = _CONSTANTS[key]
             return lambda _scope: constant
         return _read_plain(key, node.path)
-    if node.scope == "using":
-
-        def using(_scope: Scope) -> Value:
-            raise Refusal("construct", f"$using:{node.name}")
-
-        return using
     return _read_scoped(key, node.scope, node.path)
 
 

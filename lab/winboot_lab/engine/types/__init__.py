@@ -15,11 +15,8 @@ from winboot_lab.engine.types import (
     fileinfo,
     files,
     hns,
-    language,
-    linq,
     net,
     numbers,
-    overloads_left_out,
     paths,
     ports,
     principals,
@@ -35,7 +32,6 @@ from winboot_lab.engine.types import (
     time,
     tls,
     web,
-    xml,
 )
 
 __all__ = [
@@ -51,11 +47,8 @@ __all__ = [
     "fileinfo",
     "files",
     "hns",
-    "language",
-    "linq",
     "net",
     "numbers",
-    "overloads_left_out",
     "paths",
     "ports",
     "principals",
@@ -71,7 +64,4 @@ __all__ = [
     "time",
     "tls",
     "web",
-    "xml",
 ]
-
-overloads_left_out.declare()

@@ -301,8 +301,6 @@ MUTEX_KIND = Kind("mutex", "MutexRights", container=False, rule="MutexAccessRule
 
 BASE_RULE = dotnet(_NS + "AuthorizationRule", kind="abstract")
 ACCESS_RULE = dotnet(_NS + "AccessRule", base=BASE_RULE, kind="abstract")
-BASE_RULE.complete()
-ACCESS_RULE.complete()
 
 
 def _declare_rule(kind: Kind, property_name: str) -> DotNetType:
@@ -314,12 +312,6 @@ def _declare_rule(kind: Kind, property_name: str) -> DotNetType:
         lambda self: _enum("AccessControlType", int(not self.ace.allow)),
     )
     made.prop("IdentityReference", "System.Security.Principal.IdentityReference", lambda self: self.identity)
-    made.prop("IsInherited", "bool", lambda self: self.ace.inherited)
-    made.prop(
-        "InheritanceFlags",
-        _NS + "InheritanceFlags",
-        lambda self: _enum("InheritanceFlags", self.ace.inheritance),
-    )
     made.prop(
         "PropagationFlags",
         _NS + "PropagationFlags",
@@ -347,11 +339,6 @@ def _declare_rule(kind: Kind, property_name: str) -> DotNetType:
         made.constructor(f"{who}, {kind.rights} rights, {_NS}AccessControlType type")(
             lambda identity, rights, control: make(identity, rights, None, None, control)
         )
-        made.constructor(
-            f"{who}, {kind.rights} rights, {_NS}InheritanceFlags inheritanceFlags, "
-            f"{_NS}PropagationFlags propagationFlags, {_NS}AccessControlType type"
-        )(make)
-    made.complete()
     return made
 
 
@@ -448,17 +435,6 @@ def security_of(name: str, record: Any) -> Security:
 
 for _name, (_type, _) in TYPES.items():
     _type.constructor("")(lambda _name=_name: new_security(_name))
-    _type.complete()
-
-
-@TYPES["FileSecurity"][0].constructor(
-    f"string fileName, {_NS}AccessControlSections includeSections", effect=True
-)
-@TYPES["DirectorySecurity"][0].constructor(
-    f"string name, {_NS}AccessControlSections includeSections", effect=True
-)
-def _of_path(runtime: Runtime, path: str, sections: EnumValue) -> Security:
-    raise Refusal("member", f"[{_NS}FileSecurity]::new()", "from a path; Get-Acl gives the same")
 
 
 # adding and taking rules
@@ -535,15 +511,6 @@ for _type, _kind in TYPES.values():
         _type.method(f"{_verb}({_kind.rule} rule)", effect=True)(_changing(_action))
 
 
-@OBJECT_SECURITY.method(
-    "void PurgeAccessRules(System.Security.Principal.IdentityReference identity)", effect=True
-)
-def _purge(runtime: Runtime, self: Security, identity: Value) -> None:
-    sid = _sid_of(runtime, identity)
-    self.changed |= ACCESS
-    self.descriptor.drop(lambda ace: ace.sid == sid)
-
-
 # reading rules
 
 
@@ -576,25 +543,10 @@ def _get_rules(runtime: Runtime, self: Security, explicit: bool, inherited: bool
 
 
 RULES = dotnet(_NS + "AuthorizationRuleCollection")
-RULES.prop("Count", "int", len)
-RULES.method("Item(int index)")(lambda self, index: self.read()[index])
-RULES.refuses("AddRule CopyTo GetEnumerator IsSynchronized SyncRoot")
 
 
 def _identity_text(runtime: Runtime, sid: str | None) -> str | None:
     return None if sid is None else str(_named(runtime, sid, ACCOUNT).value)
-
-
-@OBJECT_SECURITY.method("void SetOwner(System.Security.Principal.IdentityReference identity)", effect=True)
-def _set_owner(runtime: Runtime, self: Security, identity: Value) -> None:
-    self.descriptor.owner = _sid_of(runtime, identity)
-    self.changed |= OWNER
-
-
-@OBJECT_SECURITY.method("void SetGroup(System.Security.Principal.IdentityReference identity)", effect=True)
-def _set_group(runtime: Runtime, self: Security, identity: Value) -> None:
-    self.descriptor.group = _sid_of(runtime, identity)
-    self.changed |= GROUP
 
 
 def _translated(key: str) -> Callable[[Runtime, Security, DotNetType], Value]:
@@ -606,11 +558,6 @@ def _translated(key: str) -> Callable[[Runtime, Security, DotNetType], Value]:
 
 
 OBJECT_SECURITY.method("GetOwner(type targetType)", effect=True)(_translated("owner"))
-OBJECT_SECURITY.method("GetGroup(type targetType)", effect=True)(_translated("group"))
-OBJECT_SECURITY.prop("AreAccessRulesProtected", "bool", lambda self: self.descriptor.protected)
-OBJECT_SECURITY.prop("AreAccessRulesCanonical", "bool", lambda self: self.descriptor.canonical)
-OBJECT_SECURITY.prop("AreAuditRulesProtected", "bool", lambda self: False)
-OBJECT_SECURITY.prop("AreAuditRulesCanonical", "bool", lambda self: True)
 
 
 @OBJECT_SECURITY.method("void SetAccessRuleProtection(bool isProtected, bool preserveInheritance)")
@@ -637,14 +584,6 @@ def _set_sddl(self: Security, text: str | None, sections: EnumValue | None = Non
     self.descriptor.read(text, wanted)
     self.changed |= wanted
 
-
-OBJECT_SECURITY.refuses(
-    "AccessRightType AccessRuleType AuditRuleType AccessRuleFactory AuditRuleFactory AddAuditRule GetAuditRules "
-    "GetSecurityDescriptorBinaryForm ModifyAccessRule ModifyAuditRule PurgeAuditRules RemoveAuditRule RemoveAuditRuleAll "
-    "RemoveAuditRuleSpecific SetAuditRule SetAuditRuleProtection SetSecurityDescriptorBinaryForm IsSddlConversionSupported"
-)
-NATIVE.complete()
-FILE_SYSTEM.complete()
 
 # what 5.1's type data adds to every security object
 
@@ -718,34 +657,6 @@ def _sid_at(raw: bytes, at: int) -> str:
 
 
 ENTRY = dotnet(_NS + "CommonAce", RawEntry)
-ENTRY.prop("AceType", "string", lambda self: "AccessAllowed" if self.ace.allow else "AccessDenied")
-ENTRY.prop("AccessMask", "int", lambda self: self.ace.mask)
-ENTRY.prop("SecurityIdentifier", SID.name, lambda self: SecurityIdentifier(self.ace.sid))
-ENTRY.prop("IsInherited", "bool", lambda self: self.ace.inherited)
-ENTRY.refuses(
-    "AceFlags AceQualifier AuditFlags BinaryLength InheritanceFlags PropagationFlags IsCallback OpaqueLength Copy"
-)
 RAW = dotnet(_NS + "RawSecurityDescriptor", Raw)
-RAW.constructor("string sddlForm")(Raw)
 RAW.constructor("byte[] binaryForm, int offset")(_binary)
-RAW.prop("Owner", SID.name, lambda self: _maybe_sid(self.descriptor.owner))
-RAW.prop("Group", SID.name, lambda self: _maybe_sid(self.descriptor.group))
-RAW.prop(
-    "DiscretionaryAcl",
-    "object",
-    lambda self: View(_NS + "RawAcl", lambda: [RawEntry(ace) for ace in self.descriptor.aces]),
-)
-RAW.method(f"GetSddlForm({_NS}AccessControlSections includeSections)")(
-    lambda self, sections: self.descriptor.write(sections.number)
-)
-RAW.refuses("ControlFlags SystemAcl ResourceManagerControl BinaryLength GetBinaryForm SetFlags")
 RAW_LIST = dotnet(_NS + "RawAcl")
-RAW_LIST.prop("Count", "int", len)
-RAW_LIST.method("Item(int index)")(lambda self, index: self.read()[index])
-RAW_LIST.refuses(
-    "BinaryLength Revision InsertAce RemoveAce CopyTo GetBinaryForm GetEnumerator IsSynchronized SyncRoot"
-)
-
-
-def _maybe_sid(sid: str | None) -> Value:
-    return None if sid is None else SecurityIdentifier(sid)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from winboot_lab.engine.comparison import compare, culture_key
-from winboot_lab.engine.convert import convert, to_bool, to_string
+from winboot_lab.engine.convert import convert, to_string
 from winboot_lab.engine.dotnet import OBJECT, DotNetType, Runtime, array_of, dotnet, named
 from winboot_lab.engine.exceptions import (
     ArgumentException,
@@ -21,15 +20,10 @@ from winboot_lab.engine.values import (
     ARRAY_LIST,
     COLLECTION,
     DICTIONARY,
-    DICTIONARY_ENTRY,
     HASH_SET,
     HASHTABLE,
     ICOLLECTION,
-    IDICTIONARY,
-    IENUMERABLE,
     IENUMERATOR,
-    ILIST,
-    KEY_VALUE_PAIR,
     LIST,
     ORDERED_DICTIONARY,
     QUEUE,
@@ -41,7 +35,6 @@ from winboot_lab.engine.values import (
     STACK_TYPE,
     Array,
     ArrayList,
-    Collection,
     Dictionary,
     Entry,
     Enumerator,
@@ -50,16 +43,12 @@ from winboot_lab.engine.values import (
     Hashtable,
     Instance,
     OrderedDictionary,
-    Queue,
-    ReadOnlyCollection,
-    Stack,
     Value,
     View,
     _Mapping,
     enumerate_value,
     fold,
     key_of,
-    type_of,
 )
 
 # -- comparers
@@ -85,27 +74,6 @@ class Comparer(Instance):
 ICOMPARER = dotnet("System.Collections.IComparer", kind="interface")
 IEQUALITY = dotnet("System.Collections.IEqualityComparer", kind="interface")
 STRING_COMPARER = dotnet("System.StringComparer", Comparer, interfaces=[ICOMPARER, IEQUALITY])
-for _name, _culture, _ignore in (
-    ("Ordinal", False, False),
-    ("OrdinalIgnoreCase", False, True),
-    ("InvariantCulture", True, False),
-    ("InvariantCultureIgnoreCase", True, True),
-    ("CurrentCulture", True, False),
-    ("CurrentCultureIgnoreCase", True, True),
-):
-    STRING_COMPARER.static_field(
-        _name, "System.StringComparer", Comparer(culture=_culture, ignore_case=_ignore)
-    )
-
-
-@STRING_COMPARER.method("Compare(string x, string y)")
-def _compare_texts(self: Comparer, first: str, second: str) -> int:
-    one, other = self.key(first), self.key(second)
-    return int(one > other) - int(one < other)
-
-
-STRING_COMPARER.method("Equals(string x, string y)")(lambda self, first, second: self.same(first, second))
-STRING_COMPARER.refuses("GetHashCode Create")
 
 
 def order_by(comparer: Value, runtime: Runtime | None) -> Callable[[Value], Any]:
@@ -123,9 +91,6 @@ def ignores_case(comparer: Value) -> bool:
 
 
 # -- interfaces (members are declared on the classes)
-
-for _kind in (ICOLLECTION, IDICTIONARY, IENUMERABLE, ILIST, IENUMERATOR, ICOMPARER, IEQUALITY):
-    _kind.complete()
 
 
 def _items(source: Value) -> list[Value]:
@@ -173,15 +138,9 @@ def find_equal(items: list[Value], value: Value, start: int = 0) -> int:
 
 def _list_members(kind: DotNetType, item: str) -> None:
     kind.prop("Count", "int", len)
-    kind.prop("IsReadOnly", "bool", lambda self: isinstance(self, ReadOnlyCollection))
-    kind.prop("IsFixedSize", "bool", lambda self: isinstance(self, ReadOnlyCollection))
-    kind.prop("IsSynchronized", "bool", lambda self: False)
-    kind.prop("SyncRoot", "object", lambda self: self)
     kind.method(f"Contains({item} item)")(lambda self, value: find_equal(self, value) >= 0)
     kind.method(f"IndexOf({item} item)")(find_equal)
-    kind.method("GetEnumerator()")(Enumerator)
     kind.method("void CopyTo(Array array)")(lambda self, target: _copy_into(self, target, 0))
-    kind.method("void CopyTo(Array array, int arrayIndex)")(_copy_into)
 
 
 def _copy_into(self: list[Value], target: Value, index: int) -> None:
@@ -209,25 +168,6 @@ def _range_members(kind: DotNetType, item: str) -> None:
     kind.method("void AddRange(object collection)")(
         lambda self, more: self.extend(_typed(self, _items(more)))
     )
-
-    @kind.method("void InsertRange(int index, object collection)")
-    def insert_range(self: list[Value], index: int, more: Value) -> None:
-        at = _position(self, index, last=True)
-        self[at:at] = _typed(self, _items(more))
-
-    @kind.method("void RemoveRange(int index, int count)")
-    def remove_range(self: list[Value], index: int, count: int) -> None:
-        if index < 0 or count < 0 or index + count > len(self):
-            raise ArgumentException(
-                "Offset and length were out of bounds for the array or count is greater than the number of "
-                "elements from index to the end of the source collection."
-            )
-        del self[index : index + count]
-
-    @kind.method("void Reverse()", "void Reverse(int index, int count)")
-    def reverse(self: list[Value], index: int = 0, count: int | None = None) -> None:
-        end = len(self) if count is None else index + count
-        self[index:end] = self[index:end][::-1]
 
     @kind.method("void Sort()", effect=True)
     def sort(runtime: Runtime, self: list[Value]) -> None:
@@ -258,21 +198,6 @@ _changing_members(ARRAY_LIST, "object")
 _range_members(ARRAY_LIST, "object")
 
 
-@ARRAY_LIST.constructor("")
-def _array_list() -> ArrayList:
-    return ArrayList()
-
-
-@ARRAY_LIST.constructor("int capacity")
-def _array_list_sized(_capacity: int) -> ArrayList:
-    return ArrayList()
-
-
-@ARRAY_LIST.constructor("System.Collections.ICollection c")
-def _array_list_of(source: Value) -> ArrayList:
-    return ArrayList(_items(source))
-
-
 @ARRAY_LIST.method("Add(object value)")
 def _array_list_add(self: ArrayList, value: Value) -> int:
     self.append(value)
@@ -286,15 +211,8 @@ def _array_list_remove(self: ArrayList, value: Value) -> None:
         del self[at]
 
 
-ARRAY_LIST.method("void TrimToSize()")(lambda self: None)
 ARRAY_LIST.method("ToArray()")(Array)
-ARRAY_LIST.method("ToArray(type type)")(lambda self, kind: convert(Array(self), array_of(kind)))
 ARRAY_LIST.method("Clone()")(ArrayList)
-ARRAY_LIST.method("GetRange(int index, int count)")(
-    lambda self, index, count: ArrayList(self[index : index + count])
-)
-ARRAY_LIST.refuses("BinarySearch Capacity SetRange")
-ARRAY_LIST.refuses_static("Synchronized Adapter FixedSize ReadOnly Repeat")
 
 # List[T]
 
@@ -315,20 +233,6 @@ def _list(kind: DotNetType) -> GenericList:
     return GenericList((), kind.arguments[0])
 
 
-@_LIST.constructor("int capacity")
-def _list_sized(kind: DotNetType, capacity: int) -> GenericList:
-    if capacity < 0:
-        raise ArgumentOutOfRangeException("capacity", "Non-negative number required.")
-    return GenericList((), kind.arguments[0])
-
-
-@_LIST.constructor("System.Collections.IEnumerable collection")
-def _list_of(kind: DotNetType, source: Value) -> GenericList:
-    made = GenericList((), kind.arguments[0])
-    made.extend(_typed(made, _items(source)))
-    return made
-
-
 _LIST.method("void Add(T item)")(lambda self, value: self.append(value))
 
 
@@ -341,11 +245,6 @@ def _list_remove(self: GenericList, value: Value) -> bool:
 
 
 _LIST.method("ToArray()")(lambda self: convert(Array(self), array_of(self.element)))
-_LIST.method("GetRange(int index, int count)")(
-    lambda self, index, count: GenericList(self[index : index + count], self.element)
-)
-_LIST.method("void TrimExcess()")(lambda self: None)
-_LIST.method("AsReadOnly()")(lambda self: ReadOnlyCollection(self, self.element))
 
 
 def _last_where(self: list[Value], test: Callable[[Value], bool]) -> int:
@@ -354,9 +253,7 @@ def _last_where(self: list[Value], test: Callable[[Value], bool]) -> int:
 
 def _predicates(kind: DotNetType) -> None:
     def declare(name: str, choose: Callable[[Any, Callable[[Value], bool]], Value]) -> None:
-        @kind.method(f"{name}(Delegate match)", effect=True)
-        def run(runtime: Runtime, self: Any, delegate: Value) -> Value:
-            return choose(self, lambda item: to_bool(delegate.call(runtime, [item])))
+        pass
 
     declare("Find", lambda self, test: next((item for item in self if test(item)), None))
     declare("FindLast", lambda self, test: next((item for item in reversed(self) if test(item)), None))
@@ -366,74 +263,27 @@ def _predicates(kind: DotNetType) -> None:
     declare("Exists", lambda self, test: any(test(item) for item in self))
     declare("TrueForAll", lambda self, test: all(test(item) for item in self))
 
-    @kind.method("RemoveAll(Delegate match)", effect=True)
-    def remove_all(runtime: Runtime, self: Any, delegate: Value) -> int:
-        before = len(self)
-        self[:] = [item for item in self if not to_bool(delegate.call(runtime, [item]))]
-        return before - len(self)
-
-    @kind.method("void ForEach(Delegate action)", effect=True)
-    def for_each(runtime: Runtime, self: Any, action: Value) -> None:
-        for item in list(self):
-            action.call(runtime, [item])
-
     @kind.method("void Sort(Delegate comparison)", effect=True)
     def sort(runtime: Runtime, self: Any, comparison: Value) -> None:
         self.sort(key=order_by(comparison, runtime))
 
 
 _predicates(_LIST)
-_LIST.refuses("Capacity")
-
-
-@_LIST.method("ConvertAll(Delegate converter)", effect=True)
-def _convert_all(runtime: Runtime, self: GenericList, converter: Value) -> GenericList:
-    types = type_of(converter).arguments
-    if len(types) != 2:
-        raise Refusal("member", "List.ConvertAll()", "a converter without types")
-    return GenericList((converter.call(runtime, [item]) for item in self), types[1])
-
-
-@_LIST.method("BinarySearch(T item)")
-def _binary_search(self: GenericList, value: Value) -> int:
-    order = order_by(None, None)
-    keys = [order(item) for item in self]
-    at = bisect_left(keys, order(value))
-    return at if at < len(keys) and not order(value) < keys[at] else ~at
 
 
 _COLLECTION = definition(COLLECTION, 1)
 _list_members(_COLLECTION, "T")
 _changing_members(_COLLECTION, "T")
-_COLLECTION.method("void Add(T item)")(lambda self, value: self.append(value))
-_COLLECTION.method("Remove(T item)")(_list_remove)
 
 
-@_COLLECTION.constructor("")
-def _collection(kind: DotNetType) -> Collection:
-    return Collection((), kind.arguments[0])
-
-
-_COLLECTION.complete()
 _READ_ONLY = definition(READ_ONLY_COLLECTION, 1)
 _list_members(_READ_ONLY, "T")
-_READ_ONLY.complete()
 
 # -- queues and stacks
 
 
 def _queue_members(kind: DotNetType, item: str) -> None:
-    kind.prop("Count", "int", len)
-    kind.method("void Clear()")(lambda self: self.clear())
-    kind.method(f"Contains({item} item)")(lambda self, value: find_equal(self, value) >= 0)
-    kind.method("GetEnumerator()")(lambda self: Enumerator(enumerate_value(self) or ()))
-    kind.method("ToArray()")(_as_array)
-    kind.method("void TrimExcess()")(lambda self: None)
-
-
-def _as_array(self: Any) -> Value:
-    items = list(enumerate_value(self) or ())
-    return Array(items) if self.element is None else convert(Array(items), array_of(self.element))
+    pass
 
 
 def _take(self: list[Value], at: int, word: str, *, keep: bool) -> Value:
@@ -444,37 +294,8 @@ def _take(self: list[Value], at: int, word: str, *, keep: bool) -> Value:
 
 for _kind, _item in ((QUEUE_TYPE, "object"), (definition(QUEUE, 1), "T")):
     _queue_members(_kind, _item)
-    _kind.method(f"void Enqueue({_item} item)")(lambda self, value: self.append(value))
-    _kind.method("Dequeue()")(lambda self: _take(self, 0, "Queue", keep=False))
-    _kind.method("Peek()")(lambda self: _take(self, 0, "Queue", keep=True))
-    _kind.refuses("CopyTo IsSynchronized SyncRoot Clone TrimToSize Synchronized")
 for _kind, _item in ((STACK_TYPE, "object"), (definition(STACK, 1), "T")):
     _queue_members(_kind, _item)
-    _kind.method(f"void Push({_item} item)")(lambda self, value: self.append(value))
-    _kind.method("Pop()")(lambda self: _take(self, -1, "Stack", keep=False))
-    _kind.method("Peek()")(lambda self: _take(self, -1, "Stack", keep=True))
-    _kind.refuses("CopyTo IsSynchronized SyncRoot Clone Synchronized")
-
-QUEUE_TYPE.constructor("int capacity")(lambda capacity: Queue())
-STACK_TYPE.constructor("int initialCapacity")(lambda capacity: Stack())
-definition(QUEUE, 1).constructor("int capacity")(lambda kind, capacity: Queue((), kind.arguments[0]))
-definition(STACK, 1).constructor("int capacity")(lambda kind, capacity: Stack((), kind.arguments[0]))
-QUEUE_TYPE.constructor("")(Queue)
-QUEUE_TYPE.constructor("System.Collections.ICollection col")(lambda source: Queue(_items(source)))
-STACK_TYPE.constructor("")(Stack)
-STACK_TYPE.constructor("System.Collections.ICollection col")(lambda source: Stack(_items(source)))
-definition(QUEUE, 1).constructor("")(lambda kind: Queue((), kind.arguments[0]))
-definition(STACK, 1).constructor("")(lambda kind: Stack((), kind.arguments[0]))
-
-
-@definition(QUEUE, 1).constructor("System.Collections.IEnumerable collection")
-def _queue_of(kind: DotNetType, source: Value) -> Queue:
-    return Queue((convert(item, kind.arguments[0]) for item in _items(source)), kind.arguments[0])
-
-
-@definition(STACK, 1).constructor("System.Collections.IEnumerable collection")
-def _stack_of(kind: DotNetType, source: Value) -> Stack:
-    return Stack((convert(item, kind.arguments[0]) for item in _items(source)), kind.arguments[0])
 
 
 # -- dictionaries
@@ -492,14 +313,8 @@ def _mapping_members(kind: DotNetType, key: str, value: str, keys: str, values: 
     kind.prop("Count", "int", len)
     kind.prop("Keys", "object", lambda self: _keys(self, keys))
     kind.prop("Values", "object", lambda self: _values(self, values))
-    kind.prop("IsReadOnly", "bool", lambda self: False)
-    kind.prop("IsFixedSize", "bool", lambda self: False)
-    kind.prop("IsSynchronized", "bool", lambda self: False)
-    kind.prop("SyncRoot", "object", lambda self: self)
     kind.method("void Clear()")(lambda self: self.clear())
-    kind.method("GetEnumerator()")(lambda self: Enumerator(entries(self), of_entries=True, table=self))
     kind.method(f"Item({key} key)")(lambda self, name: self.get(name))
-    kind.method(f"void set_Item({key} key, {value} value)")(lambda self, name, item: self.put(name, item))
 
 
 def _needs_key(key: Value) -> Value:
@@ -541,13 +356,7 @@ for _kind in (HASHTABLE, ORDERED_DICTIONARY):
     _kind.method("Contains(object key)")(lambda self, key: self.has(_needs_key(key)))
 
 
-def _has_value(self: _Mapping, value: Value) -> bool:
-    wanted = key_of(value)
-    return any(key_of(item) == wanted for item in self.values())
-
-
 HASHTABLE.method("ContainsKey(object key)")(lambda self, key: self.has(_needs_key(key)))
-HASHTABLE.method("ContainsValue(object value)")(_has_value)
 
 
 def _clone(self: Hashtable) -> Hashtable:
@@ -557,45 +366,12 @@ def _clone(self: Hashtable) -> Hashtable:
 
 
 HASHTABLE.method("Clone()")(_clone)
-HASHTABLE.constructor("")(lambda: Hashtable(ignore_case=False))
-HASHTABLE.constructor("int capacity")(lambda capacity: Hashtable(ignore_case=False))
-
-
-@HASHTABLE.constructor("System.Collections.IDictionary d")
-def _hashtable_of(source: _Mapping) -> Hashtable:
-    made = Hashtable(ignore_case=False)
-    for key, value in source.items():
-        made.put(key, value)
-    return made
-
-
-HASHTABLE.constructor("System.Collections.IEqualityComparer equalityComparer")(
-    lambda comparer: Hashtable(ignore_case=ignores_case(comparer))
-)
-HASHTABLE.refuses("Synchronized CopyTo GetObjectData OnDeserialization")
-
-
-@ORDERED_DICTIONARY.method("void Insert(int index, object key, object value)")
-def _ordered_insert(self: OrderedDictionary, index: int, key: Value, value: Value) -> None:
-    _position(list(self.table), index, last=True)
-    if self.has(key):
-        _add(self, key, value)
-    pairs = list(self.table.items())
-    pairs.insert(index, (key_of(key, ignore_case=self.ignore_case), (key, value)))
-    self.table = dict(pairs)
 
 
 @ORDERED_DICTIONARY.method("void RemoveAt(int index)")
 def _ordered_remove_at(self: OrderedDictionary, index: int) -> None:
     del self.table[list(self.table)[_position(list(self.table), index)]]
 
-
-ORDERED_DICTIONARY.constructor("")(lambda: OrderedDictionary(ignore_case=False))
-ORDERED_DICTIONARY.constructor("int capacity")(lambda capacity: OrderedDictionary(ignore_case=False))
-ORDERED_DICTIONARY.constructor("System.Collections.IEqualityComparer comparer")(
-    lambda comparer: OrderedDictionary(ignore_case=ignores_case(comparer))
-)
-ORDERED_DICTIONARY.refuses("CopyTo AsReadOnly GetObjectData")
 
 for _generic, _sorts in ((DICTIONARY, False), (SORTED_DICTIONARY, True)):
     _kind = definition(_generic, 2)
@@ -635,34 +411,8 @@ for _generic, _sorts in ((DICTIONARY, False), (SORTED_DICTIONARY, True)):
         out.value = self.get(key) if found else default_of(self.value_type)
         return found
 
-    _kind.constructor("")(_make)
-    _kind.constructor("System.Collections.IEqualityComparer comparer")(_make)
-    _kind.constructor("int capacity")(_make_sized)
-    _kind.constructor("System.Collections.IDictionary dictionary")(_make_from)
-    _kind.constructor(
-        "System.Collections.IDictionary dictionary, System.Collections.IEqualityComparer comparer"
-    )(_make_from)
     _kind.members.pop("item")
-    _kind.method("Item(TKey key)")(_generic_get)
-    _kind.method("void Add(TKey key, TValue value)")(_generic_add)
-    _kind.method("Remove(TKey key)")(lambda self, key: self.drop(_needs_key(key)))
-    _kind.method("ContainsKey(TKey key)")(lambda self, key: self.has(_needs_key(key)))
-    _kind.method("ContainsValue(TValue value)")(_has_value)
-    _kind.method("TryGetValue(TKey key, out TValue value)")(_try_get)
-    _kind.refuses("Comparer CopyTo GetObjectData OnDeserialization")
 
-for _kind, _key, _value in (
-    (DICTIONARY_ENTRY, "object", "object"),
-    (definition(KEY_VALUE_PAIR, 2), "TKey", "TValue"),
-):
-    _kind.prop("Key", _key, lambda self: self.key)
-    _kind.prop("Value", _value, lambda self: self.value)
-    _kind.complete()
-DICTIONARY_ENTRY.prop("Name", "object", lambda self: self.key)
-DICTIONARY_ENTRY.constructor("object key, object value")(Entry)
-definition(KEY_VALUE_PAIR, 2).constructor("TKey key, TValue value")(
-    lambda kind, key, value: Entry(key, value, kind.arguments)
-)
 
 for _name in (
     "System.Collections.Hashtable+KeyCollection",
@@ -674,24 +424,8 @@ for _name in (
     f"{SORTED_DICTIONARY}`2+ValueCollection",
 ):
     _kind = dotnet(_name, interfaces=[ICOLLECTION])
-    _kind.prop("Count", "int", len)
-    _kind.prop("IsSynchronized", "bool", lambda self: False)
-    _kind.prop("SyncRoot", "object", lambda self: self)
-    _kind.method("GetEnumerator()")(Enumerator)
-    _kind.method("void CopyTo(Array array, int index)")(
-        lambda self, target, index: _copy_into(list(self), target, index)
-    )
-    _kind.method("Contains(object item)")(lambda self, value: find_equal(list(self), value) >= 0)
-    _kind.complete()
 
 # -- sets
-
-
-def _remove_where(runtime: Runtime, self: HashSet, match: Value) -> int:
-    gone = [item for item in self if to_bool(match.call(runtime, [item]))]
-    for item in gone:
-        self.drop(item)
-    return len(gone)
 
 
 for _generic, _sorts in ((HASH_SET, False), (SORTED_SET, True)):
@@ -706,27 +440,6 @@ for _generic, _sorts in ((HASH_SET, False), (SORTED_SET, True)):
         element = kind.arguments[0]
         items = (convert(item, element) for item in _items(source))
         return HashSet(element, items, ignore_case=ignores_case(comparer), sorts=sorts)
-
-    _kind.constructor("")(_make_set)
-    _kind.constructor("System.Collections.IEqualityComparer comparer")(_make_set)
-    _kind.constructor("System.Collections.IEnumerable collection")(_make_set_of)
-    _kind.constructor(
-        "System.Collections.IEnumerable collection, System.Collections.IEqualityComparer comparer"
-    )(_make_set_of)
-    _kind.prop("Count", "int", len)
-    _kind.method("Add(T item)")(lambda self, value: self.add(value))
-    _kind.method("Contains(T item)")(lambda self, value: self.has(value))
-    _kind.method("Remove(T item)")(lambda self, value: self.drop(value))
-    _kind.method("void Clear()")(lambda self: self.table.clear())
-    _kind.method("GetEnumerator()")(Enumerator)
-    _kind.method("void CopyTo(Array array)")(lambda self, target: _copy_into(list(self), target, 0))
-    _kind.method("void TrimExcess()")(lambda self: None)
-    _kind.method("RemoveWhere(Delegate match)", effect=True)(_remove_where)
-    _kind.refuses("Comparer CopyTo GetObjectData OnDeserialization GetViewBetween Reverse CreateSetComparer")
-for _name, _at in (("Min", 0), ("Max", -1)):
-    definition(SORTED_SET, 1).prop(
-        _name, "object", lambda self, at=_at: list(enumerate_value(self) or ())[at] if len(self) else None
-    )
 
 
 def _other(self: HashSet, source: Value) -> HashSet:
@@ -765,30 +478,6 @@ def _except(self: HashSet, other: HashSet) -> None:
     _keep(self, lambda key: key not in other.table)
 
 
-_SET_QUESTIONS: dict[str, Callable[[set[Any], set[Any]], bool]] = {
-    "IsSubsetOf": lambda mine, theirs: mine <= theirs,
-    "IsSupersetOf": lambda mine, theirs: mine >= theirs,
-    "IsProperSubsetOf": lambda mine, theirs: mine < theirs,
-    "IsProperSupersetOf": lambda mine, theirs: mine > theirs,
-    "Overlaps": lambda mine, theirs: bool(mine & theirs),
-    "SetEquals": lambda mine, theirs: mine == theirs,
-}
-
-
-def _declare_set(kind: DotNetType) -> None:
-    for name, action in _SET_ACTIONS.items():
-        kind.method(f"void {name}(System.Collections.IEnumerable other)")(action)
-    for name, question in _SET_QUESTIONS.items():
-
-        def ask(self: HashSet, source: Value, question: Any = question) -> bool:
-            return bool(question(set(self.table), set(_other(self, source).table)))
-
-        kind.method(f"{name}(System.Collections.IEnumerable other)")(ask)
-
-
-for _generic in (HASH_SET, SORTED_SET):
-    _declare_set(definition(_generic, 1))
-
 # -- enumerators
 
 ENUMERATOR = dotnet("System.Array+SZArrayEnumerator", Enumerator, interfaces=[IENUMERATOR])
@@ -798,23 +487,3 @@ def _current(self: Enumerator) -> Value:
     if not 0 <= self.position < len(self.source):
         raise InvalidOperationException("Enumeration has either not started or has already finished.")
     return self.source[self.position]
-
-
-ENUMERATOR.prop("Current", "object", _current)
-
-
-@ENUMERATOR.method("MoveNext()")
-def _move_next(self: Enumerator) -> bool:
-    self.position = min(self.position + 1, len(self.source))
-    return self.position < len(self.source)
-
-
-@ENUMERATOR.method("void Reset()")
-def _reset(self: Enumerator) -> None:
-    self.position = -1
-
-
-ENUMERATOR.prop("Key", "object", lambda self: _current(self).key if self.of_entries else None)
-ENUMERATOR.prop("Value", "object", lambda self: _current(self).value if self.of_entries else None)
-ENUMERATOR.method("void Dispose()")(lambda self: None)
-ENUMERATOR.refuses("Clone Entry")

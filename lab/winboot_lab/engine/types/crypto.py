@@ -6,12 +6,10 @@ import base64
 import datetime as py
 import hashlib
 import hmac
-import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from winboot_lab.engine.convert import NOT_CONVERTED, converts
-from winboot_lab.engine.door import ask
 from winboot_lab.engine.dotnet import DotNetType, Runtime, dotnet
 from winboot_lab.engine.exceptions import ArgumentNullException, CryptographicException, DotNetException
 from winboot_lab.engine.moments import DateTime
@@ -21,12 +19,8 @@ from winboot_lab.engine.types.streams import Stream
 from winboot_lab.engine.values import (
     IDISPOSABLE,
     ByteArray,
-    EnumValue,
     Instance,
-    Structured,
     Value,
-    View,
-    enum_value,
 )
 
 _NS = "System.Security.Cryptography."
@@ -86,33 +80,9 @@ def _compute_stream(runtime: Runtime, self: Hash, stream: Stream) -> ByteArray:
     return ByteArray(self.digest(data))
 
 
-HASH.method("ComputeHash(byte[] buffer, int offset, int count)")(
-    lambda self, data, offset, count: ByteArray(self.digest(bytes(data[offset : offset + count])))
-)
-
-
-@HASH.method(
-    "TransformBlock(byte[] inputBuffer, int inputOffset, int inputCount, byte[] outputBuffer, int outputOffset)"
-)
-def _block(self: Hash, data: Value, offset: int, count: int, _out: Value, _at: int) -> int:
-    self.gathered += bytes(data[offset : offset + count])
-    return count
-
-
-@HASH.method("TransformFinalBlock(byte[] inputBuffer, int inputOffset, int inputCount)")
-def _final_block(self: Hash, data: Value, offset: int, count: int) -> ByteArray:
-    piece = bytes(data[offset : offset + count])
-    self.digest(self.gathered + piece)
-    self.gathered = b""
-    return ByteArray(piece)
-
-
-HASH.method("void Initialize()")(lambda self: setattr(self, "gathered", b""))
-HASH.prop("HashSize", "int", lambda self: hashlib.new(self.name).digest_size * 8)
 HASH.prop("Hash", "byte[]", lambda self: None if self.value is None else ByteArray(self.value))
 HASH.method("void Dispose()")(lambda self: None)
 HASH.method("void Clear()")(lambda self: None)
-HASH.refuses("CanReuseTransform CanTransformMultipleBlocks InputBlockSize OutputBlockSize")
 
 
 def _declare_hashes() -> None:
@@ -120,34 +90,12 @@ def _declare_hashes() -> None:
         parent = dotnet(_NS + name, base=HASH, kind="abstract")
         default = _PROVIDERS[name][0]
         for provider in _PROVIDERS[name]:
-            made = dotnet(_NS + provider, base=parent)
-            made.constructor("")(lambda python=python, provider=provider: Hash(python, provider))
-            made.complete()
+            dotnet(_NS + provider, base=parent)
         parent.static_method("Create()")(lambda python=python, default=default: Hash(python, default))
-        parent.complete()
-        keyed = dotnet(_NS + "HMAC" + name, base=HMAC)
-        keyed.constructor("")(
-            lambda python=python, name=name: Hash(python, "HMAC" + name, secrets.token_bytes(64))
-        )
-        keyed.constructor("byte[] key")(
-            lambda key, python=python, name=name: Hash(python, "HMAC" + name, bytes(key))
-        )
-        keyed.complete()
+        dotnet(_NS + "HMAC" + name, base=HMAC)
 
 
 _declare_hashes()
-HMAC.prop(
-    "Key", "byte[]", lambda self: ByteArray(self.key), lambda self, value: setattr(self, "key", bytes(value))
-)
-HMAC.refuses("HashName")
-
-
-@HASH.static_method("Create(string hashName)")
-def _by_name(name: str) -> Value:
-    key = name.upper().rpartition(".")[2].replace("-", "")
-    if key not in _ALGORITHMS:
-        return None
-    return Hash(_ALGORITHMS[key], _PROVIDERS[key][0])
 
 
 class RandomNumbers(Instance):
@@ -156,18 +104,7 @@ class RandomNumbers(Instance):
 
 RANDOM = dotnet(_NS + "RandomNumberGenerator", kind="abstract", interfaces=[IDISPOSABLE])
 CSP = dotnet(_NS + "RNGCryptoServiceProvider", RandomNumbers, base=RANDOM)
-CSP.constructor("")(RandomNumbers)
-CSP.complete()
-RANDOM.static_method("Create()")(RandomNumbers)
 
-
-@RANDOM.method("void GetBytes(byte[] data)")
-def _random_bytes(self: RandomNumbers, data: Value) -> None:
-    data[:] = secrets.token_bytes(len(data))
-
-
-RANDOM.method("void Dispose()")(lambda self: None)
-RANDOM.refuses("GetNonZeroBytes")
 
 # -- a small reader of DER
 
@@ -185,14 +122,6 @@ _NAMES = {
     "2.5.4.42": "G",
     "1.2.840.113549.1.9.1": "E",
     "0.9.2342.19200300.100.1.25": "DC",
-}
-_ALGORITHM_NAMES = {
-    "1.2.840.113549.1.1.5": "sha1RSA",
-    "1.2.840.113549.1.1.11": "sha256RSA",
-    "1.2.840.113549.1.1.12": "sha384RSA",
-    "1.2.840.113549.1.1.13": "sha512RSA",
-    "1.2.840.10045.4.3.2": "sha256ECDSA",
-    "1.2.840.10045.4.3.3": "sha384ECDSA",
 }
 
 
@@ -298,14 +227,6 @@ class Certificate(Instance):
     def serial_number(self) -> str:
         return self.serial.hex().upper()
 
-    def extension_value(self, oid: str) -> bytes | None:
-        """The content of an extension, or None."""
-        for item in self.extensions:
-            parts = item.items()
-            if _object_id(parts[0].body) == oid:
-                return parts[-1].body
-        return None
-
 
 _OF_A_CERTIFICATE = {
     *("raw", "has_private_key", "version", "serial", "signature_oid", "issuer", "subject"),
@@ -365,13 +286,6 @@ def _from_file(runtime: Runtime, path: str) -> Certificate:
     return _from_bytes(data)
 
 
-@CERTIFICATE.constructor("byte[] rawData, string password")
-@CERTIFICATE.constructor(f"byte[] rawData, string password, {_X509}X509KeyStorageFlags keyStorageFlags")
-@CERTIFICATE.constructor("string fileName, string password")
-def _with_password(*_arguments: Value) -> Certificate:
-    raise Refusal("member", f"[{CERTIFICATE.name}]::new()", "a certificate with a password")
-
-
 for _property, _get in (
     ("Subject", lambda self: self.subject),
     ("Issuer", lambda self: self.issuer),
@@ -381,26 +295,7 @@ for _property, _get in (
     CERTIFICATE.prop(_property, "string", _get)
 CERTIFICATE.prop("NotBefore", "datetime", lambda self: self.not_before)
 CERTIFICATE.prop("NotAfter", "datetime", lambda self: self.not_after)
-CERTIFICATE.prop("HasPrivateKey", "bool", lambda self: self.has_private_key)
 CERTIFICATE.prop("Version", "int", lambda self: self.version)
-CERTIFICATE.prop("RawData", "byte[]", lambda self: ByteArray(self.raw))
-CERTIFICATE.prop(
-    "FriendlyName",
-    "string",
-    lambda self: self.friendly_name,
-    lambda self, value: setattr(self, "friendly_name", value),
-)
-CERTIFICATE.prop(
-    "SignatureAlgorithm",
-    "object",
-    lambda self: Structured(
-        _NS + "Oid", {"Value": self.signature_oid, "FriendlyName": _ALGORITHM_NAMES.get(self.signature_oid)}
-    ),
-)
-CERTIFICATE.method("GetCertHashString()")(lambda self: self.thumbprint)
-CERTIFICATE.method("GetCertHash()")(lambda self: ByteArray(bytes.fromhex(self.thumbprint)))
-CERTIFICATE.method("GetSerialNumberString()")(lambda self: self.serial_number)
-CERTIFICATE.method("GetRawCertData()")(lambda self: ByteArray(self.raw))
 CERTIFICATE.method("GetPublicKey()")(lambda self: ByteArray(self.public_key))
 CERTIFICATE.method("GetKeyAlgorithm()")(lambda self: _object_id(self.key_algorithm[0].body))
 
@@ -414,17 +309,6 @@ def _key_parameters(self: Certificate) -> str:
     return bytes([one.tag, len(one.body), *one.body]).hex().upper()
 
 
-CERTIFICATE.method("GetExpirationDateString()")(lambda self: str(self.not_after))
-CERTIFICATE.method("GetEffectiveDateString()")(lambda self: str(self.not_before))
-
-
-@CERTIFICATE.method(f"Export({_X509}X509ContentType contentType)")
-def _export(self: Certificate, kind: EnumValue) -> ByteArray:
-    if str(kind) != "Cert":
-        raise Refusal("value", str(kind), "export of a certificate")
-    return ByteArray(self.raw)
-
-
 @CERTIFICATE.method(f"GetNameInfo({_X509}X509NameType nameType, bool forIssuer)")
 def _name_info(self: Certificate, kind: Value, issuer: bool) -> str:
     if str(kind) != "SimpleName":
@@ -435,7 +319,6 @@ def _name_info(self: Certificate, kind: Value, issuer: bool) -> str:
 
 
 CERTIFICATE.method("void Dispose()")(lambda self: None)
-CERTIFICATE.method("void Reset()")(lambda self: None)
 CERTIFICATE.method("ToString()")(
     lambda self: (
         f"[Subject]\r\n  {self.subject}\r\n\r\n[Issuer]\r\n  {self.issuer}\r\n\r\n[Serial Number]\r\n  "
@@ -443,13 +326,6 @@ CERTIFICATE.method("ToString()")(
         f"[Thumbprint]\r\n  {self.thumbprint}\r\n"
     )
 )
-CERTIFICATE.refuses(
-    "Archived Extensions IssuerName PrivateKey PublicKey SubjectName Handle Import Verify GetCertContentType Equals "
-    "GetHashCode DnsNameList EnhancedKeyUsageList SendAsTrustedIssuer PSPath EnrollmentPolicyEndPoint PolicyId "
-    "EnrollmentServerEndPoint GetFormat GetIssuerName GetKeyAlgorithmParameters "
-    "GetName GetPublicKeyString GetRawCertDataString GetSerialNumber"
-)
-BASE.refuses("CreateFromCertFile CreateFromSignedFile")
 
 
 @converts(CERTIFICATE)
@@ -477,71 +353,6 @@ STORE = dotnet(_X509 + "X509Store", Store, interfaces=[IDISPOSABLE])
 _WHERE = f"{_X509}StoreLocation storeLocation"
 STORE.constructor(f"string storeName, {_WHERE}")(lambda name, where: Store(name, str(where)))
 STORE.constructor(f"{_X509}StoreName storeName, {_WHERE}")(lambda name, where: Store(str(name), str(where)))
-STORE.constructor("string storeName")(lambda name: Store(name, "CurrentUser"))
-
-
-@STORE.method(f"void Open({_X509}OpenFlags flags)")
-def _open(self: Store, flags: EnumValue) -> None:
-    self.open_for_writing = bool(flags.number & 3)
-
-
-def _need_open(self: Store) -> None:
-    if self.open_for_writing is None:
-        raise CryptographicException("The X509 certificate store has not been opened.")
-
-
-def _certificates(runtime: Runtime, self: Store) -> Value:
-    _need_open(self)
-    found = [
-        Certificate(bytes(record["raw"])) for record in ask(runtime, "certificate.list", store=self.path)
-    ]
-    return CertificateCollection(found)
-
-
-@STORE.method(f"void Add({_X509}X509Certificate2 certificate)", effect=True)
-def _add(runtime: Runtime, self: Store, certificate: Certificate) -> None:
-    _need_open(self)
-    if not self.open_for_writing:
-        raise CryptographicException("Access is denied.\r\n")
-    ask(runtime, "certificate.add", store=self.path, raw=certificate.raw)
-
-
-@STORE.method(f"void Remove({_X509}X509Certificate2 certificate)", effect=True)
-def _remove(runtime: Runtime, self: Store, certificate: Certificate) -> None:
-    _need_open(self)
-    ask(runtime, "certificate.remove", store=self.path, thumbprint=certificate.thumbprint)
-
-
-STORE.prop("Certificates", "object", _certificates, effect=True)
-STORE.prop("Name", "string", lambda self: self.name)
-STORE.prop(
-    "Location", f"{_X509}StoreLocation", lambda self: enum_value(f"{_X509}StoreLocation", self.location)
-)
-STORE.method("void Close()")(lambda self: setattr(self, "open_for_writing", None))
-STORE.method("void Dispose()")(lambda self: setattr(self, "open_for_writing", None))
-STORE.refuses("StoreHandle AddRange RemoveRange")
-
-
-class CertificateCollection(View):
-    """X509Certificate2Collection."""
-
-    def __init__(self, items: list[Certificate]) -> None:
-        super().__init__(_X509 + "X509Certificate2Collection", lambda: list[Any](items))
 
 
 COLLECTION = dotnet(_X509 + "X509Certificate2Collection")
-COLLECTION.prop("Count", "int", len)
-COLLECTION.method("Item(int index)")(lambda self, index: self.read()[index])
-
-
-@COLLECTION.method(f"Find({_X509}X509FindType findType, object findValue, bool validOnly)")
-def _find(self: CertificateCollection, kind: EnumValue, wanted: Value, valid_only: bool) -> Value:
-    if str(kind) != "FindByThumbprint" or valid_only:
-        raise Refusal("member", "X509Certificate2Collection.Find()", str(kind))
-    text = str(wanted).upper()
-    return CertificateCollection([item for item in self.read() if item.thumbprint == text])
-
-
-COLLECTION.refuses(
-    "Add AddRange Clear Contains CopyTo Export GetEnumerator Import IndexOf Insert Remove RemoveAt RemoveRange Capacity"
-)

@@ -26,7 +26,6 @@ DELEGATE = dotnet("System.Delegate")
 MULTICAST = dotnet("System.MulticastDelegate", base=DELEGATE)
 
 
-@DELEGATE.method("Invoke(params object[] args)", effect=True)
 def _invoke(runtime: Runtime, self: Delegate, arguments: Value) -> Value:
     result = self.call(runtime, arguments)
     kind = self.dotnet_type
@@ -37,14 +36,8 @@ def _invoke(runtime: Runtime, self: Delegate, arguments: Value) -> Value:
     return result
 
 
-DELEGATE.method("DynamicInvoke(params object[] args)", effect=True)(_invoke)
-DELEGATE.refuses("Method Target BeginInvoke EndInvoke GetInvocationList Clone GetObjectData")
-MULTICAST.complete()
-
-
 def _declare(name: str) -> DotNetType:
     made = dotnet(name, base=MULTICAST)
-    made.complete()
 
     @converts(made)
     def from_block(value: Value) -> Value:
@@ -62,7 +55,6 @@ def _declare_generic(name: str) -> None:
     def make(arguments: tuple[DotNetType, ...]) -> DotNetType:
         text = ",".join(argument.name for argument in arguments)
         made = DotNetType(f"{name}`{len(arguments)}[{text}]", base=MULTICAST, arguments=arguments)
-        made.complete()
 
         @converts(made)
         def from_block(value: Value) -> Value:
@@ -77,7 +69,6 @@ def _nullable(arguments: tuple[DotNetType, ...]) -> DotNetType:
     made = DotNetType(
         f"System.Nullable`1[{arguments[0].name}]", base=VALUE_TYPE, kind="value", arguments=arguments
     )
-    made.complete()
     CONVERTERS[made] = lambda value: convert(value, arguments[0])
     return made
 

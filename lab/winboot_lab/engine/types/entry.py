@@ -37,6 +37,3 @@ def _ask(runtime: Runtime, path: str, access: int = 0) -> Record:
     found = ask_one(runtime, "file.entry", path=path, access=access)
     assert isinstance(found, Record)
     return found
-
-
-ENTRY.complete()

@@ -12,16 +12,13 @@ from winboot_lab.engine.exceptions import (
     ArgumentNullException,
     NotSupportedException,
 )
-from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.streams import STREAM, Stream
 from winboot_lab.engine.types.text import OEM, Encoding
 from winboot_lab.engine.values import (
     EnumValue,
-    Hashtable,
     Instance,
     Value,
     Version,
-    enum_value,
 )
 
 
@@ -65,16 +62,6 @@ def _put(runtime: Runtime, name: str, value: str | None, target: EnumValue | Non
     )
 
 
-@ENVIRONMENT.static_method("GetEnvironmentVariables()", effect=True)
-@ENVIRONMENT.static_method("GetEnvironmentVariables(EnvironmentVariableTarget target)", effect=True)
-def _all(runtime: Runtime, target: EnumValue | None = None) -> Hashtable:
-    found = _one(runtime, "environment.all", target="Process" if target is None else str(target)) or {}
-    made = Hashtable(ignore_case=False)
-    for name, value in found.items():
-        made.put(name, value)
-    return made
-
-
 @ENVIRONMENT.static_method("ExpandEnvironmentVariables(string name)", effect=True)
 def expand_variables(runtime: Runtime, text: str) -> str:
     """`%NAME%` filled in; unknown names stay."""
@@ -108,12 +95,8 @@ class OperatingSystem(Instance):
 
 
 OS = dotnet("System.OperatingSystem", OperatingSystem)
-OS.prop("Platform", "System.PlatformID", lambda self: enum_value("System.PlatformID", "Win32NT"))
 OS.prop("Version", "version", lambda self: self.version)
-OS.prop("VersionString", "string", str)
-OS.prop("ServicePack", "string", lambda self: "")
 OS.method("ToString()")(str)
-OS.refuses("Clone GetObjectData")
 
 
 def _user(runtime: Runtime) -> str:
@@ -134,13 +117,7 @@ for _name, _type, _get_it in (
     ("TickCount", "int", lambda runtime: int(_one(runtime, "clock.ticks") * 1000) % 2**31),
 ):
     ENVIRONMENT.static_prop(_name, _type, _get_it, effect=True)
-ENVIRONMENT.static_field("NewLine", "string", "\r\n")
 ENVIRONMENT.static_field("Is64BitProcess", "bool", True)
-ENVIRONMENT.static_field("Is64BitOperatingSystem", "bool", True)
-ENVIRONMENT.static_field("HasShutdownStarted", "bool", False)
-ENVIRONMENT.static_field("UserInteractive", "bool", False)
-ENVIRONMENT.static_field("SystemPageSize", "int", 4096)
-ENVIRONMENT.static_field("Version", "version", Version(4, 0, 30319, 42000))
 _FOLDERS = {
     "CommonApplicationData": "ProgramData",
     "ProgramFiles": "ProgramFiles",
@@ -153,44 +130,10 @@ _FOLDERS = {
 }
 
 
-@ENVIRONMENT.static_method("GetFolderPath(System.Environment+SpecialFolder folder)", effect=True)
-def _folder(runtime: Runtime, folder: EnumValue) -> str:
-    name = str(folder)
-    if name == "System":
-        return str(_info(runtime, "system_directory"))
-    if name not in _FOLDERS:
-        raise Refusal("value", name, "special folder")
-    return str(_one(runtime, "environment.get", name=_FOLDERS[name]) or "")
-
-
-@ENVIRONMENT.static_method("void Exit(int exitCode)")
-def _exit(_code: int) -> None:
-    raise Refusal("member", "[System.Environment]::Exit()", "it would end the whole process")
-
-
-@ENVIRONMENT.static_method("void FailFast(string message)")
-def _fail_fast(_message: str) -> None:
-    raise Refusal("member", "[System.Environment]::FailFast()", "it would end the whole process")
-
-
-ENVIRONMENT.refuses(
-    "CommandLine CurrentDirectory CurrentManagedThreadId ExitCode StackTrace WorkingSet GetCommandLineArgs GetLogicalDrives"
-)
-
 # -- Console: a remote session has no window
 
 CONSOLE = dotnet("System.Console", kind="static")
 _SETTINGS: dict[str, Encoding] = {"OutputEncoding": OEM, "InputEncoding": OEM}
-CONSOLE.static_prop("OutputEncoding", "System.Text.Encoding", lambda: OEM, lambda value: None)
-CONSOLE.static_prop("InputEncoding", "System.Text.Encoding", lambda: OEM, lambda value: None)
-CONSOLE.static_field("IsOutputRedirected", "bool", True)
-CONSOLE.static_field("IsInputRedirected", "bool", True)
-CONSOLE.static_field("IsErrorRedirected", "bool", True)
-CONSOLE.refuses(
-    "Write WriteLine Out Error In Read ReadLine ReadKey Clear Beep Title WindowWidth WindowHeight BufferWidth BufferHeight "
-    "CursorTop CursorLeft CursorVisible ForegroundColor BackgroundColor KeyAvailable SetOut SetError SetIn "
-    "TreatControlCAsInput ResetColor SetCursorPosition CapsLock NumberLock"
-)
 
 
 class ConsoleStream(Stream):
@@ -221,16 +164,7 @@ class ConsoleStream(Stream):
 
 
 CONSOLE_STREAM = dotnet("System.IO.__ConsoleStream", ConsoleStream, base=STREAM)
-CONSOLE_STREAM.complete()
-CONSOLE.static_method("OpenStandardInput()")(lambda: ConsoleStream(reads=True))
-CONSOLE.static_method("OpenStandardOutput()")(ConsoleStream)
-CONSOLE.static_method("OpenStandardError()")(lambda: ConsoleStream(error=True))
 
 # -- garbage collection: nothing to see
 
 GC = dotnet("System.GC", kind="static")
-GC.static_method("void Collect()")(lambda: None)
-GC.static_method("void WaitForPendingFinalizers()")(lambda: None)
-GC.refuses(
-    "GetTotalMemory SuppressFinalize KeepAlive CollectionCount MaxGeneration GetGeneration AddMemoryPressure"
-)

@@ -25,7 +25,6 @@ from winboot_lab.engine.values import (
     EnumValue,
     Instance,
     Int64,
-    enum_value,
 )
 from winboot_lab.engine.wildcards import fits_pattern
 
@@ -129,10 +128,6 @@ def _set_time(which: str, *, utc: bool) -> Any:
     return put
 
 
-def _get_attributes(runtime: Runtime, self: FileSystemInfo) -> EnumValue:
-    return enum_value("System.IO.FileAttributes", self.attributes(runtime))
-
-
 def _set_attributes(runtime: Runtime, self: FileSystemInfo, value: EnumValue) -> None:
     if value.number & DIRECTORY and not self.folder:
         raise Refusal("value", str(value), "the attribute Directory for a file")
@@ -143,15 +138,11 @@ def _set_attributes(runtime: Runtime, self: FileSystemInfo, value: EnumValue) ->
 
 # Members stand in the order in which .NET lists them: it is the order of Select-Object *.
 FILE_SYSTEM_INFO.prop("FullName", "string", lambda self: self.path)
-FILE_SYSTEM_INFO.prop("Extension", "string", lambda self: self.extension_text)
 for _property, _which in (
     ("CreationTime", "created"),
     ("LastAccessTime", "accessed"),
     ("LastWriteTime", "modified"),
 ):
-    FILE_SYSTEM_INFO.prop(
-        _property, "System.DateTime", _time(_which, utc=False), _set_time(_which, utc=False), effect=True
-    )
     FILE_SYSTEM_INFO.prop(
         _property + "Utc",
         "System.DateTime",
@@ -159,13 +150,6 @@ for _property, _which in (
         _set_time(_which, utc=True),
         effect=True,
     )
-FILE_SYSTEM_INFO.prop("Attributes", "System.IO.FileAttributes", _get_attributes, _set_attributes, effect=True)
-
-
-@FILE_SYSTEM_INFO.method("void Refresh()", effect=True)
-def _refresh(runtime: Runtime, self: FileSystemInfo) -> None:
-    self.forget()
-    self.look(runtime)
 
 
 FILE_SYSTEM_INFO.method("ToString()")(str)
@@ -179,24 +163,8 @@ def _parent(self: FileSystemInfo) -> FileSystemInfo | None:
     return None if up is None else FileSystemInfo(up, folder=True)
 
 
-def _is_read_only(runtime: Runtime, self: FileSystemInfo) -> bool:
-    return self.look(runtime) is not None and bool(self.attributes(runtime) & READ_ONLY)
-
-
-def _set_read_only(runtime: Runtime, self: FileSystemInfo, value: bool) -> None:
-    if self.look(runtime) is None:
-        raise FileNotFoundException(f"Could not find file '{self.path}'.", self.path)
-    now = self.attributes(runtime) & SETTABLE & ~NORMAL
-    wanted = now | READ_ONLY if value else now & ~READ_ONLY
-    ask(runtime, "file.set-attributes", path=self.path, attributes=wanted or NORMAL)
-    self.forget()
-
-
 FILE_INFO.prop("Name", "string", lambda self: self.name)
 FILE_INFO.prop("Length", "long", _length, effect=True)
-FILE_INFO.prop("DirectoryName", "string", lambda self: parent_path(self.path))
-FILE_INFO.prop("Directory", "System.IO.DirectoryInfo", _parent)
-FILE_INFO.prop("IsReadOnly", "bool", _is_read_only, _set_read_only, effect=True)
 FILE_INFO.prop("Exists", "bool", _exists, effect=True)
 
 
@@ -205,21 +173,7 @@ def _new_file(runtime: Runtime, path: str) -> FileSystemInfo:
     return FileSystemInfo(process_path(path, "fileName"), path, folder=False)
 
 
-@FILE_INFO.method("void Delete()", effect=True)
-def _delete_file(runtime: Runtime, self: FileSystemInfo) -> None:
-    ask(runtime, "file.delete", path=self.path)
-    self.forget()
-
-
-@FILE_INFO.method("void MoveTo(string destFileName)", effect=True)
-def _move_file(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
-    full = process_path(path, "destFileName")
-    ask(runtime, "file.move", source=self.path, destination=full)
-    self.path = self.shown = full
-    self.forget()
-
-
-@FILE_INFO.method("CopyTo(string destFileName)", "CopyTo(string destFileName, bool overwrite)", effect=True)
+@FILE_INFO.method("CopyTo(string destFileName)", effect=True)
 def _copy_file(
     runtime: Runtime,
     self: FileSystemInfo,
@@ -231,55 +185,11 @@ def _copy_file(
     return FileSystemInfo(full, folder=False)
 
 
-FILE_INFO.refuses(
-    "Open OpenRead OpenText OpenWrite Create CreateText AppendText Replace Encrypt Decrypt GetAccessControl "
-    "SetAccessControl"
-)
-
-
 # -- DirectoryInfo
 
 
 def _root(self: FileSystemInfo) -> FileSystemInfo:
     return FileSystemInfo(self.path[:2] + "\\", folder=True)
-
-
-DIRECTORY_INFO.prop("Name", "string", lambda self: self.name)
-DIRECTORY_INFO.prop("Parent", "System.IO.DirectoryInfo", _parent)
-DIRECTORY_INFO.prop("Exists", "bool", _exists, effect=True)
-DIRECTORY_INFO.prop("Root", "System.IO.DirectoryInfo", _root)
-
-
-@DIRECTORY_INFO.constructor("string path", effect=True)
-def _new_folder(runtime: Runtime, path: str) -> FileSystemInfo:
-    return FileSystemInfo(process_path(path), path, folder=True)
-
-
-@DIRECTORY_INFO.method("void Create()", effect=True)
-def _create_folder(runtime: Runtime, self: FileSystemInfo) -> None:
-    ask(runtime, "file.make-directory", path=self.path)
-    self.forget()
-
-
-@DIRECTORY_INFO.method("CreateSubdirectory(string path)", effect=True)
-def _create_inside(runtime: Runtime, self: FileSystemInfo, path: str) -> FileSystemInfo:
-    full = self.path.rstrip("\\") + "\\" + path.replace("/", "\\").strip("\\")
-    ask(runtime, "file.make-directory", path=full)
-    return FileSystemInfo(full, folder=True)
-
-
-@DIRECTORY_INFO.method("void Delete()", "void Delete(bool recursive)", effect=True)
-def _delete_folder(runtime: Runtime, self: FileSystemInfo, recurse: bool = False) -> None:
-    ask(runtime, "file.delete-directory", path=self.path, recurse=recurse)
-    self.forget()
-
-
-@DIRECTORY_INFO.method("void MoveTo(string destDirName)", effect=True)
-def _move_folder(runtime: Runtime, self: FileSystemInfo, path: str) -> None:
-    full = process_path(path, "destDirName")
-    ask(runtime, "file.move", source=self.path, destination=full)
-    self.path = self.shown = full
-    self.forget()
 
 
 def _inside(runtime: Runtime, path: str, kind: str, pattern: str, *, deep: bool) -> Iterator[FileSystemInfo]:
@@ -302,22 +212,6 @@ def _listed(kind: str, type_name: str) -> Any:
     return get
 
 
-for _names, _kind, _type in (
-    ("GetFiles EnumerateFiles", "file", "System.IO.FileInfo"),
-    ("GetDirectories EnumerateDirectories", "directory", "System.IO.DirectoryInfo"),
-    ("GetFileSystemInfos EnumerateFileSystemInfos", "", "System.IO.FileSystemInfo"),
-):
-    for _name in _names.split():
-        DIRECTORY_INFO.method(
-            f"{_name}()",
-            f"{_name}(string searchPattern)",
-            f"{_name}(string searchPattern, System.IO.SearchOption searchOption)",
-            effect=True,
-        )(_listed(_kind, _type))
-DIRECTORY_INFO.refuses("GetAccessControl SetAccessControl")
-FILE_SYSTEM_INFO.refuses("GetObjectData InitializeLifetimeService GetLifetimeService CreateObjRef")
-
-
 # -- what PowerShell adds
 
 
@@ -334,21 +228,6 @@ class FileVersionInfo(Instance):
 
 
 FILE_VERSION_INFO = dotnet("System.Diagnostics.FileVersionInfo", FileVersionInfo, base=OBJECT)
-FILE_VERSION_INFO.prop("FileName", "string", lambda self: self.path)
-FILE_VERSION_INFO.prop("FileVersion", "string", lambda self: self.version)
-FILE_VERSION_INFO.prop("ProductVersion", "string", lambda self: self.version)
-for _index, _part in enumerate(("Major", "Minor", "Build", "Private")):
-    for _kind in ("File", "Product"):
-        FILE_VERSION_INFO.prop(f"{_kind}{_part}Part", "int", lambda self, index=_index: self.part(index))
-
-
-@FILE_VERSION_INFO.static_method("GetVersionInfo(string fileName)", effect=True)
-def _version_info(runtime: Runtime, path: str) -> FileVersionInfo:
-    full = process_path(path, "fileName")
-    facts = ask_one(runtime, "file.stat", path=full)
-    if facts is None or is_folder(facts):
-        raise FileNotFoundException(full, full)
-    return FileVersionInfo(full, str(facts["version"]))
 
 
 def _mode(self: FileSystemInfo) -> str:

@@ -19,14 +19,10 @@ from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.fileinfo import FileSystemInfo
 from winboot_lab.engine.types.paths import checked, directory_name, full_path, root_length
 from winboot_lab.engine.types.streams import (
-    READ,
     READ_WRITE,
-    WRITE,
     FileStream,
-    StreamReader,
     descriptor,
     mode_name,
-    new_writer,
     open_file,
     split_line,
 )
@@ -35,7 +31,6 @@ from winboot_lab.engine.values import (
     STRING,
     Array,
     ByteArray,
-    Enumerator,
     EnumValue,
     Instance,
     Int64,
@@ -111,11 +106,6 @@ def file_lines(runtime: Runtime, path: str) -> Array:
     return Array(lines_of(_read_text(runtime, path)), STRING)
 
 
-@FILE.static_method("ReadLines(string path)", f"ReadLines(string path, {_ENCODING})", effect=True)
-def _lazy_lines(runtime: Runtime, path: str, encoding: Value = None) -> Enumerator:
-    return Enumerator(lines_of(_read_text(runtime, path, encoding)))
-
-
 FILE.static_method("ReadAllBytes(string path)", effect=True)(
     lambda runtime, path: ByteArray(read_bytes(runtime, path))
 )
@@ -147,17 +137,6 @@ def _joined(lines: Value) -> str:
 _LINES = "System.Collections.IEnumerable contents"
 
 
-@FILE.static_method(
-    "void WriteAllLines(string path, string[] contents)",
-    f"void WriteAllLines(string path, {_LINES})",
-    f"void WriteAllLines(string path, string[] contents, {_ENCODING})",
-    f"void WriteAllLines(string path, {_LINES}, {_ENCODING})",
-    effect=True,
-)
-def _write_lines(runtime: Runtime, path: str, lines: Value, encoding: Value = None) -> None:
-    write_bytes(runtime, path, _encoded(_joined(lines), encoding))
-
-
 @FILE.static_method("void WriteAllBytes(string path, byte[] bytes)", effect=True)
 def _write_all_bytes(runtime: Runtime, path: str, data: Value) -> None:
     if data is None:
@@ -178,11 +157,6 @@ FILE.static_method(
     f"void AppendAllText(string path, string contents, {_ENCODING})",
     effect=True,
 )(lambda runtime, path, text, encoding=None: _append(runtime, path, text, encoding))
-FILE.static_method(
-    f"void AppendAllLines(string path, {_LINES})",
-    f"void AppendAllLines(string path, {_LINES}, {_ENCODING})",
-    effect=True,
-)(lambda runtime, path, lines, encoding=None: _append(runtime, path, _joined(lines), encoding))
 
 
 def stat(runtime: Runtime, path: str | None) -> Any:
@@ -228,8 +202,6 @@ def _copy(runtime: Runtime, source: str, target: str, overwrite: bool = False) -
 
 @FILE.static_method(
     "void Replace(string sourceFileName, string destinationFileName, string destinationBackupFileName)",
-    "void Replace(string sourceFileName, string destinationFileName, string destinationBackupFileName, "
-    "bool ignoreMetadataErrors)",
     effect=True,
 )
 def _replace(runtime: Runtime, source: str, target: str, backup: str | None, _ignore: bool = False) -> None:
@@ -264,30 +236,8 @@ def _open(
     )
 
 
-FILE.static_method("OpenRead(string path)", effect=True)(
-    lambda runtime, path: open_file(runtime, path, "Open", READ)
-)
-FILE.static_method("OpenWrite(string path)", effect=True)(
-    lambda runtime, path: open_file(runtime, path, "OpenOrCreate", WRITE, "None")
-)
-FILE.static_method("OpenText(string path)", effect=True)(
-    lambda runtime, path: StreamReader(None, open_file(runtime, path, "Open", READ), UTF8_BARE)
-)
 FILE.static_method("Create(string path)", "Create(string path, int bufferSize)", effect=True)(
     lambda runtime, path, size=4096: open_file(runtime, path, "Create", READ_WRITE, "None")
-)
-FILE.static_method(
-    "Create(string path, int bufferSize, System.IO.FileOptions options, "
-    "System.Security.AccessControl.FileSecurity fileSecurity)",
-    effect=True,
-)(
-    lambda runtime, path, size, options, security: open_file(
-        runtime, path, "Create", READ_WRITE, "None", security=descriptor(security)
-    )
-)
-FILE.static_method("CreateText(string path)", effect=True)(new_writer)
-FILE.static_method("AppendText(string path)", effect=True)(
-    lambda runtime, path: new_writer(runtime, path, True)
 )
 
 # -- attributes and times
@@ -327,15 +277,6 @@ def _time_getter(key: str, kind: int) -> Callable[[Runtime, str], DateTime]:
     return get
 
 
-def _time_setter(key: str, kind: int) -> Callable[[Runtime, str, DateTime], None]:
-    def put(runtime: Runtime, path: str, moment: DateTime) -> None:
-        _stat_or_fail(runtime, path)
-        utc = DateTime(moment.ticks, UTC) if kind == UTC and moment.kind != LOCAL else moment.to_utc()
-        ask(runtime, "file.set-times", path=_needed(path), **{key: utc.datetime()})
-
-    return put
-
-
 for _kind in (FILE, DIRECTORY):
     for _name, _key in (
         ("CreationTime", "created"),
@@ -344,10 +285,6 @@ for _kind in (FILE, DIRECTORY):
     ):
         for _suffix, _clock in (("", LOCAL), ("Utc", UTC)):
             _kind.static_method(f"Get{_name}{_suffix}(string path)", effect=True)(_time_getter(_key, _clock))
-            _kind.static_method(f"void Set{_name}{_suffix}(string path, datetime time)", effect=True)(
-                _time_setter(_key, _clock)
-            )
-FILE.refuses("Encrypt Decrypt")
 
 # -- directories
 
@@ -433,25 +370,6 @@ for _name, _kinds in (
         )(_get)
 
 
-@DIRECTORY.static_method("GetParent(string path)")
-def _parent(path: str) -> Value:
-    folder = directory_name(_needed(path).rstrip("\\"))
-    return None if not folder else _directory_info(folder)
-
-
-DIRECTORY.static_method("GetDirectoryRoot(string path)")(
-    lambda path: _needed(path)[: root_length(_needed(path))]
-)
-
-
-@DIRECTORY.static_method("GetLogicalDrives()", effect=True)
-def _logical_drives(runtime: Runtime) -> Array:
-    return Array((record["name"] for record in ask(runtime, "file.volumes")), STRING)
-
-
-DIRECTORY.static_method("GetCurrentDirectory()")(lambda: full_path("."))
-DIRECTORY.refuses("SetCurrentDirectory")
-
 # -- access rules
 
 _SECTIONS = "System.Security.AccessControl.AccessControlSections includeSections"
@@ -533,27 +451,5 @@ def _of_volume(key: str) -> Callable[[Runtime, Drive], Value]:
 
 DRIVE.prop("Name", "string", lambda self: self.name)
 DRIVE.prop("AvailableFreeSpace", "long", _of_volume("free"), effect=True)
-DRIVE.prop("TotalFreeSpace", "long", _of_volume("free"), effect=True)
 DRIVE.prop("TotalSize", "long", _of_volume("total"), effect=True)
-DRIVE.prop("DriveFormat", "string", _of_volume("format"), effect=True)
-DRIVE.prop("VolumeLabel", "string", _of_volume("label"), effect=True)
-DRIVE.prop(
-    "IsReady",
-    "bool",
-    lambda runtime, self: bool((self.facts(runtime) or {"ready": False})["ready"]),
-    effect=True,
-)
-DRIVE.prop(
-    "DriveType",
-    "System.IO.DriveType",
-    lambda runtime, self: enum_value(
-        "System.IO.DriveType", (self.facts(runtime) or {"kind": "NoRootDirectory"})["kind"]
-    ),
-    effect=True,
-)
-DRIVE.prop("RootDirectory", "object", lambda self: _directory_info(self.name))
 DRIVE.method("ToString()")(str)
-DRIVE.static_method("GetDrives()", effect=True)(
-    lambda runtime: Array((Drive(record["name"]) for record in ask(runtime, "file.volumes")), DRIVE)
-)
-DRIVE.complete()

@@ -21,6 +21,3 @@ def _query(runtime: Runtime, id: str, query: str, seconds: int) -> str:
 @HCN.static_method("void Modify(string id, string settings, int seconds)", effect=True)
 def _modify(runtime: Runtime, id: str, settings: str, seconds: int) -> None:
     ask(runtime, "hcn.modify", id=id, settings=settings, seconds=seconds)
-
-
-HCN.complete()

@@ -23,9 +23,6 @@ def _call(runtime: Runtime, method: str, path: str, request: str, seconds: int) 
     return str(ask_one(runtime, "hns.call", method=method, path=path, request=request, seconds=seconds))
 
 
-HNS.complete()
-
-
 def digest(source: str) -> str:
     """What identifies a declaration: the hash of its text with LF line ends and no blanks around it."""
     return hashlib.sha256(source.replace("\r\n", "\n").strip().encode("utf-8")).hexdigest()

@@ -16,6 +16,3 @@ LAYER: Final = DotNetType("Winboot.Layer", base=OBJECT, kind="static")
 @LAYER.static_method("Destroy(string layerPath)", effect=True)
 def _destroy(runtime: Runtime, path: str) -> int:
     return int(ask_one(runtime, "hcs.destroy-layer", path=path))
-
-
-LAYER.complete()

@@ -14,11 +14,10 @@ from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, ROU
 from typing import Any
 
 from winboot_lab.engine import parsing
-from winboot_lab.engine.comparison import compare, compared_by_value, ordered_by
+from winboot_lab.engine.comparison import compared_by_value, ordered_by
 from winboot_lab.engine.convert import (
     INTEGER_CLASSES,
     NOT_CONVERTED,
-    cast,
     convert,
     converts,
     failure,
@@ -46,7 +45,6 @@ from winboot_lab.engine.values import (
     BOOLEAN,
     BYTE,
     CHAR,
-    DBNULL_VALUE,
     DECIMAL,
     DOUBLE,
     GUID,
@@ -86,14 +84,6 @@ def _text(self: Value, spec: str = "", provider: Value = None) -> str:
     return text.replace("¤", "$") if is_american(provider) else text
 
 
-def _compare_number(self: Value, other: Value) -> int:
-    if other is None:
-        return 1
-    if type(other) is not type(self):
-        raise ArgumentException(f"Object must be of type {type_of(self).short_name}.")
-    return compare(self, other)
-
-
 def _same_number(self: Value, other: Value) -> bool:
     return type(self) is type(other) and bool(self == other)
 
@@ -110,9 +100,7 @@ def _number_members(kind: DotNetType) -> None:
     kind.method("ToString(string format, System.IFormatProvider provider)")(
         lambda self, spec, provider: _text(self, spec or "", provider)
     )
-    kind.method("CompareTo(object value)")(_compare_number)
     kind.method("Equals(object obj)")(_same_number)
-    kind.method("GetTypeCode()")(lambda self: cast(kind.short_name, named("System.TypeCode")))
 
 
 def _parsers(kind: DotNetType, parse: Callable[[str, int], Value]) -> None:
@@ -137,19 +125,7 @@ def _parsers(kind: DotNetType, parse: Callable[[str, int], Value]) -> None:
             return False
         return True
 
-    kind.static_method(
-        "Parse(string s)",
-        "Parse(string s, System.Globalization.NumberStyles style)",
-        "Parse(string s, System.Globalization.NumberStyles style, System.IFormatProvider provider)",
-    )(parse_text)
-    kind.static_method("Parse(string s, System.IFormatProvider provider)")(
-        lambda text, provider: parse_text(text)
-    )
     kind.static_method(f"TryParse(string s, out {kind.name} result)")(try_parse)
-    kind.static_method(
-        "TryParse(string s, System.Globalization.NumberStyles style, System.IFormatProvider provider, "
-        f"out {kind.name} result)"
-    )(try_parse_styles)
 
 
 _HEX_STYLE, _THOUSANDS_STYLE, _POINT_STYLE = 512, 64, 32
@@ -168,18 +144,9 @@ def _integer_parser(kind: DotNetType) -> Callable[[str, int], Value]:
     return parse
 
 
-for _kind, _make in INTEGER_CLASSES.items():
+for _kind in INTEGER_CLASSES:
     _number_members(_kind)
-    _low, _high = INTEGER_RANGES[_kind]
-    _kind.static_field("MaxValue", _kind.name, _make(_high))
-    _kind.static_field("MinValue", _kind.name, _make(_low))
     _parsers(_kind, _integer_parser(_kind))
-    _kind.method("GetHashCode()")(lambda self: int(self) if -(2**31) <= self < 2**31 else _no_hash())
-    _kind.complete()
-
-
-def _no_hash() -> int:
-    raise Refusal("member", "GetHashCode()")
 
 
 for _kind in (DOUBLE, SINGLE, DECIMAL):
@@ -187,44 +154,6 @@ for _kind in (DOUBLE, SINGLE, DECIMAL):
 _parsers(DOUBLE, lambda text, styles: parsing.parse_double(text))
 _parsers(SINGLE, lambda text, styles: single(parsing.parse_double(text)))
 _parsers(DECIMAL, lambda text, styles: parsing.parse_decimal(text))
-for _name, _number in (
-    ("MaxValue", 1.7976931348623157e308),
-    ("MinValue", -1.7976931348623157e308),
-    ("Epsilon", 5e-324),
-    ("NaN", math.nan),
-    ("PositiveInfinity", math.inf),
-    ("NegativeInfinity", -math.inf),
-):
-    DOUBLE.static_field(_name, "double", _number)
-    SINGLE.static_field(
-        _name,
-        "float",
-        Single(
-            {
-                "MaxValue": 3.4028234663852886e38,
-                "MinValue": -3.4028234663852886e38,
-                "Epsilon": 1.401298464324817e-45,
-            }.get(_name, _number)
-        ),
-    )
-for _name, _test in (
-    ("IsNaN", math.isnan),
-    ("IsInfinity", math.isinf),
-    ("IsPositiveInfinity", lambda number: number == math.inf),
-    ("IsNegativeInfinity", lambda number: number == -math.inf),
-):
-    DOUBLE.static_method(f"{_name}(double d)")(_test)
-    SINGLE.static_method(f"{_name}(float f)")(_test)
-DECIMAL.static_field("MaxValue", "decimal", Decimal(2**96 - 1))
-DECIMAL.static_field("MinValue", "decimal", Decimal(1 - 2**96))
-for _name, _integer in (("One", 1), ("Zero", 0), ("MinusOne", -1)):
-    DECIMAL.static_field(_name, "decimal", Decimal(_integer))
-DOUBLE.complete()
-SINGLE.complete()
-DECIMAL.refuses(
-    "Add Subtract Multiply Divide Remainder Negate GetBits FromOACurrency ToOACurrency ToByte ToDouble ToInt16 "
-    "ToInt32 ToInt64 ToSByte ToSingle ToUInt16 ToUInt32 ToUInt64 Compare Equals"
-)
 
 
 def _big(value: Value) -> BigInteger:
@@ -234,7 +163,6 @@ def _big(value: Value) -> BigInteger:
 _number_members(BIG_INTEGER)
 
 
-@BIG_INTEGER.static_method("Parse(string value)")
 def _parse_big(text: str) -> BigInteger:
     _parse_failure(text)
     if re.fullmatch(r"\s*[+-]?\d+\s*", text, re.ASCII) is None:
@@ -257,70 +185,12 @@ def _to_big(value: Value) -> Value:
     return NOT_CONVERTED
 
 
-@BIG_INTEGER.static_method("TryParse(string value, out bigint result)")
-def _try_parse_big(text: str, out: Reference) -> bool:
-    try:
-        out.value = _parse_big(text or "")
-    except FormatException:
-        out.value = _big(0)
-        return False
-    return True
-
-
-BIG_INTEGER.static_method("Add(bigint left, bigint right)")(lambda one, two: _big(int(one) + int(two)))
-BIG_INTEGER.static_method("Subtract(bigint left, bigint right)")(lambda one, two: _big(int(one) - int(two)))
-BIG_INTEGER.static_method("Multiply(bigint left, bigint right)")(lambda one, two: _big(int(one) * int(two)))
-BIG_INTEGER.static_method("Pow(bigint value, int exponent)")(lambda value, power: _big(int(value) ** power))
-BIG_INTEGER.static_method("GreatestCommonDivisor(bigint left, bigint right)")(
-    lambda first, second: _big(math.gcd(int(first), int(second)))
-)
-BIG_INTEGER.static_method("Abs(bigint value)")(lambda value: _big(abs(int(value))))
-BIG_INTEGER.static_method("Negate(bigint value)")(lambda value: _big(-int(value)))
-BIG_INTEGER.static_method("Compare(bigint left, bigint right)")(
-    lambda first, second: int(first > second) - int(first < second)
-)
-for _name, _number in (("Zero", 0), ("One", 1), ("MinusOne", -1)):
-    BIG_INTEGER.static_field(_name, "bigint", BigInteger(_number))
-BIG_INTEGER.prop("IsZero", "bool", lambda self: int(self) == 0)
-BIG_INTEGER.prop("IsOne", "bool", lambda self: int(self) == 1)
-BIG_INTEGER.prop("IsEven", "bool", lambda self: int(self) % 2 == 0)
-BIG_INTEGER.prop("Sign", "int", lambda self: int(self > 0) - int(self < 0))
-BIG_INTEGER.refuses("IsPowerOfTwo ModPow ToByteArray Divide DivRem Remainder Max Min Log Log10")
-
 # -- Boolean
 
-BOOLEAN.static_field("TrueString", "string", "True")
-BOOLEAN.static_field("FalseString", "string", "False")
-BOOLEAN.method("ToString()", "ToString(System.IFormatProvider provider)")(
-    lambda self, provider=None: "True" if self else "False"
-)
-BOOLEAN.method("CompareTo(object obj)")(lambda self, other: int(self) - int(other))
-BOOLEAN.method("GetTypeCode()")(lambda self: cast("Boolean", named("System.TypeCode")))
-
-
-@BOOLEAN.static_method("Parse(string value)")
-def _parse_bool(text: str) -> bool:
-    _parse_failure(text)
-    return parsing.parse_bool(text)
-
-
-@BOOLEAN.static_method("TryParse(string value, out bool result)")
-def _try_parse_bool(text: str, out: Reference) -> bool:
-    try:
-        out.value = parsing.parse_bool(text or "")
-    except FormatException:
-        out.value = False
-        return False
-    return True
-
-
-BOOLEAN.complete()
 
 # -- Math
 
 MATH = dotnet("System.Math", kind="static", accelerators=["math"])
-MATH.static_field("PI", "double", math.pi)
-MATH.static_field("E", "double", math.e)
 _SIGNED = ("decimal", "double", "float", "int", "long", "sbyte", "int16")
 _ALL = (*_SIGNED, "byte", "uint16", "uint32", "uint64")
 
@@ -337,7 +207,6 @@ def _keep(value: Value, made: Value) -> Value:
 
 for _type in _SIGNED:
     MATH.static_method(f"Abs({_type} value)")(_abs)
-    MATH.static_method(f"Sign({_type} value)")(lambda value: (value > 0) - (value < 0))
 for _type in _ALL:
     MATH.static_method(f"Max({_type} val1, {_type} val2)")(
         lambda first, second: math.nan if first != first or second != second else max(first, second)
@@ -409,65 +278,8 @@ def _power(base: float, exponent: float) -> float:
         return math.inf if base == 0 else math.nan
 
 
-def _logarithm(value: float, base: float | None = None) -> float:
-    if value <= 0:
-        return -math.inf if value == 0 else math.nan
-    if base is None:
-        return math.log(value)
-    if base <= 0 or base == 1:
-        return math.nan
-    return math.log(value) / math.log(base)
-
-
 MATH.static_method("Pow(double x, double y)")(_power)
-MATH.static_method("Sqrt(double d)")(lambda value: math.nan if value < 0 else math.sqrt(value))
-MATH.static_method("Log(double d)")(_logarithm)
-MATH.static_method("Log(double a, double newBase)")(_logarithm)
-MATH.static_method("Log10(double d)")(lambda value: math.log10(value) if value > 0 else _logarithm(value))
 
-
-def _exponential(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
-
-
-MATH.static_method("Exp(double d)")(_exponential)
-for _name, _function in (
-    ("Sin", math.sin),
-    ("Cos", math.cos),
-    ("Tan", math.tan),
-    ("Atan", math.atan),
-    ("Sinh", math.sinh),
-    ("Cosh", math.cosh),
-    ("Tanh", math.tanh),
-):
-    MATH.static_method(f"{_name}(double a)")(_function)
-MATH.static_method("Atan2(double y, double x)")(math.atan2)
-MATH.static_method("Asin(double d)")(lambda value: math.asin(value) if abs(value) <= 1 else math.nan)
-MATH.static_method("Acos(double d)")(lambda value: math.acos(value) if abs(value) <= 1 else math.nan)
-MATH.static_method("BigMul(int a, int b)")(lambda first, second: Int64(int(first) * int(second)))
-
-
-def _divrem(make: type) -> Callable[[int, int, Reference], Value]:
-    def divide(first: int, second: int, out: Reference) -> Value:
-        from winboot_lab.engine.exceptions import DivideByZeroException
-
-        if second == 0:
-            raise DivideByZeroException
-        quotient = abs(first) // abs(second)
-        quotient = -quotient if (first < 0) != (second < 0) else quotient
-        out.value = make(first - quotient * second)
-        return make(quotient)
-
-    return divide
-
-
-MATH.static_method("DivRem(int a, int b, out int result)")(_divrem(int))
-MATH.static_method("DivRem(long a, long b, out long result)")(_divrem(Int64))
-MATH.static_method("IEEERemainder(double x, double y)")(lambda x, y: math.remainder(x, y) if y else math.nan)
-MATH.complete()
 
 # -- Convert
 
@@ -512,51 +324,7 @@ def _convertible(value: Value, kind: DotNetType) -> Value:
         ) from None
 
 
-_FROM = (
-    "object",
-    "string",
-    "bool",
-    "char",
-    "byte",
-    "int16",
-    "int",
-    "long",
-    "uint32",
-    "uint64",
-    "double",
-    "decimal",
-)
 _BASES = (2, 8, 10, 16)
-
-
-def _from_base(kind: DotNetType) -> Callable[[str, int], Value]:
-    make = INTEGER_CLASSES[kind]
-    low, high = INTEGER_RANGES[kind]
-
-    def read(text: str, base: int) -> Value:
-        if base not in _BASES:
-            raise ArgumentException("Invalid Base.")
-        if text is None:
-            return make(0)
-        if base == 10:
-            return make(parsing.parse_integer(text, kind))
-        digits = text.lower().removeprefix("0x") if base == 16 else text
-        if not digits:
-            raise ArgumentOutOfRangeException(
-                "length",
-                "Index was out of range. Must be non-negative and less than the size of the collection.",
-            )
-        try:
-            number = int(digits, base)
-        except ValueError:
-            raise FormatException("Could not find any recognizable digits.") from None
-        if number > high and number <= high - low:
-            number -= high - low + 1
-        if not low <= number <= high:
-            raise OverflowException(parsing.too_large(kind))
-        return make(number)
-
-    return read
 
 
 for _kind, _name in (
@@ -570,12 +338,6 @@ for _kind, _name in (
     (named("sbyte"), "ToSByte"),
 ):
     _to = _integer_conversion(_kind)
-    for _type in _FROM:
-        CONVERT.static_method(f"{_name}({_type} value)")(_to)
-    CONVERT.static_method(f"{_name}(string value, System.IFormatProvider provider)")(
-        lambda value, p, _to=_to: _to(value)
-    )
-    CONVERT.static_method(f"{_name}(string value, int fromBase)")(_from_base(_kind))
 
 
 def _to_double(value: Value) -> Value:
@@ -620,26 +382,9 @@ def _to_date(value: Value) -> Value:
     raise InvalidCastException(f"Invalid cast from '{type_of(value).short_name}' to 'DateTime'.")
 
 
-for _name, _function in (
-    ("ToDouble", _to_double),
-    ("ToSingle", lambda value: single(_to_double(value))),
-    ("ToDecimal", _to_decimal),
-    ("ToBoolean", _to_boolean),
-    ("ToChar", _to_char),
-    ("ToDateTime", _to_date),
-):
-    for _type in ("object", "string"):
-        CONVERT.static_method(f"{_name}({_type} value)")(_function)
-        CONVERT.static_method(f"{_name}({_type} value, System.IFormatProvider provider)")(
-            lambda value, provider, _function=_function: _function(value)
-        )
-    if _name == "ToChar":
-        CONVERT.static_method("ToChar(int value)")(_function)
-
 CONVERT.static_method("ToString(object value)", "ToString(object value, System.IFormatProvider provider)")(
     lambda value, provider=None: dotnet_text(value)
 )
-CONVERT.static_method("ToString(string value)")(lambda value: value)
 
 
 def _in_base(kind: DotNetType) -> Callable[[int, int], str]:
@@ -694,23 +439,6 @@ def _from_base64(text: str) -> ByteArray:
         raise FormatException(message) from None
 
 
-CONVERT.static_method("FromBase64CharArray(char[] inArray, int offset, int length)")(
-    lambda letters, offset, length: _from_base64("".join(letters[offset : offset + length]))
-)
-
-
-@CONVERT.static_method("ChangeType(object value, type conversionType)")
-def _change_type(value: Value, kind: DotNetType) -> Value:
-    changer = _CHANGERS.get(kind)
-    if changer is not None:
-        return changer(value)
-    if value is None and not kind.is_value_type:
-        return None
-    if type_of(value) is kind:
-        return value
-    raise InvalidCastException(f"Invalid cast from '{type_of(value).name}' to '{kind.name}'.")
-
-
 _CHANGERS: dict[DotNetType, Callable[[Value], Value]] = {
     **{kind: _integer_conversion(kind) for kind in INTEGER_CLASSES},
     DOUBLE: _to_double,
@@ -721,19 +449,10 @@ _CHANGERS: dict[DotNetType, Callable[[Value], Value]] = {
     SINGLE: lambda value: single(_to_double(value)),
     named("datetime"): _to_date,
 }
-CONVERT.static_field("DBNull", "DBNull", DBNULL_VALUE)
-named("System.DBNull").static_field("Value", "System.DBNull", DBNULL_VALUE)
-named("System.DBNull").method("ToString()")(lambda self: "")
-CONVERT.static_method("IsDBNull(object value)")(lambda value: value is DBNULL_VALUE)
-CONVERT.static_method("GetTypeCode(object value)")(
-    lambda value: cast(type_of(value).short_name if value is not None else "Empty", named("System.TypeCode"))
-)
-CONVERT.refuses("ToBase64CharArray")
 
 # -- BitConverter
 
 BITS = dotnet("System.BitConverter", kind="static", accelerators=["bitconverter"])
-BITS.static_field("IsLittleEndian", "bool", True)
 _LAYOUTS: dict[str, tuple[str, str, type]] = {
     "int": ("<i", "ToInt32", int),
     "long": ("<q", "ToInt64", Int64),
@@ -775,8 +494,6 @@ for _type, (_layout, _name, _python) in _LAYOUTS.items():
     BITS.static_method(f"GetBytes({_type} value)")(_write_bits(_layout))
 BITS.static_method("GetBytes(bool value)")(lambda value: ByteArray([int(value)]))
 BITS.static_method("GetBytes(char value)")(lambda value: ByteArray(struct.pack("<H", ord(value))))
-BITS.static_method("ToBoolean(byte[] value, int startIndex)")(lambda data, start: data[start] != 0)
-BITS.static_method("ToChar(byte[] value, int startIndex)")(_read_bits("<H", lambda number: Char(chr(number))))
 
 
 def _dashed(data: Value, start: int = 0, length: int | None = None) -> str:
@@ -794,13 +511,6 @@ BITS.static_method(
     "ToString(byte[] value, int startIndex)",
     "ToString(byte[] value, int startIndex, int length)",
 )(_dashed)
-BITS.static_method("DoubleToInt64Bits(double value)")(
-    lambda value: Int64(struct.unpack("<q", struct.pack("<d", value))[0])
-)
-BITS.static_method("Int64BitsToDouble(long value)")(
-    lambda value: struct.unpack("<d", struct.pack("<q", value))[0]
-)
-BITS.complete()
 
 # -- Guid
 
@@ -808,7 +518,6 @@ ordered_by(uuid.UUID, lambda value: value.fields)
 compared_by_value(uuid.UUID)
 adds("System.Guid", CodeProperty("Guid", str))
 GUID.static_method("NewGuid()")(uuid.uuid4)
-GUID.static_field("Empty", "guid", uuid.UUID(int=0))
 GUID.constructor("string g")(parsing.parse_guid)
 
 
@@ -819,34 +528,14 @@ def _guid_of_bytes(data: Value) -> uuid.UUID:
     return uuid.UUID(bytes_le=bytes(data))
 
 
-GUID.static_method("Parse(string input)")(parsing.parse_guid)
-
-
-@GUID.static_method("TryParse(string input, out guid result)")
-def _try_guid(text: str, out: Reference) -> bool:
-    try:
-        out.value = parsing.parse_guid(text or "")
-    except FormatException:
-        out.value = uuid.UUID(int=0)
-        return False
-    return True
-
-
 GUID.method(
     "ToString()", "ToString(string format)", "ToString(string format, System.IFormatProvider provider)"
 )(lambda self, spec="", provider=None: format_guid(self, spec or ""))
-GUID.method("ToByteArray()")(lambda self: ByteArray(self.bytes_le))
-GUID.method("CompareTo(object value)")(compare)
-GUID.refuses("GetHashCode ParseExact TryParseExact")
 
 # -- Version
 
 for _name in ("Major", "Minor", "Build", "Revision"):
     VERSION.prop(_name, "int", lambda self, _name=_name: getattr(self, _name.lower()))
-VERSION.prop("MajorRevision", "int16", lambda self: Int16(self.revision >> 16))
-VERSION.prop(
-    "MinorRevision", "int16", lambda self: Int16(self.revision & 0xFFFF if self.revision >= 0 else -1)
-)
 
 
 def _version(*parts: int) -> Version:
@@ -855,24 +544,6 @@ def _version(*parts: int) -> Version:
             "version", "Version's parameters must be greater than or equal to zero."
         )
     return Version(*parts)
-
-
-VERSION.constructor("")(lambda: Version(0, 0))
-VERSION.constructor("string version")(parsing.parse_version)
-VERSION.constructor("int major, int minor")(_version)
-VERSION.constructor("int major, int minor, int build")(_version)
-VERSION.constructor("int major, int minor, int build, int revision")(_version)
-VERSION.static_method("Parse(string input)")(parsing.parse_version)
-
-
-@VERSION.static_method("TryParse(string input, out version result)")
-def _try_version(text: str, out: Reference) -> bool:
-    try:
-        out.value = parsing.parse_version(text or "")
-    except DotNetException:
-        out.value = None
-        return False
-    return True
 
 
 VERSION.method("ToString()")(str)
@@ -886,18 +557,8 @@ def _version_text(self: Version, count: int) -> str:
     return ".".join(str(part) for part in known[:count])
 
 
-@VERSION.method("CompareTo(object version)")
-def _compare_version(self: Version, other: Value) -> int:
-    if other is None:
-        return 1
-    if not isinstance(other, Version):
-        raise ArgumentException("Object must be of type Version.")
-    return (self.parts > other.parts) - (self.parts < other.parts)
-
-
 VERSION.method("Equals(object obj)")(lambda self, other: isinstance(other, Version) and self == other)
 VERSION.method("Clone()")(lambda self: Version(*self.parts))
-VERSION.refuses("GetHashCode TryFormat")
 
 # -- Random
 
@@ -910,25 +571,3 @@ class Random(Instance):
 
 
 RANDOM = dotnet("System.Random", Random, accelerators=["random"])
-RANDOM.constructor("")(Random)
-
-
-@RANDOM.constructor("int Seed")
-def _seeded(_seed: int) -> Random:
-    raise Refusal("member", "[System.Random]::new(seed)", "the sequence of a seed")
-
-
-RANDOM.method("Next()")(lambda self: self.source.randrange(2**31 - 1))
-RANDOM.method("Next(int maxValue)")(lambda self, most: self.source.randrange(most) if most else 0)
-RANDOM.method("Next(int minValue, int maxValue)")(
-    lambda self, least, most: self.source.randrange(least, most) if least < most else least
-)
-RANDOM.method("NextDouble()")(lambda self: self.source.random())
-
-
-@RANDOM.method("void NextBytes(byte[] buffer)")
-def _next_bytes(self: Random, buffer: Value) -> None:
-    buffer[:] = self.source.randbytes(len(buffer))
-
-
-RANDOM.complete()

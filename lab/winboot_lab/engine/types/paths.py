@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from contextvars import ContextVar
 
 from winboot_lab.engine.dotnet import Runtime, dotnet
 from winboot_lab.engine.exceptions import ArgumentException, ArgumentNullException, NotSupportedException
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.values import CHAR, Array, Char
 
 PATH = dotnet("System.IO.Path", kind="static")
 PROCESS_DIRECTORY: ContextVar[str | None] = ContextVar("process directory", default=None)
 """Where relative paths of .NET begin: the process directory of the running script, which Set-Location does not move."""
 BAD = frozenset('"<>|' + "".join(map(chr, range(32))))
 """Characters that .NET Framework does not accept in any path."""
-_BAD_NAME = BAD | frozenset(":*?\\/")
 
 
 def checked(path: str | None, name: str = "path") -> str:
@@ -172,23 +169,8 @@ def directory_name(path: str | None) -> str | None:
     return text if text or root == 0 else None
 
 
-@PATH.static_method("ChangeExtension(string path, string extension)")
-def _change_extension(path: str | None, new: str | None) -> str | None:
-    if path is None:
-        return None
-    checked(path)
-    name = path[_last_separator(path) + 1 :]
-    dot = name.rfind(".")
-    bare = path[: len(path) - len(name) + dot] if dot >= 0 else path
-    if new is None:
-        return bare
-    return bare + (new if new.startswith(".") else "." + new)
-
-
 PATH.static_method("GetFileName(string path)")(file_name)
 PATH.static_method("GetExtension(string path)")(extension)
-PATH.static_method("HasExtension(string path)")(lambda path: bool(extension(path)))
-PATH.static_method("IsPathRooted(string path)")(lambda path: path is not None and is_rooted(checked(path)))
 PATH.static_method("GetFullPath(string path)")(full_path)
 
 
@@ -209,33 +191,3 @@ def _temp_path(runtime: Runtime) -> str:
     for name in ("TMP", "TEMP", "USERPROFILE"):
         found = found or ask_one(runtime, "environment.get", name=name)
     return str(found or "C:\\Windows").rstrip("\\") + "\\"
-
-
-@PATH.static_method("GetTempFileName()", effect=True)
-def _temp_file(runtime: Runtime) -> str:
-    from winboot_lab.engine.door import ask
-
-    path = f"{_temp_path(runtime)}tmp{secrets.token_hex(2).upper()}.tmp"
-    ask(runtime, "file.write", path=path, content=b"", mode="CreateNew")
-    return path
-
-
-@PATH.static_method("GetRandomFileName()")
-def _random_name() -> str:
-    letters = "abcdefghijklmnopqrstuvwxyz012345"
-    word = "".join(secrets.choice(letters) for _ in range(11))
-    return f"{word[:8]}.{word[8:]}"
-
-
-PATH.static_method("GetInvalidFileNameChars()")(
-    lambda: Array((Char(letter) for letter in sorted(_BAD_NAME)), CHAR)
-)
-PATH.static_method("GetInvalidPathChars()")(lambda: Array((Char(letter) for letter in sorted(BAD)), CHAR))
-for _name, _letter in (
-    ("DirectorySeparatorChar", "\\"),
-    ("AltDirectorySeparatorChar", "/"),
-    ("PathSeparator", ";"),
-    ("VolumeSeparatorChar", ":"),
-):
-    PATH.static_field(_name, "char", Char(_letter))
-PATH.refuses("InvalidPathChars")

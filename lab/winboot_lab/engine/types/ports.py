@@ -6,7 +6,6 @@ from typing import Any
 
 from winboot_lab.engine.door import ask
 from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet
-from winboot_lab.engine.exceptions import InvalidOperationException, IOException
 from winboot_lab.engine.values import IDISPOSABLE, Array, Instance
 
 
@@ -19,42 +18,12 @@ class SerialPort(Instance):
 
 
 PORT = dotnet("System.IO.Ports.SerialPort", SerialPort, base=OBJECT, interfaces=[IDISPOSABLE])
-PORT.constructor("string portName")(SerialPort)
 PORT.constructor("string portName, int baudRate")(SerialPort)
 
 
 @PORT.static_method("GetPortNames()", effect=True)
 def _names(runtime: Runtime) -> Array:
     return Array(list(ask(runtime, "serial.ports")))
-
-
-@PORT.method("void Open()", effect=True)
-def _open(runtime: Runtime, self: SerialPort) -> None:
-    if self.name not in ask(runtime, "serial.ports"):
-        raise IOException(f"The port '{self.name}' does not exist.")
-    self.open = True
-
-
-@PORT.method("void WriteLine(string text)", effect=True)
-def _write_line(runtime: Runtime, self: SerialPort, text: str) -> None:
-    if not self.open:
-        raise InvalidOperationException("The port is closed.")
-    ask(runtime, "serial.write", line=text)
-
-
-@PORT.method("void Close()", "void Dispose()")
-def _close(self: SerialPort) -> None:
-    self.open = False
-
-
-PORT.prop("IsOpen", "bool", lambda self: self.open)
-PORT.prop("PortName", "string", lambda self: self.name)
-PORT.refuses(
-    "BaseStream BaudRate BreakState BytesToRead BytesToWrite CDHolding CtsHolding DataBits DiscardInBuffer "
-    "DiscardOutBuffer DiscardNull DsrHolding DtrEnable Encoding Handshake NewLine Parity ParityReplace Read ReadBufferSize "
-    "ReadByte ReadChar ReadExisting ReadLine ReadTimeout ReadTo ReceivedBytesThreshold RtsEnable StopBits Write "
-    "WriteBufferSize WriteTimeout"
-)
 
 
 class EventLog(Instance):
@@ -67,9 +36,3 @@ LOG = dotnet("System.Diagnostics.EventLog", EventLog, base=OBJECT)
 @LOG.static_method("SourceExists(string source)", effect=True)
 def _exists(runtime: Runtime, source: str) -> Any:
     return bool(ask(runtime, "eventlog.source", source=source))
-
-
-LOG.refuses(
-    "CreateEventSource Delete DeleteEventSource Exists GetEventLogs LogNameFromSourceName WriteEntry WriteEvent Clear Close "
-    "Entries Log LogDisplayName MachineName MaximumKilobytes Source"
-)

@@ -14,8 +14,7 @@ from winboot_lab.engine.exceptions import (
     SystemException,
     declare_exception,
 )
-from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.values import Array, EnumValue, Instance
+from winboot_lab.engine.values import Array, Instance
 
 Value = Any
 
@@ -25,7 +24,6 @@ IdentityNotMappedException = declare_exception(
 _UNMAPPED = "Some or all identity references could not be translated."
 
 REFERENCE = dotnet("System.Security.Principal.IdentityReference", kind="abstract")
-REFERENCE.complete()
 
 
 class SecurityIdentifier(Instance):
@@ -123,79 +121,8 @@ def _sid(text: str | None) -> SecurityIdentifier:
     return SecurityIdentifier(found)
 
 
-_WELL_KNOWN = {
-    "NullSid": "S-1-0-0",
-    "WorldSid": "S-1-1-0",
-    "LocalSid": "S-1-2-0",
-    "CreatorOwnerSid": "S-1-3-0",
-    "CreatorGroupSid": "S-1-3-1",
-    "NetworkSid": "S-1-5-2",
-    "BatchSid": "S-1-5-3",
-    "InteractiveSid": "S-1-5-4",
-    "ServiceSid": "S-1-5-6",
-    "AnonymousSid": "S-1-5-7",
-    "SelfSid": "S-1-5-10",
-    "AuthenticatedUserSid": "S-1-5-11",
-    "RestrictedCodeSid": "S-1-5-12",
-    "TerminalServerSid": "S-1-5-13",
-    "LocalSystemSid": "S-1-5-18",
-    "LocalServiceSid": "S-1-5-19",
-    "NetworkServiceSid": "S-1-5-20",
-    "BuiltinDomainSid": "S-1-5-32",
-    "BuiltinAdministratorsSid": "S-1-5-32-544",
-    "BuiltinUsersSid": "S-1-5-32-545",
-    "BuiltinGuestsSid": "S-1-5-32-546",
-    "BuiltinPowerUsersSid": "S-1-5-32-547",
-    "BuiltinBackupOperatorsSid": "S-1-5-32-551",
-    "BuiltinReplicatorSid": "S-1-5-32-552",
-    "BuiltinRemoteDesktopUsersSid": "S-1-5-32-555",
-    "BuiltinNetworkConfigurationOperatorsSid": "S-1-5-32-556",
-}
-
-
-def _well_known(kind: EnumValue) -> str:
-    found = _WELL_KNOWN.get(str(kind))
-    if found is None:
-        raise Refusal("value", str(kind), "well-known SID")
-    return found
-
-
-@SID.constructor(
-    "System.Security.Principal.WellKnownSidType sidType, System.Security.Principal.SecurityIdentifier domainSid"
-)
-def _known_sid(kind: EnumValue, _domain: SecurityIdentifier | None) -> SecurityIdentifier:
-    return SecurityIdentifier(_well_known(kind))
-
-
-@SID.constructor("byte[] binaryForm, int offset")
-def _binary_sid(data: Value, offset: int) -> SecurityIdentifier:
-    raw = bytes(data)[offset:]
-    authority = int.from_bytes(raw[2:8], "big")
-    parts = [int.from_bytes(raw[8 + 4 * at : 12 + 4 * at], "little") for at in range(raw[1])]
-    return SecurityIdentifier("-".join(["S", str(raw[0]), str(authority), *map(str, parts)]))
-
-
-@SID.method("void GetBinaryForm(byte[] binaryForm, int offset)")
-def _binary_form(self: SecurityIdentifier, target: Value, offset: int) -> None:
-    numbers = [int(part) for part in self.value.split("-")[1:]]
-    raw = bytes([numbers[0], len(numbers) - 2]) + numbers[1].to_bytes(6, "big")
-    raw += b"".join(number.to_bytes(4, "little") for number in numbers[2:])
-    target[offset : offset + len(raw)] = raw
-
-
 def _is_account(self: SecurityIdentifier) -> bool:
     return self.value.startswith("S-1-5-21-") and self.value.count("-") >= 7
-
-
-SID.method("IsAccountSid()")(_is_account)
-SID.method("IsWellKnown(System.Security.Principal.WellKnownSidType type)")(
-    lambda self, kind: self.value == _well_known(kind)
-)
-SID.prop(
-    "AccountDomainSid",
-    "System.Security.Principal.SecurityIdentifier",
-    lambda self: SecurityIdentifier(self.value.rpartition("-")[0]) if _is_account(self) else None,
-)
 
 
 @ACCOUNT.constructor("string name")
@@ -205,21 +132,11 @@ def _account(name: str | None) -> NTAccount:
     return NTAccount(name)
 
 
-@ACCOUNT.constructor("string domainName, string accountName")
-def _domain_account(domain: str | None, name: str) -> NTAccount:
-    return NTAccount(f"{domain}\\{name}" if domain else name)
-
-
 for _kind in (SID, ACCOUNT):
     _kind.prop("Value", "string", lambda self: self.value)
     _kind.method("ToString()")(str)
 SID.method("Equals(object o)")(lambda self, other: self == other)
-SID.prop("BinaryLength", "int", lambda self: 8 + 4 * (self.value.count("-") - 2))
-SID.refuses("CompareTo IsEqualDomainSid")
-ACCOUNT.complete()
 compared_by_value(SecurityIdentifier, NTAccount)
-for _kind in (SID, ACCOUNT):
-    _kind.method("IsValidTargetType(type targetType)")(lambda self, target: target in (SID, ACCOUNT))
 
 
 @SID.method("Translate(type targetType)", effect=True)
@@ -270,20 +187,12 @@ def _current(runtime: Runtime) -> WindowsIdentity:
 
 
 IDENTITY.prop("Name", "string", lambda self: str(self.record["name"]))
-IDENTITY.prop("AuthenticationType", "string", lambda self: str(self.record["authentication"]))
-IDENTITY.prop("IsAuthenticated", "bool", lambda self: True)
-IDENTITY.prop("IsAnonymous", "bool", lambda self: False)
-IDENTITY.prop("IsGuest", "bool", lambda self: False)
-IDENTITY.prop("IsSystem", "bool", lambda self: self.record["sid"] == "S-1-5-18")
 IDENTITY.prop("User", SID.name, lambda self: SecurityIdentifier(str(self.record["sid"])))
 IDENTITY.prop("Owner", SID.name, lambda self: SecurityIdentifier(str(self.record["sid"])))
 IDENTITY.prop(
     "Groups", "object", lambda self: Array([SecurityIdentifier(str(sid)) for sid in self.record["groups"]])
 )
 IDENTITY.method("void Dispose()")(lambda self: None)
-IDENTITY.refuses(
-    "AccessToken Token Claims UserClaims DeviceClaims Impersonate ImpersonationLevel RunImpersonated"
-)
 PRINCIPAL.constructor(f"{IDENTITY.name} ntIdentity")(WindowsPrincipal)
 PRINCIPAL.prop("Identity", IDENTITY.name, lambda self: self.identity)
 _ADMINISTRATOR = 544
@@ -307,6 +216,3 @@ PRINCIPAL.method(f"IsInRole({SID.name} sid)")(lambda self, sid: _is_in(self, sid
 def _is_in_named(runtime: Runtime, self: WindowsPrincipal, role: str) -> bool:
     sid = ask_one(runtime, "acl.sid", name=role)
     return sid is not None and _is_in(self, str(sid))
-
-
-PRINCIPAL.refuses("Claims UserClaims DeviceClaims FindAll FindFirst HasClaim")

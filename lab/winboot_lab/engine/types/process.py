@@ -13,7 +13,6 @@ from typing import Any
 from winboot_lab.engine.door import ask, ask_one
 from winboot_lab.engine.dotnet import Runtime, dotnet
 from winboot_lab.engine.exceptions import (
-    ArgumentException,
     InvalidOperationException,
     ObjectDisposedException,
     Win32Exception,
@@ -71,8 +70,6 @@ class ProcessStartInfo(Instance):
 
 START = dotnet("System.Diagnostics.ProcessStartInfo", ProcessStartInfo)
 START.constructor("")(ProcessStartInfo)
-START.constructor("string fileName")(ProcessStartInfo)
-START.constructor("string fileName, string arguments")(ProcessStartInfo)
 
 
 def _attribute(name: str, type_name: str, attribute: str) -> None:
@@ -109,9 +106,7 @@ def _variables(runtime: Runtime, self: ProcessStartInfo) -> Hashtable:
     return self.environment
 
 
-START.prop("EnvironmentVariables", "object", _variables, effect=True)
 START.prop("Environment", "object", _variables, effect=True)
-START.refuses("ArgumentList Domain ErrorDialogParentHandle Password PasswordInClearText UserName Verbs")
 
 # -- the process
 
@@ -228,9 +223,6 @@ def _start_info(runtime: Runtime, info: ProcessStartInfo) -> StartedProcess:
 PROCESS.static_method("Start(string fileName)", effect=True)(
     lambda runtime, name: _start_info(runtime, ProcessStartInfo(name))
 )
-PROCESS.static_method("Start(string fileName, string arguments)", effect=True)(
-    lambda runtime, name, arguments: _start_info(runtime, ProcessStartInfo(name, arguments))
-)
 
 
 def _wait(runtime: Runtime, self: StartedProcess, milliseconds: int = -1) -> bool:
@@ -287,9 +279,6 @@ def _record(runtime: Runtime, self: StartedProcess) -> Any:
 PROCESS.prop("ExitCode", "int", _exit_code, effect=True)
 PROCESS.prop("HasExited", "bool", lambda runtime, self: _wait(runtime, self, _patience(self)), effect=True)
 PROCESS.prop("Id", "int", _process_id, effect=True)
-PROCESS.prop("StartTime", "datetime", lambda self: self.started_at)
-PROCESS.prop("ExitTime", "datetime", lambda self: self.ended_at)
-PROCESS.prop("ProcessName", "string", lambda runtime, self: _record(runtime, self)["name"], effect=True)
 PROCESS.prop("Path", "string", lambda runtime, self: _record(runtime, self)["path"], effect=True)
 
 
@@ -300,7 +289,6 @@ def _kill(runtime: Runtime, self: StartedProcess) -> None:
 
 
 PROCESS.method("void Dispose()", "void Close()")(lambda self: setattr(self, "disposed", True))
-PROCESS.method("void Refresh()")(lambda self: None)
 PROCESS.method("ToString()")(lambda self: "System.Diagnostics.Process")
 
 
@@ -312,38 +300,9 @@ def _as_process(record: Any) -> StartedProcess:
     return made
 
 
-PROCESS.static_method("GetCurrentProcess()", effect=True)(
-    lambda runtime: _as_process(_one(runtime, "process.current"))
-)
-
-
-@PROCESS.static_method("GetProcessById(int processId)", effect=True)
-def _by_id(runtime: Runtime, pid: int) -> StartedProcess:
-    found = _one(runtime, "process.get", pid=pid)
-    if found is None:
-        raise ArgumentException(f"Process with an Id of {pid} is not running.")
-    return _as_process(found)
-
-
 def _listed(runtime: Runtime, fits: Callable[[Any], bool]) -> Array:
     return Array((_as_process(record) for record in ask(runtime, "process.list") if fits(record)), PROCESS)
 
-
-PROCESS.static_method("GetProcesses()", effect=True)(lambda runtime: _listed(runtime, lambda record: True))
-PROCESS.static_method("GetProcessesByName(string processName)", effect=True)(
-    lambda runtime, name: _listed(runtime, lambda record: str(record["name"]).lower() == name.lower())
-)
-PROCESS.refuses(
-    "BasePriority EnableRaisingEvents Handle HandleCount MachineName MainModule MainWindowHandle MainWindowTitle "
-    "MaxWorkingSet MinWorkingSet Modules NonpagedSystemMemorySize NonpagedSystemMemorySize64 PagedMemorySize "
-    "PagedMemorySize64 PagedSystemMemorySize PagedSystemMemorySize64 PeakPagedMemorySize PeakPagedMemorySize64 "
-    "PeakVirtualMemorySize PeakVirtualMemorySize64 PeakWorkingSet PeakWorkingSet64 PriorityBoostEnabled "
-    "PriorityClass PrivateMemorySize PrivateMemorySize64 PrivilegedProcessorTime ProcessorAffinity Responding "
-    "SafeHandle SessionId SynchronizingObject Threads TotalProcessorTime UserProcessorTime VirtualMemorySize "
-    "VirtualMemorySize64 WorkingSet WorkingSet64 Site Container BeginErrorReadLine BeginOutputReadLine "
-    "CancelErrorRead CancelOutputRead CloseMainWindow WaitForInputIdle EnterDebugMode LeaveDebugMode Name SI "
-    "Handles VM WS PM NPM CPU Company FileVersion ProductVersion Description Product __NounName"
-)
 
 # -- its streams
 
@@ -425,12 +384,8 @@ for _suffix, _class, _base in (
 ):
     _made = dotnet(f"System.IO.Stream{_suffix}+OfProcess", _class, base=_base)
     _made.name = _base.name
-    if _suffix == "Writer":
-        _made.prop("BaseStream", "System.IO.Stream", lambda self: self.bytes)
-    _made.complete()
 _made = dotnet("System.IO.FileStream+OfProcess", InputStream, base=STREAM)
 _made.name = "System.IO.FileStream"
-_made.complete()
 TASK = dotnet("System.Threading.Tasks.Task`1[System.String]", TextTask)
 
 
@@ -478,8 +433,4 @@ def _line_task(reader: Value) -> TextTask:
 
 
 TASK.prop("Result", "string", lambda runtime, self: self.result(runtime), effect=True)
-TASK.method("void Wait()", effect=True)(lambda runtime, self: self.result(runtime))
 TASK.method("Wait(int millisecondsTimeout)", effect=True)(lambda runtime, self, ms: self.wait(runtime, ms))
-TASK.refuses(
-    "Status IsCompleted IsFaulted IsCanceled GetAwaiter ContinueWith Exception Id AsyncState Dispose"
-)

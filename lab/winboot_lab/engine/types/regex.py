@@ -12,15 +12,11 @@ from winboot_lab.engine.exceptions import (
 )
 from winboot_lab.engine.regexes import Capture, Group, Match, Regex, regex
 from winboot_lab.engine.types.delegates import Delegate
-from winboot_lab.engine.values import INT32, STRING, Array, Instance, Value, View
+from winboot_lab.engine.values import STRING, Array, Instance, Value, View
 from winboot_lab.engine.wildcards import (
     compile_wildcard,
-    escape_wildcards,
-    has_wildcards,
-    unescape_wildcards,
 )
 
-_OPTIONS = "System.Text.RegularExpressions.RegexOptions"
 _NS = "System.Text.RegularExpressions."
 REGEX = dotnet(_NS + "Regex", Regex, accelerators=["regex"])
 CAPTURE = dotnet(_NS + "Capture", Capture)
@@ -46,31 +42,9 @@ def _needs(text: str | None, name: str = "input") -> str:
     return text
 
 
-REGEX.constructor("string pattern")(lambda pattern: regex(_needs(pattern, "pattern")))
-REGEX.constructor(f"string pattern, {_OPTIONS} options")(
-    lambda pattern, options: regex(pattern, options.number)
-)
-REGEX.constructor(f"string pattern, {_OPTIONS} options, timespan matchTimeout")(
-    lambda pattern, options, limit: regex(pattern, options.number)
-)
-REGEX.prop("Options", _OPTIONS, lambda self: self.options_value)
-REGEX.prop("RightToLeft", "bool", lambda self: False)
 REGEX.method("ToString()")(lambda self: self.pattern)
-REGEX.method("IsMatch(string input)")(lambda self, text: self.search(_needs(text)).success)
-REGEX.method("IsMatch(string input, int startat)")(
-    lambda self, text, start: self.search(_needs(text), start).success
-)
-REGEX.method("Match(string input)")(lambda self, text: self.search(_needs(text)))
-REGEX.method("Match(string input, int startat)")(lambda self, text, start: self.search(_needs(text), start))
-REGEX.method("Matches(string input)")(lambda self, text: MatchCollection(list(self.matches(_needs(text)))))
-REGEX.method("Matches(string input, int startat)")(
-    lambda self, text, start: MatchCollection(list(self.matches(_needs(text), start)))
-)
 REGEX.method("Replace(string input, string replacement)")(
     lambda self, text, new: self.replace(_needs(text), _needs(new, "replacement"))
-)
-REGEX.method("Replace(string input, string replacement, int count)")(
-    lambda self, text, new, count: self.replace(_needs(text), new, count)
 )
 
 
@@ -82,7 +56,6 @@ def _evaluate(
 
 _EVALUATOR = _NS + "MatchEvaluator"
 REGEX.method(f"Replace(string input, {_EVALUATOR} evaluator)", effect=True)(_evaluate)
-REGEX.method(f"Replace(string input, {_EVALUATOR} evaluator, int count)", effect=True)(_evaluate)
 
 
 def _pieces(self: Regex, text: str, count: int = 0) -> Array:
@@ -91,14 +64,6 @@ def _pieces(self: Regex, text: str, count: int = 0) -> Array:
 
 REGEX.method("Split(string input)")(_pieces)
 REGEX.method("Split(string input, int count)")(_pieces)
-REGEX.method("GetGroupNames()")(lambda self: Array(self.names, STRING))
-REGEX.method("GetGroupNumbers()")(lambda self: Array(range(len(self.names)), INT32))
-REGEX.method("GroupNumberFromName(string name)")(
-    lambda self, name: -1 if self.group_number(name) is None else self.group_number(name)
-)
-REGEX.refuses(
-    "MatchTimeout GetObjectData GroupNameFromNumber CompileToAssembly CacheSize InfiniteMatchTimeout"
-)
 
 
 def _static(name: str, parameters: str, run: Value, *, effect: bool = False) -> None:
@@ -111,9 +76,6 @@ def _static(name: str, parameters: str, run: Value, *, effect: bool = False) -> 
         return run(arguments[-1].number, *arguments[:-1])
 
     REGEX.static_method(f"{name}(string input, string pattern{parameters})", effect=effect)(plain)
-    REGEX.static_method(
-        f"{name}(string input, string pattern{parameters}, {_OPTIONS} options)", effect=effect
-    )(with_options)
 
 
 def _made(pattern: str, options: int) -> Regex:
@@ -143,7 +105,6 @@ def _static_evaluate(options: int, runtime: Runtime, text: str, pattern: str, ev
 
 _static("Replace", f", {_EVALUATOR} evaluator", _static_evaluate, effect=True)
 REGEX.static_method("Escape(string str)")(lambda text: regexes.escape(_needs(text, "str")))
-REGEX.static_method("Unescape(string str)")(lambda text: regexes.unescape(_needs(text, "str")))
 
 # -- captures, groups, matches
 
@@ -151,15 +112,8 @@ CAPTURE.prop("Index", "int", lambda self: self.index)
 CAPTURE.prop("Length", "int", lambda self: len(self.value))
 CAPTURE.prop("Value", "string", lambda self: self.value)
 CAPTURE.method("ToString()")(lambda self: self.value)
-CAPTURE.complete()
 GROUP.prop("Success", "bool", lambda self: self.success)
-GROUP.prop("Captures", "object", lambda self: CaptureCollection(self.captures))
 GROUP.prop("Name", "string", lambda self: self.name)
-GROUP.complete()
-MATCH.method("NextMatch()")(lambda self: self.next())
-MATCH.method("Result(string replacement)")(lambda self, new: self.expand(new))
-MATCH.static_field("Empty", _NS + "Match", regex("(?!)").search(""))
-MATCH.refuses("Synchronized")
 
 
 class MatchCollection(View):
@@ -167,13 +121,6 @@ class MatchCollection(View):
 
     def __init__(self, items: list[Value]) -> None:
         super().__init__(_NS + "MatchCollection", lambda: items)
-
-
-class CaptureCollection(View):
-    """Group.Captures."""
-
-    def __init__(self, items: list[Value]) -> None:
-        super().__init__(_NS + "CaptureCollection", lambda: items)
 
 
 class GroupCollection(View):
@@ -204,9 +151,6 @@ def _item(self: View, index: int) -> Value:
 for _kind in _COLLECTIONS.values():
     _kind.prop("Count", "int", len)
     _kind.method("Item(int i)")(_item)
-    _kind.refuses(
-        "IsReadOnly IsSynchronized SyncRoot CopyTo GetEnumerator Keys Values ContainsKey TryGetValue"
-    )
 
 
 @_COLLECTIONS["GroupCollection"].method("Item(string groupname)")
@@ -226,15 +170,3 @@ class Wildcard(Instance):
 
 
 WILDCARD = dotnet("System.Management.Automation.WildcardPattern", Wildcard, accelerators=["wildcardpattern"])
-WILDCARD.constructor("string pattern")(Wildcard)
-WILDCARD.constructor("string pattern, System.Management.Automation.WildcardOptions options")(
-    lambda pattern, options: Wildcard(pattern, options.number)
-)
-WILDCARD.static_method("Get(string pattern, System.Management.Automation.WildcardOptions options)")(
-    lambda pattern, options: Wildcard(pattern, options.number)
-)
-WILDCARD.method("IsMatch(string input)")(lambda self, text: self.compiled.fullmatch(text) is not None)
-WILDCARD.static_method("Escape(string pattern)")(escape_wildcards)
-WILDCARD.static_method("Unescape(string pattern)")(unescape_wildcards)
-WILDCARD.static_method("ContainsWildcardCharacters(string pattern)")(has_wildcards)
-WILDCARD.refuses("ToWql")

@@ -20,7 +20,6 @@ from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
     INT32,
     INT64,
-    NOTHING,
     NUMBER_CLASSES,
     STRING,
     Array,
@@ -166,12 +165,8 @@ def store(runtime: Any, key: str, name: str, kind: str, data: Any) -> None:
 # -- members of a key
 
 REGISTRY_KEY.prop("SubKeyCount", "int", lambda runtime, self: len(_sub_names(runtime, self)), effect=True)
-REGISTRY_KEY.prop(
-    "View", "Microsoft.Win32.RegistryView", lambda self: enum_value("Microsoft.Win32.RegistryView", self.view)
-)
 REGISTRY_KEY.prop("ValueCount", "int", lambda runtime, self: len(self.names(runtime)), effect=True)
 REGISTRY_KEY.prop("Name", "string", lambda self: self.name)
-REGISTRY_KEY.refuses("Handle SetAccessControl")
 
 
 # An open key is read for its rules as the session may: OpenSubKey asks for KEY_READ, which has READ_CONTROL in it
@@ -220,10 +215,7 @@ def _get_value_names(runtime: Runtime, self: RegistryKey) -> Array:
 
 
 @REGISTRY_KEY.method(
-    "GetValue(string name)",
-    "GetValue(string name, object defaultValue)",
-    "GetValue(string name, object defaultValue, Microsoft.Win32.RegistryValueOptions options)",
-    effect=True,
+    "GetValue(string name, object defaultValue, Microsoft.Win32.RegistryValueOptions options)", effect=True
 )
 def _get_value(
     runtime: Runtime,
@@ -249,21 +241,6 @@ def _get_kind(runtime: Runtime, self: RegistryKey, name: str | None) -> EnumValu
     return enum_value(KINDS, str(record["kind"]))
 
 
-@REGISTRY_KEY.method(
-    "void SetValue(string name, object value)",
-    "void SetValue(string name, object value, Microsoft.Win32.RegistryValueKind valueKind)",
-    effect=True,
-)
-def _set_value(
-    runtime: Runtime, self: RegistryKey, name: str | None, value: Value, kind: EnumValue | None = None
-) -> None:
-    if plain(value) is None or value is NOTHING:
-        raise ArgumentNullException("value")
-    self.check_writable()
-    word = kind_for(value) if kind is None or str(kind) == "Unknown" else str(kind)
-    store(runtime, self.name, name or "", word, data_for(value, word))
-
-
 @REGISTRY_KEY.method("OpenSubKey(string name)", "OpenSubKey(string name, bool writable)", effect=True)
 def _open(runtime: Runtime, self: RegistryKey, name: str, writable: bool = False) -> RegistryKey | None:
     if name is None:
@@ -274,27 +251,7 @@ def _open(runtime: Runtime, self: RegistryKey, name: str, writable: bool = False
     return None if found is None else RegistryKey(full, writable=writable, view=self.view)
 
 
-@REGISTRY_KEY.method(
-    "CreateSubKey(string subkey)",
-    "CreateSubKey(string subkey, bool writable)",
-    "CreateSubKey(string subkey, Microsoft.Win32.RegistryKeyPermissionCheck permissionCheck)",
-    effect=True,
-)
-def _create(runtime: Runtime, self: RegistryKey, name: str, access: Value = None) -> RegistryKey:
-    if name is None:
-        raise ArgumentNullException("subkey")
-    self.check_writable()
-    full = self.sub(name)
-    ask(runtime, "registry.create", key=full)
-    writable = access if isinstance(access, bool) else access is None or access.number == 2
-    return RegistryKey(full, writable=writable, view=self.view)
-
-
-@REGISTRY_KEY.method(
-    "void DeleteSubKey(string subkey)",
-    "void DeleteSubKey(string subkey, bool throwOnMissingSubKey)",
-    effect=True,
-)
+@REGISTRY_KEY.method("void DeleteSubKey(string subkey, bool throwOnMissingSubKey)", effect=True)
 def _delete_key(runtime: Runtime, self: RegistryKey, name: str, strict: bool = True) -> None:
     self.check_writable()
     full = self.sub(name)
@@ -309,11 +266,7 @@ def _delete_key(runtime: Runtime, self: RegistryKey, name: str, strict: bool = T
     ask(runtime, "registry.delete-key", key=full)
 
 
-@REGISTRY_KEY.method(
-    "void DeleteSubKeyTree(string subkey)",
-    "void DeleteSubKeyTree(string subkey, bool throwOnMissingSubKey)",
-    effect=True,
-)
+@REGISTRY_KEY.method("void DeleteSubKeyTree(string subkey, bool throwOnMissingSubKey)", effect=True)
 def _delete_tree(runtime: Runtime, self: RegistryKey, name: str, strict: bool = True) -> None:
     self.check_writable()
     full = self.sub(name)
@@ -324,9 +277,7 @@ def _delete_tree(runtime: Runtime, self: RegistryKey, name: str, strict: bool = 
     ask(runtime, "registry.delete-key", key=full, recurse=True)
 
 
-@REGISTRY_KEY.method(
-    "void DeleteValue(string name)", "void DeleteValue(string name, bool throwOnMissingValue)", effect=True
-)
+@REGISTRY_KEY.method("void DeleteValue(string name, bool throwOnMissingValue)", effect=True)
 def _delete_value(runtime: Runtime, self: RegistryKey, name: str | None, strict: bool = True) -> None:
     self.check_writable()
     if ask_one(runtime, "registry.get", key=self.name, name=name or "") is None:
@@ -334,13 +285,6 @@ def _delete_value(runtime: Runtime, self: RegistryKey, name: str | None, strict:
             raise ArgumentException("No value exists with that name.")
         return
     ask(runtime, "registry.delete-value", key=self.name, name=name or "")
-
-
-@REGISTRY_KEY.static_method(
-    "OpenBaseKey(Microsoft.Win32.RegistryHive hKey, Microsoft.Win32.RegistryView view)"
-)
-def _open_base(hive: EnumValue, view: EnumValue) -> RegistryKey:
-    return RegistryKey(HIVES[str(hive)], writable=True, view=str(view))
 
 
 # -- Microsoft.Win32.Registry
@@ -358,17 +302,7 @@ def _key_name(name: str | None) -> str:
     return RegistryKey(head.upper(), writable=True).sub(rest)
 
 
-@REGISTRY.static_method("GetValue(string keyName, string valueName, object defaultValue)", effect=True)
-def _static_get(runtime: Runtime, key: str, name: str | None, default: Value) -> Value:
-    full = _key_name(key)
-    if ask_one(runtime, "registry.stat", key=full) is None:
-        return None
-    record = ask_one(runtime, "registry.get", key=full, name=name or "")
-    return default if record is None else value_of(record)
-
-
 @REGISTRY.static_method(
-    "void SetValue(string keyName, string valueName, object value)",
     "void SetValue(string keyName, string valueName, object value, Microsoft.Win32.RegistryValueKind valueKind)",
     effect=True,
 )
@@ -382,6 +316,3 @@ def _static_set(
     data = data_for(value, word)
     ask(runtime, "registry.create", key=full)
     store(runtime, full, name or "", word, data)
-
-
-REGISTRY.complete()

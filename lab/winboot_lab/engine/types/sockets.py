@@ -97,13 +97,7 @@ def _connect(
     return True
 
 
-@CLIENT.method("void Connect(string hostname, int port)", effect=True)
-def _connect_now(runtime: Runtime, self: TcpClient, host: str, port: int) -> None:
-    _connect(runtime, self, host, port, -1)
-
-
 CLIENT.method("ConnectAsync(string host, int port)")(Connecting)
-CLIENT.prop("Connected", "bool", lambda self: self.record is not None)
 CLIENT.prop("Client", "object", Socket)
 
 
@@ -134,7 +128,6 @@ def _timeout(name: str) -> None:
 for _name in ("ReceiveTimeout", "SendTimeout"):
     _timeout(_name)
 NETWORK = dotnet("System.Net.Sockets.NetworkStream", NetworkStream, base=STREAM)
-NETWORK.refuses("Read Write DataAvailable Readable Writeable Socket CopyTo")
 
 
 @CLIENT.method("GetStream()")
@@ -142,9 +135,6 @@ def _stream(self: TcpClient) -> NetworkStream:
     if self.record is None:
         raise InvalidOperationException("The operation is not allowed on non-connected sockets.")
     return NetworkStream(self)
-
-
-CLIENT.refuses("BeginConnect EndConnect NoDelay LingerState Available Active ExclusiveAddressUse")
 
 
 @TASK.method("Wait(int millisecondsTimeout)", effect=True)
@@ -157,10 +147,6 @@ def _wait(runtime: Runtime, self: Connecting, milliseconds: int) -> bool:
         raise AggregateException("One or more errors occurred.", failure) from failure
     self.spent += milliseconds
     return connected
-
-
-TASK.method("void Wait()", effect=True)(lambda runtime, self: _wait(runtime, self, -1))
-TASK.refuses("Result Status IsCompleted IsFaulted Exception ContinueWith GetAwaiter")
 
 
 def _end_point(side: str) -> Any:
@@ -176,4 +162,3 @@ def _end_point(side: str) -> Any:
 
 SOCKET.prop("LocalEndPoint", "object", _end_point("local_address"))
 SOCKET.prop("RemoteEndPoint", "object", _end_point("remote_address"))
-SOCKET.refuses("Send Receive Connect Close Dispose Connected AddressFamily Poll Available")

@@ -20,11 +20,10 @@ from winboot_lab.engine.exceptions import (
 from winboot_lab.engine.formatting import dotnet_text, format_string
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.paths import full_path
-from winboot_lab.engine.types.text import UTF8, UTF8_BARE, Encoding, encoding_of_bom
+from winboot_lab.engine.types.text import UTF8_BARE, Encoding, encoding_of_bom
 from winboot_lab.engine.values import (
     IDISPOSABLE,
     ByteArray,
-    Char,
     EnumValue,
     Instance,
     Int64,
@@ -209,10 +208,6 @@ def _set_position(runtime: Runtime, self: Stream, value: int) -> None:
     self.position = int(value)
 
 
-STREAM.prop("CanRead", "bool", lambda self: self.can_read and not self.closed)
-STREAM.prop("CanWrite", "bool", lambda self: self.can_write and not self.closed)
-STREAM.prop("CanSeek", "bool", lambda self: self.can_seek and not self.closed)
-STREAM.prop("CanTimeout", "bool", lambda self: False)
 STREAM.prop("Length", "long", _checked_length, effect=True)
 STREAM.prop("Position", "long", lambda runtime, self: Int64(self.position), _set_position, effect=True)
 
@@ -245,33 +240,13 @@ def _write(runtime: Runtime, self: Stream, buffer: Value, offset: int, count: in
     self.write(runtime, bytes(buffer[offset : offset + count]))
 
 
-@STREAM.method("void WriteByte(byte value)", effect=True)
-def _write_byte(runtime: Runtime, self: Stream, value: int) -> None:
-    self.check()
-    self.write(runtime, bytes([value]))
-
-
-@STREAM.method("Seek(long offset, System.IO.SeekOrigin origin)", effect=True)
-def _seek(runtime: Runtime, self: Stream, offset: int, origin: EnumValue) -> Int64:
-    self.check()
-    start = {0: 0, 1: self.position, 2: self.length(runtime)}[origin.number]
-    if start + offset < 0:
-        raise IOException("An attempt was made to move the position before the beginning of the stream.")
-    self.position = start + int(offset)
-    return Int64(self.position)
-
-
 @STREAM.method("void SetLength(long value)", effect=True)
 def _set_length(runtime: Runtime, self: Stream, length: int) -> None:
     self.check()
     self.resize(runtime, int(length))
 
 
-@STREAM.method(
-    "void CopyTo(System.IO.Stream destination)",
-    "void CopyTo(System.IO.Stream destination, int bufferSize)",
-    effect=True,
-)
+@STREAM.method("void CopyTo(System.IO.Stream destination)", effect=True)
 def _copy(runtime: Runtime, self: Stream, target: Stream, _size: int = 81920) -> None:
     self.check()
     while piece := self.read(runtime, 1 << 20):
@@ -281,35 +256,15 @@ def _copy(runtime: Runtime, self: Stream, target: Stream, _size: int = 81920) ->
 STREAM.method("void Flush()", "void Flush(bool flushToDisk)")(lambda self, disk=False: self.check())
 for _name in _DISPOSABLE_NAMES:
     STREAM.method(f"void {_name}()", effect=True)(lambda runtime, self: self.close(runtime))
-STREAM.refuses(
-    "ReadTimeout WriteTimeout BeginRead BeginWrite EndRead EndWrite ReadAsync WriteAsync CopyToAsync FlushAsync "
-    "CreateObjRef GetLifetimeService InitializeLifetimeService Synchronized Null"
-)
 MEMORY.constructor("")(MemoryStream)
-MEMORY.constructor("int capacity")(lambda capacity: MemoryStream())
-MEMORY.constructor("byte[] buffer")(lambda data: MemoryStream(bytes(data), fixed=True))
-MEMORY.constructor("byte[] buffer, bool writable")(
-    lambda data, writable: MemoryStream(bytes(data), writable=writable, fixed=True)
-)
 MEMORY.method("ToArray()")(lambda self: ByteArray(self.data))
-MEMORY.method("GetBuffer()")(lambda self: ByteArray(self.data))
-MEMORY.prop("Capacity", "int", lambda self: len(self.data), lambda self, value: None)
 
 
-@MEMORY.method("void WriteTo(System.IO.Stream stream)", effect=True)
-def _write_to(runtime: Runtime, self: MemoryStream, target: Stream) -> None:
-    target.write(runtime, bytes(self.data))
-
-
-MEMORY.refuses("TryGetBuffer")
 FILE.prop("Name", "string", lambda self: self.path)
 _MODE, _ACCESS, _SHARE = "System.IO.FileMode mode", "System.IO.FileAccess access", "System.IO.FileShare share"
 
 
-@FILE.constructor(f"string path, {_MODE}", effect=True)
-@FILE.constructor(f"string path, {_MODE}, {_ACCESS}", effect=True)
 @FILE.constructor(f"string path, {_MODE}, {_ACCESS}, {_SHARE}", effect=True)
-@FILE.constructor(f"string path, {_MODE}, {_ACCESS}, {_SHARE}, int bufferSize", effect=True)
 @FILE.constructor(
     f"string path, {_MODE}, {_ACCESS}, {_SHARE}, int bufferSize, System.IO.FileOptions options", effect=True
 )
@@ -373,8 +328,6 @@ def descriptor(security: Value) -> Any:
         raise Refusal("value", "FileSecurity", "an access control object for a new file")
     return maker()
 
-
-FILE.refuses("Handle IsAsync SafeFileHandle GetAccessControl SetAccessControl Lock Unlock")
 
 # -- compression
 
@@ -447,8 +400,6 @@ for _name, _class, _bits in (("GZipStream", GZipStream, 31), ("DeflateStream", D
         return made
 
     _MODE_OF = "System.IO.Compression.CompressionMode mode"
-    _kind.constructor(f"System.IO.Stream stream, {_MODE_OF}")(_compressed)
-    _kind.constructor(f"System.IO.Stream stream, {_MODE_OF}, bool leaveOpen")(_compressed)
 
     def _packing(
         stream: Stream, _level: EnumValue, leave: bool = False, make: Any = _class, bits: int = _bits
@@ -457,10 +408,6 @@ for _name, _class, _bits in (("GZipStream", GZipStream, 31), ("DeflateStream", D
         return made
 
     _LEVEL_OF = "System.IO.Compression.CompressionLevel compressionLevel"
-    _kind.constructor(f"System.IO.Stream stream, {_LEVEL_OF}")(_packing)
-    _kind.constructor(f"System.IO.Stream stream, {_LEVEL_OF}, bool leaveOpen")(_packing)
-    _kind.prop("BaseStream", "System.IO.Stream", lambda self: self.inner)
-    _kind.complete()
 
 # -- readers
 
@@ -521,62 +468,7 @@ def split_line(text: str, position: int) -> tuple[str, int] | None:
     return text[position:end], after
 
 
-@TEXT_READER.method("ReadLine()", effect=True)
-def _read_line(runtime: Runtime, self: Reader) -> Value:
-    found = split_line(self.content(runtime), self.position)
-    if found is None:
-        return None
-    line, self.position = found
-    return line
-
-
-@TEXT_READER.method("ReadToEnd()", effect=True)
-def _read_to_end(runtime: Runtime, self: Reader) -> str:
-    text = self.content(runtime)[self.position :]
-    self.position += len(text)
-    return text
-
-
-@TEXT_READER.method("Read()", effect=True)
-def _read_char(runtime: Runtime, self: Reader) -> int:
-    text = self.content(runtime)
-    if self.position >= len(text):
-        return -1
-    self.position += 1
-    return ord(text[self.position - 1])
-
-
-@TEXT_READER.method("Peek()", effect=True)
-def _peek(runtime: Runtime, self: Reader) -> int:
-    text = self.content(runtime)
-    return ord(text[self.position]) if self.position < len(text) else -1
-
-
-@TEXT_READER.method(
-    "Read(char[] buffer, int index, int count)", "ReadBlock(char[] buffer, int index, int count)", effect=True
-)
-def _read_block(runtime: Runtime, self: Reader, buffer: Value, index: int, count: int) -> int:
-    piece = self.content(runtime)[self.position : self.position + count]
-    self.position += len(piece)
-    buffer[index : index + len(piece)] = [Char(letter) for letter in piece]
-    return len(piece)
-
-
-def _close_reader(runtime: Runtime, self: Reader) -> None:
-    self.closed = True
-    if self.stream is not None:
-        self.stream.close(runtime)
-
-
-for _name in _DISPOSABLE_NAMES:
-    TEXT_READER.method(f"void {_name}()", effect=True)(_close_reader)
-TEXT_READER.refuses("ReadAsync ReadBlockAsync ReadLineAsync ReadToEndAsync Null Synchronized CreateObjRef")
-STREAM_READER.prop(
-    "EndOfStream", "bool", lambda runtime, self: self.position >= len(self.content(runtime)), effect=True
-)
 STREAM_READER.prop("BaseStream", "System.IO.Stream", lambda self: self.stream)
-STREAM_READER.prop("CurrentEncoding", "System.Text.Encoding", lambda self: self.encoding)
-STREAM_READER.refuses("DiscardBufferedData")
 _ENCODING = "System.Text.Encoding encoding"
 
 
@@ -587,15 +479,6 @@ def _reader_of(
 
 
 STREAM_READER.constructor("System.IO.Stream stream")(_reader_of)
-STREAM_READER.constructor("System.IO.Stream stream, bool detectEncodingFromByteOrderMarks")(
-    lambda stream, detect: _reader_of(stream, None, detect)
-)
-for _more in (
-    "",
-    ", bool detectEncodingFromByteOrderMarks",
-    ", bool detectEncodingFromByteOrderMarks, int bufferSize",
-):
-    STREAM_READER.constructor(f"System.IO.Stream stream, {_ENCODING}{_more}")(_reader_of)
 
 
 def _reader_of_file(runtime: Runtime, path: str, encoding: Value = None, detect: bool = True) -> StreamReader:
@@ -603,23 +486,7 @@ def _reader_of_file(runtime: Runtime, path: str, encoding: Value = None, detect:
 
 
 STREAM_READER.constructor("string path", effect=True)(_reader_of_file)
-STREAM_READER.constructor(f"string path, {_ENCODING}", effect=True)(_reader_of_file)
-STREAM_READER.constructor(f"string path, {_ENCODING}, bool detectEncodingFromByteOrderMarks", effect=True)(
-    _reader_of_file
-)
-STREAM_READER.constructor("string path, bool detectEncodingFromByteOrderMarks", effect=True)(
-    lambda runtime, path, detect: _reader_of_file(runtime, path, None, detect)
-)
 
-
-@STRING_READER.constructor("string s")
-def _string_reader(text: str | None) -> StringReader:
-    if text is None:
-        raise ArgumentNullException("s")
-    return StringReader(text, None, UTF8)
-
-
-STRING_READER.complete()
 
 # -- writers
 
@@ -699,12 +566,6 @@ def _letters(value: Value) -> str:
 
 
 TEXT_WRITER.method(
-    "void Write(string value)", "void Write(object value)", "void Write(char value)", effect=True
-)(_put)
-TEXT_WRITER.method("void Write(char[] buffer)", effect=True)(
-    lambda runtime, self, letters: self.put(runtime, _letters(letters))
-)
-TEXT_WRITER.method(
     "void WriteLine()", "void WriteLine(string value)", "void WriteLine(object value)", effect=True
 )(_put_line)
 TEXT_WRITER.method("void Write(string format, params object[] arg)", effect=True)(
@@ -720,55 +581,3 @@ TEXT_WRITER.method("void WriteLine(string format, params object[] arg)", effect=
 TEXT_WRITER.method("void Flush()", effect=True)(lambda runtime, self: self.flush(runtime))
 for _name in _DISPOSABLE_NAMES:
     TEXT_WRITER.method(f"void {_name}()", effect=True)(lambda runtime, self: self.close(runtime))
-TEXT_WRITER.prop(
-    "NewLine", "string", lambda self: self.new_line, lambda self, value: setattr(self, "new_line", value)
-)
-TEXT_WRITER.prop("Encoding", "System.Text.Encoding", lambda self: self.encoding)
-TEXT_WRITER.refuses("FormatProvider FlushAsync WriteAsync WriteLineAsync Null Synchronized CreateObjRef")
-STREAM_WRITER.prop("BaseStream", "System.IO.Stream", lambda self: self.stream)
-
-
-def _set_auto(runtime: Runtime, self: Writer, value: bool) -> None:
-    self.auto_flush = value
-    if value:
-        self.flush(runtime)
-
-
-STREAM_WRITER.prop("AutoFlush", "bool", lambda runtime, self: self.auto_flush, _set_auto, effect=True)
-STREAM_WRITER.complete()
-
-
-def _writer_of(
-    stream: Stream, encoding: Value = None, _size: int = 1024, leave: bool = False
-) -> StreamWriter:
-    return StreamWriter(stream, encoding or UTF8_BARE, leave_open=leave)
-
-
-STREAM_WRITER.constructor("System.IO.Stream stream")(_writer_of)
-STREAM_WRITER.constructor(f"System.IO.Stream stream, {_ENCODING}")(_writer_of)
-STREAM_WRITER.constructor(f"System.IO.Stream stream, {_ENCODING}, int bufferSize")(_writer_of)
-STREAM_WRITER.constructor(f"System.IO.Stream stream, {_ENCODING}, int bufferSize, bool leaveOpen")(_writer_of)
-
-
-@STREAM_WRITER.constructor("string path", effect=True)
-@STREAM_WRITER.constructor("string path, bool append", effect=True)
-@STREAM_WRITER.constructor(f"string path, bool append, {_ENCODING}", effect=True)
-@STREAM_WRITER.constructor(f"string path, bool append, {_ENCODING}, int bufferSize", effect=True)
-def new_writer(
-    runtime: Runtime, path: str, append: bool = False, encoding: Value = None, _size: int = 1024
-) -> StreamWriter:
-    """StreamWriter's constructors for a file."""
-    stream = open_file(runtime, path, "Append" if append else "Create", WRITE)
-    return _writer_of(stream, encoding)
-
-
-STRING_WRITER.constructor("")(lambda: StringWriter(None, named_encoding()))
-STRING_WRITER.method("ToString()")(str)
-STRING_WRITER.refuses("GetStringBuilder")
-
-
-def named_encoding() -> Encoding:
-    """The encoding a StringWriter claims."""
-    from winboot_lab.engine.types.text import UNICODE
-
-    return UNICODE

@@ -8,18 +8,16 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from winboot_lab.engine.comparison import compare_text
-from winboot_lab.engine.convert import convert, to_string
+from winboot_lab.engine.convert import to_string
 from winboot_lab.engine.dotnet import dotnet, named
 from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
-    FormatException,
     IndexOutOfRangeException,
     declare_exception,
 )
-from winboot_lab.engine.formatting import dotnet_text, format_string
+from winboot_lab.engine.formatting import dotnet_text
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.collections import ENUMERATOR
 from winboot_lab.engine.values import (
@@ -81,7 +79,6 @@ _CULTURES = {
 }
 CULTURE = dotnet("System.Globalization.CultureInfo", Culture, accelerators=["cultureinfo"])
 IFORMAT_PROVIDER = dotnet("System.IFormatProvider", kind="interface")
-IFORMAT_PROVIDER.complete()
 CULTURE.interfaces = (IFORMAT_PROVIDER,)
 
 
@@ -96,35 +93,15 @@ def is_american(provider: Value) -> bool:
     return isinstance(provider, Culture) and bool(provider.name)
 
 
-def only_invariant(culture: Culture) -> None:
-    """The culture of a thread stays the invariant one, which can be set again."""
-    if culture.name:
-        raise Refusal("member", "[cultureinfo]::CurrentCulture = ...", culture.name)
-
-
 CULTURE.prop("Name", "string", lambda self: self.name)
-CULTURE.prop("LCID", "int", lambda self: _CULTURES[self.name.lower()][0])
-CULTURE.prop("DisplayName", "string", lambda self: _CULTURES[self.name.lower()][1])
 CULTURE.method("ToString()")(lambda self: self.name)
 CULTURE.static_prop("InvariantCulture", "CultureInfo", lambda: INVARIANT)
-CULTURE.static_prop("CurrentCulture", "CultureInfo", lambda: INVARIANT, only_invariant)
-CULTURE.static_prop("CurrentUICulture", "CultureInfo", lambda: INVARIANT, lambda value: None)
-CULTURE.static_method("GetCultureInfo(string name)")(_culture)
-CULTURE.static_method("CreateSpecificCulture(string name)")(_culture)
-CULTURE.constructor("string name")(_culture)
-CULTURE.refuses(
-    "NumberFormat DateTimeFormat TextInfo CompareInfo Calendar Parent TwoLetterISOLanguageName EnglishName"
-)
 
 # -- strings
 
 
 def _ignores_case(comparison: EnumValue) -> bool:
     return bool(comparison.number % 2)
-
-
-def _ordinal(comparison: EnumValue) -> bool:
-    return comparison.number >= 4
 
 
 def _needs(value: Value, name: str = "value") -> Value:
@@ -136,7 +113,6 @@ def _needs(value: Value, name: str = "value") -> Value:
 STRING.prop("Length", "int", utf16_length)
 
 
-@STRING.method("Chars(int index)")
 def char_at(self: str, index: int) -> Char:
     """The character at a position."""
     if not 0 <= index < len(self):
@@ -144,11 +120,6 @@ def char_at(self: str, index: int) -> Char:
     return Char(self[index])
 
 
-STRING.constructor("char[] value")("".join)
-STRING.constructor("char c, int count")(lambda letter, count: str(letter) * count)
-STRING.constructor("char[] value, int startIndex, int length")(
-    lambda letters, start, length: "".join(letters[start : start + length])
-)
 STRING.method("ToString()", "ToString(System.IFormatProvider provider)")(lambda self, provider=None: self)
 STRING.method("Clone()")(lambda self: self)
 STRING.method("ToUpper()", "ToUpper(CultureInfo culture)")(lambda self, culture=None: upper(self))
@@ -161,13 +132,11 @@ class CharEnumerator(Enumerator):
     """What a text's GetEnumerator() gives."""
 
 
-dotnet("System.CharEnumerator", CharEnumerator, base=ENUMERATOR).complete()
-STRING.method("GetEnumerator()")(lambda self: CharEnumerator(Char(letter) for letter in self))
+dotnet("System.CharEnumerator", CharEnumerator, base=ENUMERATOR)
 STRING.method("ToCharArray()")(lambda self: Array((Char(letter) for letter in self), CHAR))
 STRING.method("ToCharArray(int startIndex, int length)")(
     lambda self, start, length: Array((Char(letter) for letter in self[start : start + length]), CHAR)
 )
-STRING.method("GetTypeCode()")(lambda self: convert("String", named("System.TypeCode")))
 
 
 @STRING.method("Substring(int startIndex)")
@@ -262,51 +231,11 @@ def _equals_as(self: str, other: Value, comparison: EnumValue) -> bool:
     return fold(self) == fold(other) if _ignores_case(comparison) else self == other
 
 
-STRING.static_method("Equals(string a, string b)", "Equals(object a, object b)")(
-    lambda first, second: first == second
-)
 STRING.static_method("Equals(string a, string b, StringComparison comparisonType)")(
     lambda first, second, how: (
         first is second if first is None or second is None else _equals_as(first, second, how)
     )
 )
-
-
-@STRING.method("CompareTo(string strB)", "CompareTo(object value)")
-def _compare_to(self: str, other: Value) -> int:
-    return 1 if other is None else compare_text(self, to_string(other), case=True)
-
-
-def _compared(first: str, second: str, comparison: EnumValue | None, *, ignore: bool = False) -> int:
-    first, second = first or "", second or ""
-    if comparison is None:
-        return compare_text(first, second, case=not ignore)
-    if _ordinal(comparison):
-        if _ignores_case(comparison):
-            first, second = upper(first), upper(second)
-        return (first > second) - (first < second)
-    return compare_text(first, second, case=not _ignores_case(comparison))
-
-
-STRING.static_method("Compare(string strA, string strB)")(
-    lambda first, second: _compared(first, second, None)
-)
-STRING.static_method("Compare(string strA, string strB, bool ignoreCase)")(
-    lambda first, second, ignore: _compared(first, second, None, ignore=ignore)
-)
-STRING.static_method("Compare(string strA, string strB, StringComparison comparisonType)")(_compared)
-STRING.static_method("Compare(string strA, string strB, bool ignoreCase, CultureInfo culture)")(
-    lambda first, second, ignore, culture: _compared(first, second, None, ignore=ignore)
-)
-
-
-@STRING.static_method("CompareOrdinal(string strA, string strB)")
-def _compare_ordinal(first: str, second: str) -> int:
-    first, second = first or "", second or ""
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            return ord(one) - ord(other)
-    return len(first) - len(second)
 
 
 # searching
@@ -367,16 +296,6 @@ def _last_index_as(self: str, value: str, comparison: EnumValue) -> int:
     if _ignores_case(comparison):
         return fold(self).rfind(fold(value))
     return self.rfind(value)
-
-
-@STRING.method("IndexOfAny(char[] anyOf)", "IndexOfAny(char[] anyOf, int startIndex)")
-def _index_of_any(self: str, letters: Value, start: int = 0) -> int:
-    return next((at for at in range(start, len(self)) if self[at] in letters), -1)
-
-
-@STRING.method("LastIndexOfAny(char[] anyOf)")
-def _last_index_of_any(self: str, letters: Value) -> int:
-    return next((at for at in range(len(self) - 1, -1, -1) if self[at] in letters), -1)
 
 
 # changing
@@ -493,51 +412,8 @@ STRING.method("Split(string[] separator, int count, StringSplitOptions options)"
 )
 
 
-@STRING.method("void CopyTo(int sourceIndex, char[] destination, int destinationIndex, int count)")
-def _copy_to(self: str, start: int, target: Value, to: int, count: int) -> None:
-    target[to : to + count] = [Char(letter) for letter in self[start : start + count]]
-
-
-STRING.method("Normalize()")(lambda self: unicodedata.normalize("NFC", self))
-
-
-@STRING.method("Normalize(System.Text.NormalizationForm normalizationForm)")
-def _normalize(self: str, form: EnumValue) -> str:
-    match form.number:
-        case 1:
-            return unicodedata.normalize("NFC", self)
-        case 2:
-            return unicodedata.normalize("NFD", self)
-        case 5:
-            return unicodedata.normalize("NFKC", self)
-    return unicodedata.normalize("NFKD", self)
-
-
-STRING.method("IsNormalized()")(lambda self: unicodedata.is_normalized("NFC", self))
-STRING.refuses(
-    "ToBoolean ToByte ToChar ToDateTime ToDecimal ToDouble ToInt16 ToInt32 ToInt64 ToSByte ToSingle "
-    "ToType ToUInt16 ToUInt32 ToUInt64 GetPinnableReference Copy Intern IsInterned op_Equality op_Inequality"
-)
-
-
-@STRING.method("GetHashCode()")
-def _hash_code(self: str) -> int:
-    """The hash of the 64-bit .NET Framework: two lanes over every other UTF-16 unit, up to the first NUL."""
-    data = self.encode("utf-16-le", "surrogatepass")
-    lanes = [5381, 5381]
-    for place in range(0, len(data), 2):
-        unit = data[place] | data[place + 1] << 8
-        if not unit:
-            break
-        lane = place // 2 % 2
-        lanes[lane] = (lanes[lane] * 33 ^ unit) & 0xFFFFFFFF
-    result = (lanes[0] + lanes[1] * 1566083941) & 0xFFFFFFFF
-    return result - (result >> 31 << 32)
-
-
 # static helpers
 
-STRING.static_field("Empty", "string", "")
 STRING.static_method("IsNullOrEmpty(string value)")(lambda value: not value)
 STRING.static_method("IsNullOrWhiteSpace(string value)")(lambda value: not (value or "").strip(WHITE))
 
@@ -548,33 +424,8 @@ def _shown(value: Value) -> Value:
     return to_string(value) if type(value) is PSCustomObject else value
 
 
-STRING.static_method("Format(string format, object arg0)")(
-    lambda template, value: format_string(template, [_shown(value)])
-)
-
-
-@STRING.static_method("Format(string format, params object[] args)")
-def _format(template: str, values: Value) -> str:
-    return format_string(_needs(template, "format"), [_shown(value) for value in values])
-
-
-@STRING.static_method("Format(System.IFormatProvider provider, string format, params object[] args)")
-def _format_for(provider: Value, template: str, values: Value) -> str:
-    if is_american(provider):
-        raise Refusal("member", "[System.String]::Format()", "for a named culture")
-    return _format(template, values)
-
-
 def _concat_text(value: Value) -> str:
     return dotnet_text(plain(value))
-
-
-STRING.static_method("Concat(params object[] args)", "Concat(params string[] values)")(
-    lambda values: "".join(_concat_text(value) for value in values)
-)
-STRING.static_method("Concat(System.Collections.IEnumerable values)")(
-    lambda values: "".join(_concat_text(value) for value in enumerate_value(values) or ())
-)
 
 
 def _join(separator: str, values: Value) -> str:
@@ -600,8 +451,6 @@ def _join_range(separator: str, values: Value, start: int, count: int) -> str:
 
 # -- characters
 
-CHAR.static_field("MaxValue", "char", Char("\uffff"))
-CHAR.static_field("MinValue", "char", Char("\0"))
 _CHAR_TESTS = {
     "IsDigit": lambda letter: unicodedata.category(letter) == "Nd",
     "IsLetter": str.isalpha,
@@ -624,8 +473,7 @@ for _name, _test in _CHAR_TESTS.items():
     def _of_text(text: str, index: int, test: Value = _test) -> bool:
         return bool(test(str(char_at(text, index))))
 
-    CHAR.static_method(f"{_name}(char c)")(_of_char)
-    CHAR.static_method(f"{_name}(string s, int index)")(_of_text)
+
 for _name, _change in (
     ("ToUpper", upper),
     ("ToUpperInvariant", upper),
@@ -636,30 +484,6 @@ for _name, _change in (
     def _changed(letter: str, change: Value = _change) -> Char:
         return Char(change(str(letter)))
 
-    CHAR.static_method(f"{_name}(char c)")(_changed)
-CHAR.static_method("ConvertFromUtf32(int utf32)")(chr)
-CHAR.static_method("ToString(char c)")(str)
-
-
-@CHAR.static_method("Parse(string s)")
-def _parse_char(text: str) -> Char:
-    if len(_needs(text, "s")) != 1:
-        raise FormatException("String must be exactly one character long.")
-    return Char(text)
-
-
-@CHAR.static_method("GetNumericValue(char c)")
-def _numeric_value(letter: str) -> float:
-    return float(unicodedata.numeric(str(letter), -1.0))
-
-
-CHAR.method("ToString()", "ToString(System.IFormatProvider provider)")(lambda self, provider=None: str(self))
-CHAR.method("CompareTo(object value)")(lambda self, other: ord(self) - ord(other))
-CHAR.method("Equals(object obj)")(lambda self, other: type(other) is Char and self == other)
-CHAR.method("GetHashCode()")(lambda self: ord(self) | (ord(self) << 16))
-CHAR.refuses(
-    "GetTypeCode ConvertToUtf32 GetUnicodeCategory IsHighSurrogate IsLowSurrogate IsSurrogatePair TryParse"
-)
 
 # -- StringBuilder
 
@@ -690,10 +514,6 @@ class StringBuilder(Instance):
 
 
 BUILDER = dotnet("System.Text.StringBuilder", StringBuilder)
-BUILDER.constructor("")(StringBuilder)
-BUILDER.constructor("int capacity")(lambda capacity: StringBuilder("", capacity))
-BUILDER.constructor("string value")(lambda text: StringBuilder(text or ""))
-BUILDER.constructor("string value, int capacity")(lambda text, capacity: StringBuilder(text or "", capacity))
 
 
 def _set_length(self: StringBuilder, length: int) -> None:
@@ -707,54 +527,6 @@ def _capacity(self: StringBuilder) -> int:
         raise Refusal("member", "System.Text.StringBuilder.Capacity", "of a builder that has grown")
     return self.capacity
 
-
-BUILDER.prop("Length", "int", lambda self: len(self.text), _set_length)
-BUILDER.prop("Capacity", "int", _capacity)
-BUILDER.method("ToString()")(lambda self: self.text)
-BUILDER.method("ToString(int startIndex, int length)")(
-    lambda self, start, length: _substring(self.text, start, length)
-)
-BUILDER.method("Append(string value)")(lambda self, value: self.add(value or ""))
-BUILDER.method("Append(char value)")(lambda self, value: self.add(str(value)))
-BUILDER.method("Append(char value, int repeatCount)")(lambda self, value, count: self.add(str(value) * count))
-BUILDER.method("Append(char[] value)")(lambda self, value: self.add("".join(value or ())))
-BUILDER.method("Append(object value)")(lambda self, value: self.add(_concat_text(value)))
-BUILDER.method("AppendLine()")(lambda self: self.add("\r\n"))
-BUILDER.method("AppendLine(string value)")(lambda self, value: self.add((value or "") + "\r\n"))
-BUILDER.method("AppendFormat(string format, params object[] args)")(
-    lambda self, template, values: self.add(_format(template, values))
-)
-
-
-def _edit(self: StringBuilder, text: str) -> StringBuilder:
-    self.text = text
-    return self
-
-
-BUILDER.method("Insert(int index, string value)", "Insert(int index, object value)")(
-    lambda self, index, value: _edit(self, _insert(self.text, index, _concat_text(value)))
-)
-BUILDER.method("Remove(int startIndex, int length)")(
-    lambda self, start, length: _edit(self, _remove(self.text, start, length))
-)
-BUILDER.method("Replace(string oldValue, string newValue)")(
-    lambda self, old, new: _edit(self, _replace(self.text, old, new))
-)
-BUILDER.method("Replace(char oldChar, char newChar)")(
-    lambda self, old, new: _edit(self, _replace_char(self.text, old, new))
-)
-BUILDER.method("Clear()")(lambda self: _edit(self, ""))
-BUILDER.method("Chars(int index)")(lambda self, index: char_at(self.text, index))
-BUILDER.method("Item(int index)")(lambda self, index: char_at(self.text, index))
-
-
-@BUILDER.method("void set_Item(int index, char value)")
-def _set_char(self: StringBuilder, index: int, letter: str) -> None:
-    char_at(self.text, index)
-    self.text = self.text[:index] + str(letter) + self.text[index + 1 :]
-
-
-BUILDER.refuses("EnsureCapacity MaxCapacity AppendJoin CopyTo Equals")
 
 # -- encodings
 
@@ -853,7 +625,7 @@ for _name in (
     "System.Text.SBCSCodePageEncoding",
     "System.Text.Latin1Encoding",
 ):
-    dotnet(_name, base=ENCODING).complete()
+    dotnet(_name, base=ENCODING)
 for _name, _made in (
     ("UTF8", UTF8),
     ("Unicode", UNICODE),
@@ -900,8 +672,6 @@ ENCODING.method("GetBytes(char[] chars)")(
     lambda self, letters: ByteArray(self.encode(_bytes_of(_needs(letters, "chars"))))
 )
 ENCODING.method("GetBytes(string s)")(lambda self, text: ByteArray(self.encode(_needs(text, "s"))))
-ENCODING.method("GetByteCount(string s)")(lambda self, text: len(self.encode(text)))
-ENCODING.method("GetByteCount(char[] chars)")(lambda self, letters: len(self.encode(_bytes_of(letters))))
 ENCODING.method("GetString(byte[] bytes)")(lambda self, data: self.decode(bytes(_needs(data, "bytes"))))
 
 
@@ -914,47 +684,8 @@ def _get_string(self: Encoding, data: Value, index: int, count: int) -> str:
     return self.decode(bytes(data[index : index + count]))
 
 
-ENCODING.method("GetChars(byte[] bytes)")(
-    lambda self, data: Array((Char(letter) for letter in self.decode(bytes(data))), CHAR)
-)
-ENCODING.method("GetCharCount(byte[] bytes)")(lambda self, data: utf16_length(self.decode(bytes(data))))
-ENCODING.method("GetPreamble()")(lambda self: ByteArray(self.bom))
-ENCODING.prop("WebName", "string", lambda self: self.web_name)
-ENCODING.prop("BodyName", "string", lambda self: self.web_name)
-ENCODING.prop("HeaderName", "string", lambda self: self.web_name)
-ENCODING.prop("CodePage", "int", lambda self: self.code_page)
-ENCODING.prop("IsSingleByte", "bool", lambda self: self.codec in ("ascii", "latin-1", "cp1252", "cp437"))
-ENCODING.static_method(
-    "Convert(System.Text.Encoding srcEncoding, System.Text.Encoding dstEncoding, byte[] bytes)"
-)(lambda source, target, data: ByteArray(target.encode(source.decode(bytes(data)))))
-ENCODING.refuses(
-    "EncodingName WindowsCodePage IsBrowserDisplay IsBrowserSave IsMailNewsDisplay IsMailNewsSave IsReadOnly "
-    "EncoderFallback DecoderFallback Clone GetDecoder GetEncoder GetMaxByteCount GetMaxCharCount IsAlwaysNormalized "
-    "GetEncodings RegisterProvider"
-)
-
 _UTF8_TYPE = named("System.Text.UTF8Encoding")
-_UTF8_TYPE.constructor("")(lambda: UTF8_BARE)
 _UTF8_TYPE.constructor("bool encoderShouldEmitUTF8Identifier")(lambda bom: UTF8 if bom else UTF8_BARE)
-_UTF8_TYPE.constructor("bool encoderShouldEmitUTF8Identifier, bool throwOnInvalidBytes")(
-    lambda bom, strict: Encoding(
-        "utf-8",
-        "utf-8",
-        65001,
-        codecs.BOM_UTF8 if bom else b"",
-        strict=strict,
-        kind="System.Text.UTF8Encoding",
-    )
-)
-named("System.Text.ASCIIEncoding").constructor("")(lambda: ASCII)
-_UNICODE_TYPE = named("System.Text.UnicodeEncoding")
-_UNICODE_TYPE.constructor("")(lambda: UNICODE)
-
-
-@_UNICODE_TYPE.constructor("bool bigEndian, bool byteOrderMark")
-def _unicode_encoding(big: bool, mark: bool) -> Encoding:
-    base = BIG_UNICODE if big else UNICODE
-    return base if mark else Encoding(base.codec, base.web_name, base.code_page, kind=base.kind)
 
 
 def encoding_of_bom(data: bytes) -> tuple[Encoding, int] | None:

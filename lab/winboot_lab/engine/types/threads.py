@@ -14,7 +14,6 @@ from winboot_lab.engine.exceptions import (
     declare_exception,
 )
 from winboot_lab.engine.moments import TimeSpan
-from winboot_lab.engine.types.text import INVARIANT, only_invariant
 from winboot_lab.engine.values import IDISPOSABLE, Instance, Value
 
 WaitHandleCannotBeOpenedException = declare_exception(
@@ -41,30 +40,12 @@ THREAD = dotnet("System.Threading.Thread", Thread)
 _CURRENT = Thread()
 
 
-@THREAD.static_method("void Sleep(int millisecondsTimeout)", effect=True)
 def sleep(runtime: Runtime, milliseconds: int) -> None:
     """Let machine time pass."""
     if milliseconds < -1:
         raise ArgumentOutOfRangeException("millisecondsTimeout", BAD_TIMEOUT)
     ask(runtime, "clock.sleep", milliseconds=milliseconds)
 
-
-THREAD.static_method("void Sleep(timespan timeout)", effect=True)(
-    lambda runtime, span: sleep(runtime, span.ticks // 10_000)
-)
-THREAD.static_prop("CurrentThread", "System.Threading.Thread", lambda: _CURRENT)
-THREAD.prop(
-    "CurrentCulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: only_invariant(value)
-)
-THREAD.prop("CurrentUICulture", "CultureInfo", lambda self: INVARIANT, lambda self, value: None)
-THREAD.prop("ManagedThreadId", "int", lambda self: 1)
-THREAD.prop("IsAlive", "bool", lambda self: True)
-THREAD.prop("Name", "string", lambda self: None)
-THREAD.refuses(
-    "new ApartmentState IsBackground IsThreadPoolThread Priority ThreadState ExecutionContext CurrentContext "
-    "CurrentPrincipal Abort Interrupt Join Start Resume Suspend SetApartmentState GetApartmentState SpinWait "
-    "Yield ResetAbort GetDomain GetDomainID MemoryBarrier VolatileRead VolatileWrite AllocateDataSlot"
-)
 
 # -- mutexes
 
@@ -95,12 +76,6 @@ def _create(
     return Mutex(record["handle"])
 
 
-MUTEX.constructor("", effect=True)(lambda runtime: _create(runtime, False, None))
-MUTEX.constructor("bool initiallyOwned", effect=True)(lambda runtime, owned: _create(runtime, owned, None))
-MUTEX.constructor("bool initiallyOwned, string name", effect=True)(_create)
-MUTEX.constructor("bool initiallyOwned, string name, ref bool createdNew", effect=True)(_create)
-
-
 @MUTEX.constructor(
     "bool initiallyOwned, string name, ref bool createdNew, "
     "System.Security.AccessControl.MutexSecurity mutexSecurity",
@@ -118,19 +93,8 @@ def _access(runtime: Runtime, self: Mutex) -> Value:
     return security_of("MutexSecurity", _one(runtime, "mutex.acl", handle=self.open()))
 
 
-@MUTEX.static_method("OpenExisting(string name)", effect=True)
 def _open(runtime: Runtime, name: str) -> Mutex:
     return Mutex(_one(runtime, "mutex.open", name=name)["handle"])
-
-
-@MUTEX.static_method("TryOpenExisting(string name, out System.Threading.Mutex result)", effect=True)
-def _try_open(runtime: Runtime, name: str, out: Reference) -> bool:
-    try:
-        out.value = _open(runtime, name)
-    except WaitHandleCannotBeOpenedException:
-        out.value = None
-        return False
-    return True
 
 
 def _wait(runtime: Runtime, self: Mutex, milliseconds: int = -1, _leave: bool = False) -> bool:
@@ -165,7 +129,3 @@ def _close(runtime: Runtime, self: Mutex) -> None:
     if self.handle is not None:
         ask(runtime, "mutex.close", handle=self.handle)
         self.handle = None
-
-
-MUTEX.refuses("Handle SafeWaitHandle SetAccessControl CreateObjRef")
-WAIT_HANDLE.refuses("WaitAll WaitAny SignalAndWait WaitTimeout")

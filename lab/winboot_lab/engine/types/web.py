@@ -15,13 +15,12 @@ from winboot_lab.engine.exceptions import (
     DotNetException,
     IOException,
     NotSupportedException,
-    ProtocolViolationException,
     WebException,
 )
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.streams import STREAM, MemoryStream
 from winboot_lab.engine.uri import Uri
-from winboot_lab.engine.values import EnumValue, Instance, Int64, enum_value
+from winboot_lab.engine.values import EnumValue, Instance, enum_value
 
 Value = Any
 
@@ -36,13 +35,9 @@ class WebProxy(Instance):
 
 
 PROXY = dotnet("System.Net.WebProxy", WebProxy, base=OBJECT)
-PROXY.constructor("")(WebProxy)
 PROXY.constructor("string Address")(WebProxy)
 PROXY.prop(
     "Address", "uri", lambda self: None if self.address is None else Uri.parse(self.address, absolute=True)
-)
-PROXY.refuses(
-    "BypassList BypassProxyOnLocal Credentials UseDefaultCredentials GetProxy IsBypassed BypassArrayList"
 )
 
 
@@ -78,18 +73,6 @@ _RESTRICTED = frozenset(
 )
 
 
-@HEADERS.method("void Add(string name, string value)")
-def _add_header(self: RequestHeaders, name: str, value: str) -> None:
-    if name.lower() in _RESTRICTED:
-        raise Refusal("member", f"WebHeaderCollection.Add('{name}'), a restricted header")
-    if name in self.added:
-        raise Refusal("member", "WebHeaderCollection.Add of a second value")
-    self.added[name] = value
-
-
-HEADERS.refuses("Set Remove Clear Get GetValues Keys AllKeys Count Item")
-
-
 REQUEST = dotnet("System.Net.WebRequest", kind="abstract")
 HTTP_REQUEST = dotnet("System.Net.HttpWebRequest", HttpRequest, base=REQUEST)
 
@@ -104,10 +87,6 @@ def _create(address: Uri) -> HttpRequest:
 
 REQUEST.static_method("Create(string requestUriString)")(lambda text: _create(Uri.parse(text, absolute=True)))
 REQUEST.static_method("Create(uri requestUri)")(_create)
-REQUEST.static_method("CreateHttp(string requestUriString)")(
-    lambda text: _create(Uri.parse(text, absolute=True))
-)
-REQUEST.refuses("DefaultWebProxy GetSystemWebProxy RegisterPrefix DefaultCachePolicy")
 for _name, _type, _attribute in (
     ("Timeout", "int", "timeout"),
     ("ReadWriteTimeout", "int", "read_timeout"),
@@ -122,13 +101,7 @@ for _name, _type, _attribute in (
         lambda self, _attribute=_attribute: getattr(self, _attribute),
         lambda self, value, _attribute=_attribute: setattr(self, _attribute, value),
     )
-HTTP_REQUEST.prop("RequestUri", "uri", lambda self: self.address)
 HTTP_REQUEST.prop("Headers", "System.Net.WebHeaderCollection", lambda self: self.headers)
-HTTP_REQUEST.refuses(
-    "Accept Credentials UseDefaultCredentials BeginGetResponse ContentLength "
-    "ContentType CookieContainer KeepAlive Host IfModifiedSince Referer ServicePoint ClientCertificates "
-    "AutomaticDecompression ServerCertificateValidationCallback PreAuthenticate Pipelined ProtocolVersion"
-)
 
 
 @HTTP_REQUEST.method("void AddRange(int range)", "void AddRange(long range)")
@@ -136,14 +109,6 @@ def _add_range(self: HttpRequest, start: int) -> None:
     if start < 0:
         raise Refusal("member", "HttpWebRequest.AddRange with a negative number")
     self.ranges.append(int(start))
-
-
-@HTTP_REQUEST.method("GetRequestStream()")
-def _get_request_stream(self: HttpRequest) -> MemoryStream:
-    if self.method in ("GET", "HEAD"):
-        raise ProtocolViolationException("Cannot send a content-body with this verb-type.")
-    self.content = self.content or MemoryStream(b"", writable=True)
-    return self.content
 
 
 @HTTP_REQUEST.method("GetResponse()", effect=True)
@@ -192,9 +157,6 @@ class Answered(Instance):
 TASK = dotnet("System.Threading.Tasks.Task`1[System.Object]", Answered)
 TASK.method("Wait(int millisecondsTimeout)", effect=True)(lambda runtime, self, ms: self.wait(runtime, ms))
 TASK.prop("Result", "object", lambda self: self.value)
-TASK.refuses(
-    "Status IsCompleted IsFaulted IsCanceled GetAwaiter ContinueWith Exception Id AsyncState Dispose"
-)
 HTTP_REQUEST.method("GetResponseAsync()")(
     lambda self: Answered(lambda runtime, _milliseconds: _get_response(runtime, self))
 )
@@ -268,10 +230,6 @@ def _status(self: HttpResponse) -> EnumValue:
 
 
 HTTP_RESPONSE.prop("StatusCode", "System.Net.HttpStatusCode", _status)
-HTTP_RESPONSE.prop("StatusDescription", "string", lambda self: self.reason)
-HTTP_RESPONSE.prop("ContentLength", "long", lambda self: Int64(int(self.headers.get("content-length", -1))))
-HTTP_RESPONSE.prop("ContentType", "string", lambda self: self.headers.get("content-type", ""))
-HTTP_RESPONSE.prop("ResponseUri", "uri", lambda self: self.address)
 HTTP_RESPONSE.method("GetResponseStream()")(
     lambda self: BodyStream(self.content, complete=self.complete, pace=self.pace)
 )
@@ -279,9 +237,6 @@ HTTP_RESPONSE.method("GetResponseHeader(string headerName)")(
     lambda self, name: self.headers.get(name.lower(), "")
 )
 HTTP_RESPONSE.method("void Close()", "void Dispose()")(lambda self: None)
-HTTP_RESPONSE.refuses(
-    "Headers Cookies Server LastModified CharacterSet ContentEncoding Method ProtocolVersion"
-)
 
 # -- ServicePointManager: process-wide settings, kept with the session
 
@@ -304,9 +259,4 @@ def _set_protocol(runtime: Runtime, value: EnumValue) -> None:
 
 SERVICE_POINT.static_prop(
     "SecurityProtocol", "System.Net.SecurityProtocolType", _protocol, _set_protocol, effect=True
-)
-SERVICE_POINT.refuses(
-    "ServerCertificateValidationCallback DefaultConnectionLimit Expect100Continue MaxServicePoints "
-    "CheckCertificateRevocationList "
-    "UseNagleAlgorithm DnsRefreshTimeout FindServicePoint MaxServicePointIdleTime EnableDnsRoundRobin SetTcpKeepAlive"
 )
