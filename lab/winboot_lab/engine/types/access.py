@@ -657,6 +657,19 @@ def _sid_at(raw: bytes, at: int) -> str:
 
 
 ENTRY = dotnet(_NS + "CommonAce", RawEntry)
+ENTRY.prop("AceType", "string", lambda self: "AccessAllowed" if self.ace.allow else "AccessDenied")
+ENTRY.prop("AccessMask", "int", lambda self: self.ace.mask)
+ENTRY.prop("SecurityIdentifier", SID.name, lambda self: SecurityIdentifier(self.ace.sid))
 RAW = dotnet(_NS + "RawSecurityDescriptor", Raw)
 RAW.constructor("byte[] binaryForm, int offset")(_binary)
+RAW.prop(
+    "Owner",
+    SID.name,
+    lambda self: None if self.descriptor.owner is None else SecurityIdentifier(self.descriptor.owner),
+)
+RAW.prop(
+    "DiscretionaryAcl",
+    "object",
+    lambda self: View(_NS + "RawAcl", lambda: [RawEntry(ace) for ace in self.descriptor.aces]),
+)
 RAW_LIST = dotnet(_NS + "RawAcl")
