@@ -113,6 +113,30 @@ def test_a_system_task_really_runs_its_powershell(machine: Machine) -> None:
     assert shown(one(machine, "Get-ScheduledTaskInfo", TaskName=["detached-1"]), "LastTaskResult") == "7"
 
 
+@pytest.mark.parametrize(("on_demand", "result"), [(False, "267014"), (True, "0")])
+def test_the_limit_of_a_task_holds_for_a_start_by_a_trigger_alone(
+    machine: Machine, on_demand: bool, result: str
+) -> None:
+    """ITaskSettings::get_ExecutionTimeLimit; 267014 is SCHED_S_TASK_TERMINATED."""
+
+    def run(session: Session, words: list[str]) -> int:
+        session.wait(700)
+        return 0
+
+    machine.run_powershell = run
+    a_task(machine, "t", "-x")
+    if on_demand:
+        ask(machine, "Start-ScheduledTask", TaskName=["t"], TaskPath=["\\winboot\\"])
+    else:
+        found = machine.tasks.find("t", "\\winboot\\")
+        assert found is not None
+        machine.tasks.start(found)
+    machine.settle(800)
+    machine.tasks.wait_idle()
+
+    assert shown(one(machine, "Get-ScheduledTaskInfo", TaskName=["t"]), "LastTaskResult") == result
+
+
 def test_a_poll_loop_does_not_outrun_a_busy_task(machine: Machine) -> None:
     """Lab time stands while the task computes, and jumps while all wait."""
     machine.time.scale = 0

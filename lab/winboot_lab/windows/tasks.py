@@ -129,8 +129,9 @@ class Tasks:
             self._machine.timers.cancel(timer)
         self._known.pop((task.path + task.name).lower(), None)
 
-    def start(self, task: Task) -> None:
-        """Run it now, unless it runs already (the default for several instances is to ignore the new one)."""
+    def start(self, task: Task, *, on_demand: bool = False) -> None:
+        """Run it now, unless it runs already (the default for several instances is to ignore the new one). Its limit holds for
+        a start by a trigger alone (learn.microsoft.com, ITaskSettings::get_ExecutionTimeLimit)."""
         if task.running is not None or not task.enabled or not self._machine.running:
             return
         task.last_run = self._machine.local(self._machine.now())
@@ -138,7 +139,7 @@ class Tasks:
         session = self._machine.session(task.user, logon="batch")
         session.resident = task.resident
         task.running = session
-        if task.limit_seconds:
+        if task.limit_seconds and not on_demand:
             limit = self._machine.after(task.limit_seconds, lambda: self.stop(task))
             task.timers.append(limit)
         thread = threading.Thread(

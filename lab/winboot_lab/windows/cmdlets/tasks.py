@@ -468,7 +468,7 @@ def get_task_info(call: Call) -> None:
 def start_task(call: Call) -> None:
     """Run tasks now."""
     for task in _chosen(call):
-        call.machine.tasks.start(task)
+        call.machine.tasks.start(task, on_demand=True)
 
 
 @cmdlet("Stop-ScheduledTask", _MODULE, *_CHOICE, _INPUT, kind="Function", default_set="ByPath")
