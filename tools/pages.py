@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from tools.facts_page import facts_page
 from tools.json_page import lines_page
 from tools.problems_page import problems_page
 from tools.steps_page import steps_page
@@ -95,6 +96,7 @@ def published() -> dict[str, str]:
         "json.md": lines_page(),
         "steps.md": steps_page(),
         "problems.md": problems_page(),
+        "unsourced.md": facts_page(),
     }
 
 

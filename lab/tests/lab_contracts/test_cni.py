@@ -108,7 +108,7 @@ def _taken(row: Row, node: Node) -> None:
 
 
 def _refused(row: Row, node: Node) -> None:
-    node.machine.hns.fail_next(0x803B0015, "No addresses are available.")
+    node.machine.hns.fail_next(0x803B002F, "No addresses are available.")
     assert called(node, "win-bridge", "ADD", conf("win-bridge")).code == 1
     assert store(node) == row.expect
 

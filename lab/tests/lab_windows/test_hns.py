@@ -50,6 +50,17 @@ def test_a_name_can_only_be_taken_once(machine: Machine) -> None:
     assert (answer["Success"], answer["ErrorCode"]) == (False, 0x803B0010)
 
 
+def test_errors_have_the_codes_of_windows(machine: Machine) -> None:
+    """golang/sys, windows/zerrors_windows.go: HCN_E_ADAPTER_NOT_FOUND, HCN_E_ENDPOINT_ALREADY_ATTACHED."""
+    absent = call(machine, "POST", "/networks", {**BRIDGE, "NetworkAdapterName": "Absent"})
+    network = call(machine, "POST", "/networks", BRIDGE)["Output"]["ID"]
+    endpoint = call(machine, "POST", "/endpoints", {"Name": "e", "VirtualNetwork": network})["Output"]["ID"]
+    host = {"SystemType": "Host", "CompartmentId": 1}
+    first, second = (call(machine, "POST", f"/endpoints/{endpoint}/attach", host) for _ in range(2))
+
+    assert (absent["ErrorCode"], first["Success"], second["ErrorCode"]) == (0x803B0006, True, 0x803B0014)
+
+
 def test_two_kinds_on_one_adapter_are_a_wrong_parameter(machine: Machine) -> None:
     """0x57, as with Antrea beside a bridge."""
     call(machine, "POST", "/networks", BRIDGE)

@@ -129,8 +129,7 @@ class Hns:
         self.blocking_lists = False
         # A fault: so many attachments are refused, as right after a network was made (flannel-io/flannel#1112).
         self.busy_attachments = 0
-        # How long (lab seconds) it takes until a new network knows its ManagementIP. Unsourced: how long; flanneld gives
-        # it 30 seconds (hostgw_windows.go). Get-HnsNetwork in a loop beside a New-HnsNetwork would show it.
+        # How long (lab seconds) it takes until a new network knows its ManagementIP. Unsourced: management-address-delay.
         self.management_delay = 1.0
 
     # ---- the door --------------------------------------------------------------------------------------
@@ -172,8 +171,8 @@ class Hns:
     def stall(self, seconds: float) -> None:
         """A fault: the next network that takes an adapter takes it, and then HNS answers nobody for so long.
 
-        Unsourced: what of the switch is there meanwhile. Here the adapter has lost its IP and the switch's interface is
-        not there yet, the worst case; `Get-NetAdapter` beside a New-HnsNetwork that hangs would show it.
+        Unsourced: stalled-network. Here the adapter has lost its IP and the switch's interface is not there yet, the worst
+        case.
         """
         self._stalling = seconds
 
@@ -375,12 +374,10 @@ class Hns:
 
     def _place(self, network: Json, asked: str) -> None:
         adapter = self._uplink(asked)
-        # Unsourced: what it is after the adapter got another name. `Rename-NetAdapter` below a network of HNS, then
-        # Get-HnsNetwork before and after a restart, would show it. Here it stays the old one.
+        # Unsourced: renamed-adapter. Here it stays the old one.
         network["NetworkAdapterName"] = adapter.name
         # Every network on one adapter must be of one kind: a bridge and an overlay do not share a switch ("no available NIC for
-        # the HNS network to be created on", microsoft/SDN#269). Unsourced: the words and the code of that refusal; a second
-        # New-HnsNetwork of another type on the same adapter would show them.
+        # the HNS network to be created on", microsoft/SDN#269). Unsourced: one-kind-per-adapter-words.
         if any(one["Type"] != network["Type"] for one in self._on(adapter)):
             raise _wrong_parameter()
         carrier = adapter
@@ -404,7 +401,7 @@ class Hns:
         # network/network_windows.go): the interface of a switch is no adapter to name.
         adapter = net.adapter(asked) if asked else self._picked()
         if adapter is None or not adapter.physical:
-            raise HnsError(0x803B0014, "The specified network adapter was not found.")
+            raise HnsError(0x803B0006, "The specified network adapter was not found.")
         if adapter.team and self._machine.build >= 20348:
             # No switch binds to a team of the kind LBFO from Windows Server 2022 on (New-VMSwitch, -AllowNetLbfoTeams).
             raise HnsError(0x80070032, "The request is not supported.")
@@ -422,8 +419,7 @@ class Hns:
 
     def _keeps_static(self) -> bool:
         # 2004 and 20H2 lose static settings, 1909 did not (microsoft/SDN#498); Calico's users lose them at each restart
-        # (projectcalico/calico#4631). Unsourced: 2019, 2022 and 2025 themselves; New-HnsNetwork on one of each with a
-        # static address would show it.
+        # (projectcalico/calico#4631). Unsourced: static-address-on-a-switch.
         release = self._machine.release
         if release.keeps_static_address:
             return True
@@ -573,7 +569,7 @@ class Hns:
             for address in ipaddress.ip_network(subnet["AddressPrefix"]).hosts():
                 if str(address) != subnet["GatewayAddress"] and str(address) not in taken:
                     return str(address)
-        raise HnsError(0x803B0015, "No addresses are available.")
+        raise HnsError(0x803B002F, "No addresses are available.")
 
     def _prefix_length(self, network: Json, address: str) -> int:
         subnet = self._subnet_of(network, address)
@@ -605,7 +601,7 @@ class Hns:
             self.busy_attachments -= 1
             raise HnsError(0x80070032, "The request is not supported.")
         if endpoint.get("_interface"):
-            raise HnsError(0x803B0016, "This endpoint is already attached to the switch.")
+            raise HnsError(0x803B0014, "This endpoint is already attached to the switch.")
         net = self._machine.network
         adapter = net.add_adapter(
             f"vEthernet ({endpoint['Name']})",
@@ -676,7 +672,7 @@ class Hns:
     def service_stopped(self) -> None:
         """`Restart-Service hns`: all load balancers vanish ("HNS policies will be purged", AgentBaker hnsremediator.ps1).
 
-        Unsourced: that networks which are not persistent do, too; a restart of HNS beside flannel's overlay would show it.
+        Unsourced: volatile-networks.
         """
         self._drop_volatile(self.remove_network)
 
@@ -691,7 +687,7 @@ class Hns:
     def machine_came_up(self) -> None:
         """Boot: persistent networks are there again, on their adapters; nothing of what ran in pods is.
 
-        Unsourced: that they are before any service starts; HNS' events beside those of the control manager would show it.
+        Unsourced: networks-before-services.
         """
         for endpoint in self.endpoints.values():
             endpoint["Namespace"] = {}

@@ -489,8 +489,7 @@ class Network:
     def release_switch(self, adapter: Adapter, *, keep_static: bool) -> None:
         """The switch goes, and the virtual interface with it: the adapter has its own settings again.
 
-        Where static settings do not survive a switch, routes beyond the default one are lost. Unsourced: which of them;
-        `route print` before a New-HnsNetwork with a static address, and after its removal, would show it.
+        Where static settings do not survive a switch, routes beyond the default one are lost. Unsourced: routes-after-a-switch.
         """
         virtual, adapter.switch, adapter.virtual = adapter.virtual, None, None
         if virtual is not None:
