@@ -57,12 +57,13 @@ class Lab:
         nodes: int | Sequence[NodePlan] = 3,
         cluster: ClusterPlan | LabCluster | None = None,
         scale: float = 0.01,
+        real_time: bool = False,
         https: bool = False,
         ssh: bool = False,
     ) -> None:
         self.password: Final = secrets.token_urlsafe(12)
         self.plans = default_nodes(nodes) if isinstance(nodes, int) else list(nodes)
-        self.time = LabTime(scale=scale, start=datetime.now(UTC))
+        self.time = LabTime(scale=scale, held=real_time, start=datetime.now(UTC))
         self.world = World()
         self.programs = Programs()
         if not isinstance(cluster, LabCluster):

@@ -142,8 +142,15 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Genuine]:
         yield Genuine(server.url, tmp_path, lab.authority)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
+    """One for each file of tests: what another file left in its own is not there, whatever the order."""
+    yield from control_plane(tmp_path_factory)
+
+
+@pytest.fixture
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
+    """One of this test's own, with nothing in it that another test left."""
     yield from control_plane(tmp_path_factory)
 
 

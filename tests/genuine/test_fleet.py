@@ -32,7 +32,6 @@ IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 @pytest.fixture
 def staged(genuine: Genuine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Staged]:
     """A machine of the lab that is to be a node of the genuine cluster."""
-    genuine.ask("DELETE", "/api/v1/nodes/win-1")  # of an earlier test
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
     with (
         closing(Forwarded(genuine, tmp_path)) as cluster,

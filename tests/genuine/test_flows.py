@@ -16,7 +16,6 @@ from winboot_lab.cluster.kinds import PODS
 from winboot_lab.programs.node_api import LinuxApi
 from winboot_lab.programs.node_api import dial as dial_node
 
-from tests.genuine.conftest import Genuine, control_plane
 from tests.genuine.kubelets import Dial
 from tests.genuine.linux import ADDRESS, NAME, STRATEGIC, LinuxNode
 from tests.genuine.test_genuine import until
@@ -50,17 +49,11 @@ def dialling(joined: Joined, linux: LinuxNode) -> Dial:
 
 
 @pytest.fixture(scope="module")
-def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
-    """One of its own: the nodes that join here are not to be found by other tests."""
-    yield from control_plane(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
 def cluster(joined: Joined) -> Iterator[Joined]:
     """The joined machines, a Linux node with the DNS, and a way from the API server to the kubelets."""
     genuine = joined.genuine
     assert genuine.kubelets is not None
-    genuine.apply(manifest("verifier", specs(joined.staged)))
+    genuine.apply(manifest("verifier-anywhere", specs(joined.staged)))
     linux = LinuxNode(genuine)
     linux.start(until)
     genuine.kubelets.dial = dialling(joined, linux)

@@ -54,10 +54,10 @@ def issued(genuine: Genuine, name: str) -> str:
 
 
 def test_preflight_names_what_is_missing_and_is_quiet_when_it_is_there(
-    genuine: Genuine, tmp_path: Path
+    fresh: Genuine, tmp_path: Path
 ) -> None:
     spec = a_spec(tmp_path, profile="kubernetes: {version: '1.36.2'}")
-    operator = genuine.kubeconfig("operator", OPERATORS)
+    operator = fresh.kubeconfig("operator", OPERATORS)
 
     def errors() -> list[str]:
         with connect(operator) as cluster:
@@ -67,41 +67,41 @@ def test_preflight_names_what_is_missing_and_is_quiet_when_it_is_there(
 
     before = errors()
     assert any(one.startswith("permissions: this kubeconfig's user may not patch nodes") for one in before)
-    genuine.apply(manifest("operator", [spec]))
+    fresh.apply(manifest("operator", [spec]))
     wanting = until(lambda: [one for one in errors() if not one.startswith("permissions")])
     assert {one.partition(":")[0] for one in wanting} >= {"bootstrap-bindings", "flannel-config", "node-rbac"}
 
-    genuine.bind_joiners()
-    genuine.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-flannel}")
-    genuine.apply(manifest("flannel", [spec]))
-    genuine.apply(manifest("rbac", [spec]))
+    fresh.bind_joiners()
+    fresh.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-flannel}")
+    fresh.apply(manifest("flannel", [spec]))
+    fresh.apply(manifest("rbac", [spec]))
     assert until(lambda: not errors()), errors()
 
 
-def test_the_clusters_side_of_a_join_with_an_operators_rights(genuine: Genuine, tmp_path: Path) -> None:
+def test_the_clusters_side_of_a_join_with_an_operators_rights(fresh: Genuine, tmp_path: Path) -> None:
     """Token, client certificate by the controller-manager, serving certificate by winboot, labels, Ready, taint."""
     spec = a_spec(tmp_path, profile="kubernetes: {version: '1.36.2'}")
-    genuine.bind_joiners()
-    genuine.apply(manifest("operator", [spec]))
-    operator = genuine.kubeconfig("operator", OPERATORS)
+    fresh.bind_joiners()
+    fresh.apply(manifest("operator", [spec]))
+    operator = fresh.kubeconfig("operator", OPERATORS)
     expected = ExpectedNode("win-1", addresses=frozenset({"10.0.1.11"}))
     with connect(operator) as cluster:
         token = cluster.mint_token(node="win-1", lifetime=timedelta(hours=1))
         me = Subject("system:node:win-1", ("system:nodes",))
-        key, answer = request(genuine, "client", me, CLIENT_SIGNER, token=token.value.reveal())
+        key, answer = request(fresh, "client", me, CLIENT_SIGNER, token=token.value.reveal())
         assert answer.status_code == 201, answer.text
-        pem = until(lambda: issued(genuine, "client"))
+        pem = until(lambda: issued(fresh, "client"))
         kubelet = KeyPair(pem, key_pem(key))
         cluster.forget_token(token.id)
-        refused = genuine.ask("GET", "/api/v1/nodes/win-1", token=token.value.reveal())
+        refused = fresh.ask("GET", "/api/v1/nodes/win-1", token=token.value.reveal())
         assert until(lambda: refused.status_code in (401, 403))
 
         node = {"metadata": {"name": "win-1"}, "spec": {"taints": [STARTING]}}
-        assert genuine.ask("POST", "/api/v1/nodes", node, pair=kubelet).status_code == 201
+        assert fresh.ask("POST", "/api/v1/nodes", node, pair=kubelet).status_code == 201
         serving = Subject("system:node:win-1", ("system:nodes",), ("win-1",), ("10.0.1.11",))
-        request(genuine, "serving", serving, SERVING_SIGNER, pair=kubelet)
+        request(fresh, "serving", serving, SERVING_SIGNER, pair=kubelet)
         assert [v.approved for v in cluster.settle_requests(expected)] == [True]
-        assert until(lambda: issued(genuine, "serving"))
+        assert until(lambda: issued(fresh, "serving"))
         assert cluster.settle_requests(expected) == ()
 
         wish = NodeWish({"pool": "windows"}, [Taint("os", "windows", "NoSchedule")])
@@ -109,7 +109,7 @@ def test_the_clusters_side_of_a_join_with_an_operators_rights(genuine: Genuine, 
         assert cluster.change_node("win-1", wish) == ()
         ready = {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}}
         kind = "application/strategic-merge-patch+json"
-        genuine.ask("PATCH", "/api/v1/nodes/win-1/status", ready, pair=kubelet, kind=kind)
+        fresh.ask("PATCH", "/api/v1/nodes/win-1/status", ready, pair=kubelet, kind=kind)
         facts = cluster.wait_ready("win-1", timeout=30, wait=sleep)
         assert facts is not None and facts.ready
         assert until(lambda: (cluster.node("win-1") or facts).pod_cidrs)

@@ -64,8 +64,6 @@ def prepare(genuine: Genuine, staged: Staged) -> None:
 @pytest.fixture(scope="module")
 def joined(genuine: Genuine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Joined]:
     folder = tmp_path_factory.mktemp("machines")
-    for name in NAMES:
-        genuine.ask("DELETE", f"/api/v1/nodes/{name}")  # of an earlier test
     with (
         pytest.MonkeyPatch.context() as patch,
         closing(Forwarded(genuine, folder)) as cluster,

@@ -52,7 +52,7 @@ VERSIONED = {"leases", "poddisruptionbudgets", "runtimeclasses", "csidrivers", "
 
 
 def named(prefix: str) -> str:
-    """A name that nobody used: the genuine server lives through all tests."""
+    """A new name: the genuine server lives through all tests of this file."""
     return f"{prefix}-{uuid.uuid4().hex[:8]}"
 
 

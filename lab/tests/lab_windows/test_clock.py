@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import pytest
 from winboot_lab.windows.clock import LONGEST_PATIENCE, PATIENCE, SLOWEST, LabTime, Patience
+from winboot_lab.windows.machine import Machine
 
 
 class Scene:
@@ -51,9 +54,9 @@ def test_every_time_an_actor_is_busy_it_is_waited_for_again() -> None:
 class Computer:
     """Real time, and how much of it this process computes, as the test says them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, held: bool = False) -> None:
         self.now = self.computed = 0.0
-        self.time = LabTime(clock=lambda: self.now, computed=lambda: self.computed)
+        self.time = LabTime(held=held, clock=lambda: self.now, computed=lambda: self.computed)
 
     def passes(self, seconds: float, *, share: float) -> float:
         """The lab seconds that pass in so many real ones, of which this share is computed; it is looked often."""
@@ -131,3 +134,24 @@ def test_a_moment_does_not_come_sooner_than_somebody_has_computed_so_long() -> N
         now = 10.0
         assert not time.has_come(5.0)
         assert time.seconds < 5.0
+
+
+def test_held_time_is_real_time_while_machines_compute_and_wait() -> None:
+    """A cluster outside of the lab sees the machines' clocks, and its certificates are of its own time."""
+    computer = Computer(held=True)
+    for place in range(40):
+        computer.time.hand_over(place)
+
+    assert computer.passes(100, share=0.1) == pytest.approx(100)
+    computer.time.advance_to(500)
+    assert computer.time.seconds == pytest.approx(100)
+
+
+def test_a_wait_in_held_time_lasts_as_long_as_it_says() -> None:
+    machine = Machine(time=LabTime(held=True))
+    began = monotonic()
+
+    machine.settle(0.3)
+
+    assert monotonic() - began >= 0.3
+    assert machine.time.seconds == pytest.approx(monotonic() - began, abs=0.2)

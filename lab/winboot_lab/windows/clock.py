@@ -89,7 +89,8 @@ class Patience:
 
 
 class LabTime:
-    """Seconds since the lab began. `scale` 0 makes waiting free; `real` False stops time between waits.
+    """Seconds since the lab began. `scale` 0 makes waiting free; `real` False stops time between waits; `held` keeps it at real
+    time: no wait lets it jump ahead, and no actor that computes slows it down.
 
     `clock` gives real seconds, `computed` the seconds that this process has computed.
     """
@@ -99,13 +100,14 @@ class LabTime:
         *,
         scale: float = 0.01,
         real: bool = True,
+        held: bool = False,
         start: datetime = START,
         clock: Callable[[], float] = time.monotonic,
         computed: Callable[[], float] = time.process_time,
     ) -> None:
-        self.scale = scale
+        self.scale = 1.0 if held else scale
         self.start = start
-        self._real = real
+        self._real, self._held = real, held
         self._clock, self._computed = clock, computed
         # What has run of itself so far, and until when that is counted.
         self._run = 0.0
@@ -147,7 +149,8 @@ class LabTime:
             passed, share = now - self._counted, computed - self._computed_until
             self._counted, self._computed_until = now, computed
             actors = sum(self._busy.values())
-            own = min(passed, max(share / actors, passed * SLOWEST)) if actors > 0 else passed
+            slowed = actors > 0 and not self._held
+            own = min(passed, max(share / actors, passed * SLOWEST)) if slowed else passed
             if self._real:
                 self._run += own
             if actors > 0:
@@ -176,7 +179,7 @@ class LabTime:
         """Jump ahead, unless time is already there; whoever waited for less counts as busy from now on."""
         with self._lock:
             missing = seconds - self.seconds
-            if missing > 0:
+            if missing > 0 and not self._held:
                 self._ahead += missing
             for waiter in self._waiters:
                 if waiter.target <= seconds and not waiter.woken:
