@@ -303,8 +303,7 @@ class Hns:
     def create_network(self, body: Json) -> Json:
         """Make a network. The first one on an adapter re-plumbs it."""
         self._trip()
-        # docker/for-win#9474: with the firewall's services off HNS answers so. Unsourced: which of its calls do; New-HnsNetwork
-        # and Get-HnsNetwork after a start with mpssvc disabled show it.
+        # docker/for-win#9474: with the firewall's services off HNS answers so. Unsourced: hns-without-a-firewall.
         if not self._machine.services.running("mpssvc"):
             raise _no_endpoint()
         wanted = self._known(body, _NETWORK_KEYS, "network")

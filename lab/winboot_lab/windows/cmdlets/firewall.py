@@ -72,7 +72,7 @@ def _show(call: Call, rule: FirewallRule) -> Record:
 def _unreachable(call: Call) -> bool:
     """Whether the firewall's service is off, and the cmdlet has failed with what New-NetFirewallRule reports then
     (prometheus-community/windows_exporter#2105). Reading rules fails as well (falahati/WindowsFirewallHelper#24, by COM).
-    Unsourced: that the others' error record is the same; Get-NetFirewallRule after a start with mpssvc disabled shows it.
+    Unsourced: cmdlets-without-a-firewall.
     """
     if call.machine.services.running("mpssvc"):
         return False
