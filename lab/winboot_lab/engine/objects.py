@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from winboot_lab.engine.dotnet import OBJECT, close_generic, dotnet, named
+from winboot_lab.engine.dotnet import OBJECT, close_generic, dotnet
 from winboot_lab.engine.places import line_text, position_message
 from winboot_lab.engine.values import (
     DICTIONARY,
     STRING,
     Collection,
-    Dictionary,
     Hashtable,
     Instance,
     Structured,
@@ -21,7 +20,6 @@ from winboot_lab.language.syntax import Extent
 
 if TYPE_CHECKING:
     from winboot_lab.engine.scopes import Variable
-    from winboot_lab.engine.signatures import ParameterSpec
 
 Value = Any
 _SMA = "System.Management.Automation."
@@ -144,68 +142,7 @@ _COMMAND_TYPES = {
 }
 
 
-def _parameters(scope: Any, self: CommandInfo) -> Value:
-    return command_parameters(scope, self)
-
-
 COMMAND_INFO = dotnet(_SMA + "CommandInfo")
-
-
-def command_parameters(scope: Any, info: CommandInfo) -> Value:
-    """`(Get-Command f).Parameters`: each parameter by name, with its type and attributes."""
-    command = info.command
-    if command is None:
-        return None
-    spec = command.code.spec(scope) if hasattr(command, "code") else getattr(command, "spec", None)
-    if spec is None:
-        return None
-    found = Dictionary(STRING, named(_SMA + "ParameterMetadata"), ignore_case=True)
-    for parameter in spec.parameters:
-        found.put(parameter.name, parameter_metadata(parameter))
-    return found
-
-
-def parameter_metadata(parameter: ParameterSpec) -> Structured:
-    """System.Management.Automation.ParameterMetadata."""
-    attributes = _attributes(parameter)
-    made: dict[str, Value] = {
-        "Name": parameter.name,
-        "ParameterType": parameter.type,
-        "IsDynamic": parameter.dynamic,
-        "Aliases": Collection(parameter.aliases, STRING),
-        "SwitchParameter": parameter.is_switch,
-    }
-    if attributes is not None:
-        made["Attributes"] = Collection(attributes)
-    return Structured(_SMA + "ParameterMetadata", made)
-
-
-def _attributes(parameter: ParameterSpec) -> list[Value] | None:
-    """The attributes in the order they are usually written in; None when some of them are not known as objects."""
-    from winboot_lab.engine.dynamic import ConverterAttribute, ParameterAttribute, attribute_of
-
-    attributes: list[Value] = []
-    for which, place in parameter.places.items():
-        attribute = ParameterAttribute()
-        attribute.mandatory, attribute.by_value, attribute.by_name = (
-            place.mandatory,
-            place.by_value,
-            place.by_name,
-        )
-        attribute.set_name, attribute.rest = which, place.rest
-        if place.position is not None:
-            attribute.position = place.position
-        attributes.append(attribute)
-    others = [attribute_of(validator) for validator in parameter.validators]
-    if parameter.aliases or None in others:
-        return None
-    attributes.extend(others)
-    if parameter.type is not OBJECT:
-        attributes.append(ConverterAttribute())
-    return attributes
-
-
-PARAMETER_METADATA = dotnet(_SMA + "ParameterMetadata")
 
 
 # -- variables as objects
