@@ -18,9 +18,10 @@ from winboot_lab.mirror import MirrorServer
 
 from tests.join.fakes import FakeCluster, a_node
 from winboot.base.errors import ClusterError, ClusterUnreachable
-from winboot.cli import run
+from winboot.cli import judges, run
 from winboot.cli.detect import doubts, found_in
 from winboot.cli.init import profile_text
+from winboot.config.compat.version import Version
 from winboot.config.inventory import load_inventory
 from winboot.remote.cluster.discovery import fetch_ca
 
@@ -478,3 +479,14 @@ def test_an_editor_finds_the_schemas_of_what_init_writes(kubeconfig: Path, tmp_p
     for name in ("profile", "inventory"):
         first = (out / f"{name}.yaml").read_text(encoding="utf-8").splitlines()[0]
         assert json.loads((out / first.partition("$schema=")[2]).read_text(encoding="utf-8"))["$schema"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "release"),
+    [("1.36.5+rke2r1", "1.36.5"), ("v1.36.5-eks-1a2b3c", "1.36.5"), ("1.36.5-gke.1234000", "1.36.5")],
+)
+def test_a_distributions_build_is_answered_with_its_release(answer: str, release: str) -> None:
+    """It is what `kubectl version` of RKE2, EKS and GKE prints; init itself takes the release of the cluster's answer."""
+    assert judges.version(answer).endswith(f"made from, {release}")
+    assert str(Version.parse(answer).upstream) == release
+    assert Version.parse("1.37.0-rc.1").upstream == Version.parse("1.37.0-rc.1")

@@ -24,6 +24,15 @@ def _cluster(**keys: str) -> str:
 BAD: list[tuple[str, str, str]] = [
     # YAML and keys
     ("kubernetes: {version: §1.30}", "error", "1.30 names no patch"),
+    ("kubernetes: {version: §1.36.5+rke2r1}", "error", "distribution's build"),
+    ("kubernetes: {version: §v1.36.5-eks-1a2b3c}", "error", "made from, 1.36.5"),
+    ("kubernetes: {version: §1.36.5-gke.1234}", "error", "made from, 1.36.5"),
+    ("runtime: {containerd: §2.1.4-k3s1}", "error", "made from, 2.1.4"),
+    (
+        _cluster(server="§https://rancher.corp.example/k8s/clusters/c-m-x"),
+        "error",
+        "expected the cluster's own API server",
+    ),
     ("kubernetes: {version: §one}", "error", "a version such as 1.36.5"),
     ("kubernetes: {§verison: 1.34.2}", "error", "did you mean 'version'"),
     ("§kubernets: {version: 1.34.2}", "error", "did you mean 'kubernetes'"),
@@ -312,6 +321,7 @@ BAD: list[tuple[str, str, str]] = [
     ),
     ("node: {taints: §[]}", "warning", "pods for Linux"),
     ("node: {labels: {§kubernetes.io/team: x}}", "error", "may not write to"),
+    ("kubernetes: {version: §1.37.0-rc.1}", "", ""),
     ("node: {labels: {§node-role.kubernetes.io/worker: ''}}", "", ""),
     # operator N13: what passed without a word
     (

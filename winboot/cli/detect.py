@@ -44,7 +44,7 @@ def found_in(cluster: Cluster) -> Found:
     """The same of a cluster that answers. What this user may not read is asked for."""
     from winboot.base.errors import ClusterError, InvalidInput
 
-    found: Found = {"version": (str(cluster.version()), "the API server's /version")}
+    found: Found = {"version": (str(cluster.version().upstream), "the API server's /version")}
     # The later knows better: flannel and its pods' network are one.
     for source in (_of_nodes, _of_kubeadm, _of_dns, _of_service_cidrs, _of_network):
         try:

@@ -32,12 +32,16 @@ def version(answer: str) -> str:
     from winboot.config.compat import check_kubernetes, load
     from winboot.config.compat.version import Version
 
-    if answer.count(".") != 2:
-        return f"{answer!r} is not a version with its patch, such as {load().newest}.0"
     try:
         parsed = Version.parse(answer)
     except ValueError as error:
         return str(error)
+    if parsed.patch is None:
+        return f"{answer!r} is not a version with its patch, such as {load().newest}.0"
+    if "+" in answer or parsed != parsed.upstream:
+        return (
+            f"{answer!r} is a distribution's build; name the release that it is made from, {parsed.upstream}"
+        )
     refused = [one.reason for one in check_kubernetes(load(), parsed) if one.level == "error"]
     return refused[0] if refused else ""
 

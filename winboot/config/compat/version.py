@@ -11,6 +11,8 @@ from typing import Final
 _FORM: Final = re.compile(
     r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:-([0-9A-Za-z.-]{1,60}))?(?:\+[0-9A-Za-z.-]+)?"
 )
+# git tags of kubernetes/kubernetes and containerd/containerd; what else follows a patch is a distribution's own build.
+_EARLY: Final = re.compile(r"(alpha|beta|rc)\..+")
 
 
 @total_ordering
@@ -39,6 +41,11 @@ class Version:
     def minor(self) -> str:
         """The release line as text: `1.36`."""
         return f"{self.major}.{self.minor_number}"
+
+    @property
+    def upstream(self) -> Version:
+        """The release that a distribution built this version from: 1.36.5 of `1.36.5-eks-1a2b3c`."""
+        return self if _EARLY.fullmatch(self.pre) else Version(self.major, self.minor_number, self.patch)
 
     def at_least(self, text: str) -> bool:
         """Is this version that one or a later one? `Version.parse("1.36.5").at_least("1.33")` is true."""

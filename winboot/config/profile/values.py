@@ -121,6 +121,9 @@ def _patch_version(value: Any) -> Version:
     version = _version(value)
     if version.patch is None:
         raise Wrong(f"{version} names no patch", expected=f"three numbers, such as {version}.0")
+    if "+" in str(value) or version != version.upstream:
+        wrong = f"{str(value)!r} is a distribution's build, and its publisher has no programs for Windows under that name"
+        raise Wrong(wrong, expected=f"the release that it is made from, {version.upstream}")
     return version
 
 
@@ -187,7 +190,8 @@ def _server(value: Any) -> str:
         meant = f"https://{url.netloc}"
         raise Wrong(f"{text!r} is not encrypted", expected="https://host:port", did_you_mean=meant)
     if url.path.strip("/"):
-        raise Wrong(f"{text!r} has more than a host and a port", expected=f"https://{url.netloc}")
+        expected = "the cluster's own API server, such as https://10.0.0.10:6443: kubelets cannot go through a path of a proxy"
+        raise Wrong(f"{text!r} has more than a host and a port", expected=expected)
     return text.rstrip("/")
 
 
