@@ -158,6 +158,17 @@ def test_a_link_that_leads_out_of_the_folder_is_outside_of_it(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_kubeconfig_shows_its_programs_in_each_encoding_that_is_read(encoding: str, tmp_path: Path) -> None:
+    """PowerShell's `>` writes UTF-16, and what is read there is run, too."""
+    text = "users: [{name: a, user: {exec: {command: kubelogin}}}]"
+    (tmp_path / "kubeconfig").write_text(text, encoding=encoding)
+
+    (one,) = found("cluster: {kubeconfig: {file: kubeconfig}}", tmp_path / "p.yaml")
+
+    assert one.says == "runs kubelogin"
+
+
 def test_the_programs_and_files_of_a_kubeconfig_are_its_own_demands(tmp_path: Path) -> None:
     """A kubeconfig beside a profile is data that runs a program."""
     config = tmp_path / "kubeconfig"

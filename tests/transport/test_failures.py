@@ -18,6 +18,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import paramiko
 import pypsrp
 import pytest
 import requests
@@ -47,6 +48,7 @@ from winboot.base.secret import Secret
 from winboot.remote.transport.base import Endpoint
 from winboot.remote.transport.failures import LIBRARY_ERRORS, QUOTAS, SHORT, translate
 from winboot.remote.transport.psrp import _last_error, _value
+from winboot.remote.transport.ssh import _common_algorithms
 from winboot.remote.transport.wire import Connection
 
 # Command-line tools and plug-ins for other programs, which importing would run or need.
@@ -313,3 +315,26 @@ def test_every_fault_has_a_hint(code: int | str):
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 500, 503])
 def test_every_status_has_a_hint(status: int):
     assert translate(WinRMTransportError("http", status, ""), "win-1", "u").hint
+
+
+def test_a_bad_request_names_the_long_ticket():
+    """http.sys answers 400 "Request Too Long" to the ticket of an account in many groups."""
+    assert "MaxFieldLength" in translate(WinRMTransportError("http", 400, ""), "win-1", "u").hint
+
+
+@pytest.mark.parametrize(
+    ("error", "word", "one"),
+    [
+        ("Incompatible ssh peer (no acceptable kex algorithm)", "KexAlgorithms", "ecdh-sha2-nistp256"),
+        ("Incompatible ssh peer (no acceptable ciphers)", "Ciphers", "aes256-ctr"),
+        ("Incompatible ssh peer (no acceptable macs)", "MACs", "hmac-sha2-256"),
+        ("Incompatible ssh peer (no acceptable host key)", "HostKeyAlgorithms", "rsa-sha2-512"),
+    ],
+)
+def test_a_stricter_sshd_is_answered_with_what_we_offer(error: str, word: str, one: str):
+    """The words are paramiko's (transport.py, _parse_kex_init); the machine is not older, it allows less."""
+    here, there = socket.socketpair()
+    with here, there:
+        hint = _common_algorithms(paramiko.Transport(here), error)
+
+    assert word in hint and one in hint

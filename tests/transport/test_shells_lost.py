@@ -55,6 +55,22 @@ def test_a_program_that_does_not_start_is_named_with_its_exit_code(
         list(transport.run(SCRIPT, {}, {}))
 
 
+def test_a_login_shell_that_refuses_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nologin gives its reason on standard output."""
+    program = tmp_path / "powershell"
+    program.write_text(
+        "#!/bin/sh\necho 'This account is currently not available.'\nexit 1\n", encoding="utf-8"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv(PROGRAM_VARIABLE, str(program))
+
+    with (
+        closing(connect(Connection(transport="local"), name="win-a1")) as transport,
+        pytest.raises(ProtocolError, match=r"\(exit code 1\): This account is currently not available\."),
+    ):
+        list(transport.run(SCRIPT, {}, {}))
+
+
 def test_a_killed_process_is_a_lost_connection_and_the_next_script_runs(way: Way, machine: Machine) -> None:
     """As a restart in mid-run ends it: nothing says goodbye for the script."""
     with closing(way()) as transport:

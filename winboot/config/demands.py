@@ -31,9 +31,12 @@ from winboot.config.source import (
     Place,
     Scalar,
     Table,
+    compose,
+    decoded,
     dotted,
     masked,
     read,
+    read_text,
 )
 
 Kind = Literal["run", "file", "variable"]
@@ -238,7 +241,8 @@ def _kubeconfig(named: Node | None) -> Iterator[Demand]:
     if not isinstance(file, Scalar) or not is_file(expanded_from(file)):
         return
     try:
-        top = read(expanded_from(file))
+        path = expanded_from(file)
+        top = compose(read_text(path, decoded), str(path))
     except InvalidInput:
         return
     yield from in_kubeconfig(top)

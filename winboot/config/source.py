@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -195,11 +196,16 @@ def read(path: Path) -> Table:
     return compose(read_text(path), str(path))
 
 
-def read_text(path: Path) -> str:
+def decoded(data: bytes) -> str:
+    """UTF-8, or UTF-16 where its mark stands in front, as YAML has it: PowerShell's `>` writes so, and kubectl reads it."""
+    return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8")
+
+
+def read_text(path: Path, decode: Callable[[bytes], str] = bytes.decode) -> str:
     """The text of a file that a person wrote; InvalidInput where it cannot be read."""
     try:
         data = _bytes(path)
-        return data.decode("utf-8")
+        return decode(data)
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"
         raise _unreadable(path, reason, "Check the path and its permissions.") from error

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from winboot.config.model import LocalPath, Model, OneOrMany
 from winboot.config.profile import Reference
@@ -19,6 +20,7 @@ from winboot.config.profile.values import (
     ServicePrincipal,
     TunnelCommand,
 )
+from winboot.config.source import Wrong
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 
@@ -49,6 +51,16 @@ class Jump(Model):
     known_hosts: LocalPath | None = Field(
         default=None, description="a known_hosts file; default: ~/.ssh/known_hosts"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_login(cls, value: object) -> object:
+        """The form of `ssh -J` has a place of its own for each part here."""
+        host = value.get("host") if isinstance(value, Mapping) else value
+        user, at, bare = str(host).rpartition("@")
+        if at:
+            raise Wrong(f"{str(host)!r} is a user and a host", expected=f"{{host: {bare}, user: {user}}}")
+        return value
 
 
 class Connection(Model):

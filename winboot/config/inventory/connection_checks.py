@@ -52,8 +52,22 @@ def check_connection(into: Complaints, connection: Connection, merged: Table, na
         _check_extra(into, "ssh", ("connection", "transport"), "transport: ssh", merged)
     if connection.transport == "winrm" and connection.auth == "kerberos":
         _check_extra(into, "kerberos", ("connection", "auth"), "auth: kerberos", merged)
+    if connection.transport != "local":
+        _check_user(into, connection, merged)
     _check_tunnel(into, connection, merged)
     _check_spn(into, connection, merged)
+
+
+def _check_user(into: Complaints, connection: Connection, merged: Table) -> None:
+    """A name that no account of Windows has would be a refused login on every machine, and may lock an account."""
+    user, place = connection.user, locate(merged, ("connection", "user"))
+    name = user.rpartition("\\")[2]
+    if user and (user != user.strip() or "/" in user or user.count("\\") > 1 or not name.partition("@")[0]):
+        wrong, meant = f"{user!r} is no user of Windows", user.strip().replace("/", "\\")
+        into.complain(place, "connection.user", wrong, r"DOMAIN\name, .\name or name@domain", meant)
+    elif name.endswith("@"):
+        wrong = f"{user!r} names no domain behind @"
+        into.complain(place, "connection.user", wrong, r"DOMAIN\name, .\name or name@domain", user[:-1])
 
 
 def _check_extra(into: Complaints, extra: ExtraName, path: tuple[str, ...], what: str, merged: Table) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import codecs
 import errno
 import os
 import string
@@ -22,7 +21,7 @@ import yaml
 
 from winboot.base.errors import InvalidInput
 from winboot.base.secret import Secret
-from winboot.config.source import MOST_BYTES
+from winboot.config.source import MOST_BYTES, decoded
 from winboot.remote.cluster.proxies import Proxy, from_environment, proxy_of
 
 # RFC 9110, "tchar", without %.
@@ -259,9 +258,7 @@ def _text(path: Path) -> str:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 2**20} MiB")
-    # PowerShell's `>` writes UTF-16; kubectl reads it by its mark, as YAML does.
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return data.decode("utf-16" if marked else "utf-8")
+    return decoded(data)
 
 
 def _header_key(key: str) -> str:

@@ -162,12 +162,14 @@ class Process(Protocol):
 
 @dataclass(slots=True)
 class Conversation:
-    """One run of the loader: reads its frames. `pid` is known from its first frame on."""
+    """One run of the loader: reads its frames. `pid` is known from its first frame on; `greeting` is the last line before
+    it: a login shell that refuses gives its reason there."""
 
     name: str
     process: Process
     pid: int | None = None
     ended: bool = False
+    greeting: str = ""
 
     def lines(self) -> Iterator[str]:
         """The output of the script as `Transport.run` promises it. Raises ScriptFailed, or why the process died."""
@@ -185,6 +187,7 @@ class Conversation:
                 case _ if kind in _LABELLED:
                     yield f"{kind}: {text}"
                 case _ if line:
+                    self.greeting = self.greeting if self.pid else line[:_NOISE]
                     yield f"noise: {line[:_NOISE]}"
         raise self._died()
 
@@ -245,7 +248,8 @@ class Conversation:
                 hint=AGAIN,
                 node=self.name,
             )
-        about = f": {said.strip()[:_NOISE]}" if said.strip() else ""
+        reason = said.strip()[:_NOISE] or self.greeting
+        about = f": {reason}" if reason else ""
         return ProtocolError(
             f"{self.name}: powershell.exe could not be started (exit code {code}){about}",
             hint="The machine needs Windows PowerShell 5.1 on its PATH, and an account that may run it.",

@@ -250,6 +250,15 @@ def _raised_here(error: BaseException) -> bool:
     return foreign[-1:] == ["winboot"]
 
 
+# learn.microsoft.com/troubleshoot/developer/webapps/iis/www-authentication-authorization/http-bad-request-response-kerberos:
+# http.sys answers so where a ticket makes the header longer than MaxFieldLength, 16,384 bytes by default.
+_BAD_REQUEST_HINT: Final = (
+    "A Kerberos ticket of an account in many groups is too long for http.sys: set `auth: ntlm`, or raise MaxFieldLength and"
+    r" MaxRequestBytes below HKLM\SYSTEM\CurrentControlSet\Services\HTTP\Parameters and restart the machine. Otherwise check"
+    " for a proxy, or another service, between here and the machine's WinRM."
+)
+
+
 def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:
     reason = " ".join(str(error.reason or error.provider_fault or "no reason given").split())
     if error.code in QUOTAS:
@@ -289,6 +298,10 @@ def _status(error: WinRMTransportError, name: str, user: str) -> TransportError:
         case 403:
             return AccessDenied(
                 f"{name}: {user!r} may not use WinRM (HTTP 403)", hint=_FORBIDDEN_HINT, node=name
+            )
+        case 400:
+            return ProtocolError(
+                f"{name}: the machine refuses the request (HTTP 400)", hint=_BAD_REQUEST_HINT, node=name
             )
         case 413:  # HTTP_TOO_LARGE
             return ProtocolError(

@@ -385,7 +385,7 @@ def _greet(endpoint: SshEndpoint, name: str) -> Link:
         link.close()
         raise ProtocolError(
             f"{name}: no common SSH algorithms ({error})",
-            hint="Update OpenSSH on the machine; the versions of Windows Server 2019 and later are fine.",
+            hint=_common_algorithms(transport, str(error)),
             node=name,
         ) from error
     except (SSHException, EOFError, OSError) as error:
@@ -396,6 +396,19 @@ def _greet(endpoint: SshEndpoint, name: str) -> Link:
             node=name,
         ) from error
     return link
+
+
+def _common_algorithms(transport: paramiko.Transport, error: str) -> str:
+    """What sshd_config must allow: what paramiko offers of the kind that its error names."""
+    ours = transport.get_security_options()
+    kinds = {
+        "kex": ("KexAlgorithms", ours.kex),
+        "host key": ("HostKeyAlgorithms", ours.key_types),
+        "cipher": ("Ciphers", ours.ciphers),
+        "mac": ("MACs", ours.digests),
+    }
+    word, names = next((kinds[kind] for kind in kinds if kind in error), kinds["kex"])
+    return f"Allow one of these in {word} of the machine's sshd_config: {', '.join(names)}."
 
 
 def _dial(endpoint: SshEndpoint, before: Link | None, name: str) -> socket.socket | paramiko.Channel:
