@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from tools.doctor_page import doctor_page
 from tools.facts_page import facts_page
 from tools.json_page import lines_page
 from tools.problems_page import problems_page
@@ -97,6 +98,7 @@ def published() -> dict[str, str]:
         "steps.md": steps_page(),
         "problems.md": problems_page(),
         "unsourced.md": facts_page(),
+        "doctor.md": doctor_page(),
     }
 
 

@@ -60,7 +60,13 @@ RULES: Final = {
     r"\bof it that\b": "split the sentence",
 }
 # Rendered scripts and recordings; the rules and the test of them quote what they forbid.
-_QUOTED: Final = ("tests/golden", "lab/conformance", "tools/prose.py", "tests/test_english.py")
+_QUOTED: Final = (
+    "tests/golden",
+    "lab/conformance",
+    "tools/prose.py",
+    "tools/doctor_page.py",
+    "tests/test_english.py",
+)
 # A clause as the subject of a statement; a question may start like this.
 _CLAUSE: Final = re.compile(r"(?:What|Whatever|Whichever|Which)\b(?!.*\?$)")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])[)\"']*\s+(?=[\"'(`*]?(?:[A-Z`*]|winboot))")

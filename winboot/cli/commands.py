@@ -42,6 +42,7 @@ GROUPS: Final = {
         Command("repair", "join", "The same as join, for nodes that have joined before."),
         Command("status", "status", "Show version, readiness, drift and last run of each node."),
         Command("verify", "verify", "Try traffic between pods, nodes, services; clean up after."),
+        Command("doctor", "doctor", "Find what is wrong with nodes, why, and what to do."),
     ),
     "A node's life": (
         Command("upgrade", "upgrade", "Give nodes the versions of the profile, one by one."),

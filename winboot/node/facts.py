@@ -127,6 +127,37 @@ FORMS: Final[Mapping[str, Form]] = {
     "server": _table(server=_text, ok=_flag),
     "disk": _table(free=_bytes, size=_bytes, image=_flag),
     "clock": _table(now=_time, end=_time_or_none),
+    # templates/powershell/_doctor.ps1
+    "system": _table(
+        name=_word,
+        build=_number,
+        revision=_number,
+        booted=_time_or_none,
+        pending=_word,
+        page_file=_word,
+        servicing=_word,
+        path=_number,
+        containers=_word,
+        ignored=_several(_word),
+    ),
+    "known": _table(
+        name=_word,
+        state=_word,
+        start=_word,
+        end=_word,
+        missing=_several(_word),
+        deleted=_flag,
+        waits=_several(_word),
+    ),
+    "events": _table(id=_number, subject=_text, count=_number),
+    "signatures": _table(service=_word, id=_word, count=_number),
+    "cni": _table(file=_word, mark=_flag, valid=_flag, network=_word, plugins=_several(_word)),
+    "subnet": _table(network=_word, subnet=_word),
+    "adapters": _table(alias=_word, address=_word, state=_word, servers=_several(_word)),
+    "gateways": _table(prefix=_word, hop=_word, alias=_word),
+    "store": _table(used=_number, vip=_word, sandboxes=_number, shims=_number),
+    "credentials": _table(fault=_word, bootstrap=_flag, broken=_flag, serving=_flag),
+    "files": _table(path=_word, size=_bytes, written=_time),
 }
 
 

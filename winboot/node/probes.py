@@ -124,13 +124,17 @@ def probe_and_look(
 
 
 def look(
-    spec: NodeSpec, transport: Transport, seconds: float = WINDOW_S, now: Callable[[], datetime] = _utc
+    spec: NodeSpec,
+    transport: Transport,
+    seconds: float = WINDOW_S,
+    now: Callable[[], datetime] = _utc,
+    script: str = "",
 ) -> Look:
-    """Run the script once. Raises TransportError, ScriptFailed, ExcessiveOutput."""
+    """Run the script once, or one that answers in the same form. Raises TransportError, ScriptFailed, ExcessiveOutput."""
     before = now()
     facts: dict[str, Sequence[Facts]] = {}
     problems: dict[str, str] = {}
-    for one in said(transport.run(probes_script(spec), {"Seconds": int(seconds)}, {}), "subject"):
+    for one in said(transport.run(script or probes_script(spec), {"Seconds": int(seconds)}, {}), "subject"):
         subject = str(one["subject"])
         facts[subject], wrong = facts_of(subject, one.get("facts") or [])
         if one.get("problem") or wrong:

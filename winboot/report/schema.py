@@ -20,6 +20,8 @@ ANSWERS: Final[tuple[type[Line], ...]] = (
     shape.WorkItem,
     shape.Complaint,
     shape.Checked,
+    shape.DoctorFinding,
+    shape.Diagnosis,
     shape.Ping,
     Finding,
     CloudFinding,

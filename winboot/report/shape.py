@@ -87,6 +87,32 @@ class Ping(Line, frozen=True, kw_only=True, tag="ping"):
     ]
 
 
+class DoctorFinding(Line, frozen=True, kw_only=True, tag="finding"):
+    """One rule that found something on a node."""
+
+    where = "`doctor`"
+    node: Annotated[str, says("the node")]
+    rule: Annotated[str, says("the id of the rule ([doctor.md](doctor.md))")]
+    severity: Annotated[Literal["fault", "degraded", "warning"], says("fault: the node cannot work")]
+    title: Annotated[str, says("what is wrong")]
+    evidence: Annotated[tuple[str, ...], says("the facts that show it")]
+    cause: Annotated[str | None, says("the rule that this follows from; null for a cause of its own")]
+    next: Annotated[str, says("what to do next")]
+    command: Annotated[str | None, says("the command that repairs it; null if a person must act")]
+    source: Annotated[str, says("where the rule is from")]
+
+
+class Diagnosis(Line, frozen=True, kw_only=True, tag="diagnosis"):
+    """A node as a whole, after its findings."""
+
+    where = "`doctor`"
+    node: Annotated[str, says("the node")]
+    first: Annotated[str | None, says("the rule that is the first cause; null for a healthy node")]
+    findings: Annotated[Count, says("how many rules found something")]
+    not_read: Annotated[tuple[str, ...], says("facts that could not be read, with the reason")]
+    taken: Annotated[str, says("when the facts were read")]
+
+
 class Run(Line, frozen=True, kw_only=True, tag="run"):
     """The run as a whole: the last line."""
 

@@ -134,6 +134,15 @@ def helpers() -> Helpers:
 
 def probes(spec: NodeSpec) -> str:
     """The script that looks at how a node works (winboot.node.probes); it changes nothing."""
+    return _facts_script(spec, {}, "")
+
+
+def doctor(spec: NodeSpec, wanted: Mapping[str, object]) -> str:
+    """The same script with the further facts of `winboot doctor`, whose subjects `wanted` names; it changes nothing."""
+    return _facts_script(spec, wanted, _template_source("_doctor.ps1"))
+
+
+def _facts_script(spec: NodeSpec, more: Mapping[str, object], functions: str) -> str:
     wanted = {
         "services": [{"name": one.name, "display": one.display_name} for one in spec.services.all],
         # A second one is what is left of a start by hand beside the service.
@@ -141,8 +150,15 @@ def probes(spec: NodeSpec) -> str:
         "pause_image": spec.runtime.pause_image,
         "certificate": spec.paths.kubelet_client_certificate,
         "rules": [rule.id for rule in spec.firewall],
+        **more,
     }
-    return _helper("_probes.ps1.j2", source=source(spec), wanted=wanted)
+    name = "_probes.ps1.j2"
+    library = _Code(functions_for(_plain_text(_template_source(name)) + functions))
+    return (
+        _environment()
+        .get_template(name)
+        .render(library=library, source=source(spec), wanted=wanted, more=_Code(functions))
+    )
 
 
 def knowledge(spec: NodeSpec) -> str:

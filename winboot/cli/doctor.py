@@ -1,0 +1,200 @@
+"""`winboot doctor`: what is wrong with nodes, why, and what to do next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from winboot.base import exits
+from winboot.cli.options import (
+    Changed,
+    Lines,
+    LinesForm,
+    Machines,
+    View,
+    Workers,
+    expanded,
+    words,
+)
+from winboot.report.line import json_line
+from winboot.report.shape import Diagnosis, DoctorFinding
+
+if TYPE_CHECKING:
+    from winboot.operations.doctor import Document, Finding, Verdict
+
+_INDENT = "  "
+
+
+@expanded()
+def doctor(
+    machines: Machines,
+    nodes: Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", help="Only these nodes.")] = None,
+    api_only: Annotated[
+        bool, typer.Option("--api-only", help="Ask the cluster only; do not log in to the machines.")
+    ] = False,
+    from_: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Judge facts that --out wrote; ask nothing.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the facts to this file, too.")
+    ] = None,
+    fix: Annotated[
+        str,
+        typer.Option(
+            "--fix", metavar="RULE", help="Repair the step that this rule names, where it found something."
+        ),
+    ] = "",
+    workers: Workers = 8,
+    output: LinesForm = Lines.table,
+    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
+) -> None:
+    """Find what is wrong with nodes, name the first cause with its evidence, and the next command. Changes nothing without
+    --fix. Exits with 1 if a node has a fault, with 0 if it has warnings at most.
+    """
+    from winboot.operations.doctor import judge, load, save
+
+    limited = replace(machines, limit=[*(machines.limit or []), *(nodes or [])] or None)
+    documents = load(from_) if from_ is not None else _gathered(limited, api_only, workers)
+    if from_ is not None and nodes:
+        documents = [one for one in documents if one.node in nodes]
+    if out is not None:
+        _write(out, save(documents))
+    verdicts = judge(documents)
+    if fix:
+        _fix(fix, verdicts, limited, yes=yes)
+    if output is Lines.json:
+        sys.stdout.writelines(_lines(verdicts))
+    else:
+        sys.stdout.writelines(f"{line}\n" for one in verdicts for line in _shown(one))
+    raise typer.Exit(exits.foremost(tuple(map(_code, verdicts))))
+
+
+def _gathered(machines: Machines, api_only: bool, workers: int) -> list[Document]:
+    """The documents of all nodes, in the order of the inventory."""
+    from winboot.cli.output import progress
+    from winboot.cli.targets import load_targets, run_context
+    from winboot.operations.doctor import gather
+
+    specs = load_targets(machines.inventory, words(machines.limit), trust=machines.trust)
+    with (
+        progress(View(), [spec.node.name for spec in specs]) as listener,
+        run_context(specs, listener) as (context, _),
+        ThreadPoolExecutor(max_workers=workers) as pool,
+    ):
+
+        def one(index: int) -> Document:
+            spec = specs[index]
+            connect = None if api_only else lambda: context.connect(spec)
+            return gather(spec, connect, context.cluster(spec))
+
+        return list(pool.map(one, range(len(specs))))
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Raises UsageError where the file cannot be written."""
+    from winboot.base.errors import UsageError
+
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"--out {path}: {error.strerror}") from None
+
+
+def _code(verdict: Verdict) -> int:
+    """1 for a fault or something degraded, and if neither side answered."""
+    document = verdict.document
+    silent = bool(document.login_problem) or (document.api is None and bool(document.api_problem))
+    found = any(one.rule.severity != "warning" for one in verdict.findings)
+    return exits.FAILED if found or silent else exits.DONE
+
+
+def _shown(verdict: Verdict) -> Iterator[str]:
+    """The verdict for a person: the first cause, then the others."""
+    first = verdict.first
+    if first is None:
+        yield f"{verdict.node}: " + (
+            "healthy" if not verdict.unread else "no rule fired, and not everything could be read"
+        )
+    else:
+        yield f"{verdict.node}: {first.rule.title}"
+        yield from _about(first, verdict.node)
+    for one in verdict.findings:
+        if one is not first and not one.cause:
+            yield f"{_INDENT}also: {one.rule.title} ({one.rule.id})"
+            yield from (_INDENT + line for line in _about(one, verdict.node))
+    follows = [f"{one.rule.title} ({one.rule.id})" for one in verdict.findings if one.cause]
+    yield from (f"{_INDENT}follows from it: {text}" for text in follows)
+    yield from (f"{_INDENT}not read: {text}" for text in verdict.unread)
+
+
+def _about(finding: Finding, node: str) -> Iterator[str]:
+    """Evidence, next step and command of a finding."""
+    yield from (f"{_INDENT}seen: {text}" for text in finding.evidence)
+    yield f"{_INDENT}next: {finding.rule.fix}"
+    if command := _command(finding, node):
+        yield f"{_INDENT}      {command}"
+
+
+def _command(finding: Finding, node: str) -> str:
+    """The repair of the rule's step; nothing if a person must act."""
+    rule = finding.rule
+    if not rule.step:
+        return ""
+    only = "" if rule.step == "*" else f" --only {rule.step}"
+    return f"winboot repair --limit {node}{only}{' --drain' if rule.drain else ''}"
+
+
+def _lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """A JSON line for each finding, then one for each node."""
+    for verdict in verdicts:
+        for one in verdict.findings:
+            yield json_line(
+                DoctorFinding(
+                    node=verdict.node,
+                    rule=one.rule.id,
+                    severity=one.rule.severity,
+                    title=one.rule.title,
+                    evidence=one.evidence,
+                    cause=one.cause or None,
+                    next=one.rule.fix,
+                    command=_command(one, verdict.node) or None,
+                    source=one.rule.source,
+                )
+            )
+        first = verdict.first
+        yield json_line(
+            Diagnosis(
+                node=verdict.node,
+                first=first.rule.id if first is not None else None,
+                findings=len(verdict.findings),
+                not_read=verdict.unread,
+                taken=verdict.document.taken,
+            )
+        )
+
+
+def _fix(rule: str, verdicts: Sequence[Verdict], machines: Machines, *, yes: bool) -> None:
+    """Repair the step of a rule on the nodes where it fired; ends the command. Raises UsageError if no step fixes it."""
+    from winboot.base.errors import UsageError
+    from winboot.cli.join import _run
+    from winboot.operations.doctor.rules import RULES
+
+    found = next((one for one in RULES if one.id == rule), None)
+    if found is None or not found.step or found.drain:
+        fixable = ", ".join(sorted(one.id for one in RULES if one.step and not one.drain))
+        raise UsageError(
+            f"--fix {rule}: no step fixes this rule without a drain",
+            hint=f"Rules that --fix takes: {fixable}.",
+        )
+    sick = [one.node for one in verdicts if any(two.rule.id == rule for two in one.findings)]
+    if not sick:
+        typer.echo(f"{rule}: no node has it", err=True)
+        return
+    change = Changed(only=None if found.step == "*" else [found.step])
+    _run("repair", replace(machines, limit=sick), change, change.options(), View(), yes=yes)
