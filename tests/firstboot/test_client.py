@@ -14,13 +14,14 @@ from winboot.script.first_boot import client
 ENDPOINT = """
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
-$script:Answers = [Collections.Queue]::new()
+$script:Answers = [Collections.Generic.List[object]]::new()
 $script:Calls = 0
 function Write-Word { param([string]$Text) }
 function Send-Call {
     param([string]$Path, [hashtable]$Headers, [byte[]]$Body)
     $script:Calls++
-    $answer = $script:Answers.Dequeue()
+    $answer = $script:Answers[0]
+    $script:Answers.RemoveAt(0)
     @{ Status = $answer.Status; Body = [Text.Encoding]::ASCII.GetBytes($answer.Heard) }
 }
 """
@@ -51,7 +52,7 @@ def answers_to(machine: Machine, given: str, ask: str) -> list[str]:
 )
 def test_output_is_told_until_all_of_it_was_heard(answers: list[tuple[int, str]], told: str) -> None:
     given = "\n".join(
-        f"$script:Answers.Enqueue(@{{ Status = {status}; Heard = '{heard}' }})" for status, heard in answers
+        f"$script:Answers.Add(@{{ Status = {status}; Heard = '{heard}' }})" for status, heard in answers
     )
     ask = "\"$(Send-Output -Said @{} -Heard 3 -Text 'abc') $script:Calls\""
 
@@ -91,7 +92,7 @@ def test_a_machine_whose_last_answer_was_lost_hears_it_again_and_writes_the_file
     told = {
         "result": {"state": "Ready", "word": "is the Ready node win-1", "ready_file": r"C:\run\capi\done"}
     }
-    given = f"$script:Answers.Enqueue(@{{ Status = 200; Heard = '{json.dumps(told)}' }})"
+    given = f"$script:Answers.Add(@{{ Status = 200; Heard = '{json.dumps(told)}' }})"
     ask = "$script:Machine = @{ Host = ''; Voucher = 'v' }; Invoke-FirstBoot -Told @{ nonce = 'n'; proofs = @() }"
     machine = Machine()
 

@@ -33,7 +33,6 @@ from winboot_lab.engine.values import (
     ByteArray,
     Char,
     Decimal,
-    Dictionary,
     GenericList,
     Hashtable,
     Int64,
@@ -214,7 +213,6 @@ def test_no_member_crashes_whatever_it_is_given() -> None:
         TimeSpan(-5),
         Version(1, 2),
         GenericList(["a"], STRING),
-        Dictionary(STRING, STRING),
         find_type("int"),
         ScriptBlock("1"),
     ]

@@ -7,6 +7,7 @@ from typing import Any
 from winboot_lab.engine import ps_types as _ps_types  # declares types
 from winboot_lab.engine.attributes import keep_rules
 from winboot_lab.engine.common import ACTION_TYPE
+from winboot_lab.engine.context import ExecutionContext
 from winboot_lab.engine.dotnet import lookup, named
 from winboot_lab.engine.locations import Locations
 from winboot_lab.engine.scopes import Scope, Variable
@@ -118,6 +119,7 @@ def _constants(session: Session, profile: str) -> None:
     process = session.machine.invoke("process.current", {}).objects
     session.constant("PID", int(process[0]["pid"]) if process else 4242)  # type: ignore[index,call-overload,arg-type]
     session.constant("Host", _host())
+    session.constant("ExecutionContext", ExecutionContext())
     session.constant("Error", session.errors)
     session.constant("PSCulture", "en-US")
     session.constant("PSUICulture", "en-US")

@@ -25,7 +25,6 @@ from winboot_lab.engine.values import (
     Array,
     Char,
     EnumValue,
-    HashSet,
     IPAddress,
     SwitchParameter,
     Uri,
@@ -378,6 +377,3 @@ def contains(*, case: bool, negated: bool, swapped: bool) -> Operate:
 def _exactly(left: Value, right: Value) -> int:
     """The order of a SortedSet."""
     return compare(left, right, case=True)
-
-
-HashSet.order = staticmethod(_exactly)

@@ -33,7 +33,6 @@ from winboot_lab.engine.values import (
     Decorated,
     DotNetException,
     DotNetType,
-    Entry,
     EnumValue,
     ErrorRecord,
     PSCustomObject,
@@ -566,10 +565,6 @@ def exception_text(failure: DotNetException) -> str:
     return text
 
 
-def _entry_text(entry: Entry) -> str:
-    return f"[{dotnet_text(entry.key)}, {dotnet_text(entry.value)}]"
-
-
 def _structured_text(value: Structured) -> str:
     shown = value.properties.get("#text")
     return dotnet_text(shown.value) if shown is not None else value.type_name.partition("#")[0]
@@ -588,7 +583,6 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     DotNetType: lambda value: value.name,
     ErrorRecord: str,
     ScriptBlock: str,
-    Entry: _entry_text,
     Structured: _structured_text,
     Uri: str,
 }

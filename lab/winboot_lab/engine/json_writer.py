@@ -17,7 +17,6 @@ from winboot_lab.engine.members import get_member
 from winboot_lab.engine.moments import UNIX_EPOCH_TICKS, DateTime, DateTimeOffset
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
-from winboot_lab.engine.types.collections import sorted_items
 from winboot_lab.engine.values import (
     DBNULL_VALUE,
     NOTHING,
@@ -110,7 +109,7 @@ class _Writer:
 
     def _table(self, table: _Mapping, depth: int) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        for key, item in sorted_items(table):
+        for key, item in table.items():
             if type(key) is not str:
                 raise NotAString(table)
             made[key] = self.process(item, depth + 1)

@@ -47,12 +47,10 @@ from winboot_lab.engine.values import (
     CodeProperty,
     Collection,
     Decorated,
-    Dictionary,
     EnumValue,
     GenericList,
     Hashtable,
     Instance,
-    MultiArray,
     NoteProperty,
     OrderedDictionary,
     PropertySet,
@@ -659,18 +657,14 @@ def _construct(
 
 
 def _new_array(kind: DotNetType, arguments: Sequence[Value]) -> Value:
+    if kind.rank > 1:
+        raise Refusal("type", kind.name, "an array of several dimensions")
     element = kind.element
     assert element is not None
-    lengths = [int(cast(argument, INT32)) for argument in arguments]
-    if any(length < 0 for length in lengths):
+    length = int(cast(arguments[0], INT32))
+    if length < 0:
         raise OverflowException("Arithmetic operation resulted in an overflow.")
-    total = 1
-    for length in lengths:
-        total *= length
-    items = _defaults(element, total)
-    if kind.rank > 1:
-        return MultiArray(element, lengths, items)
-    return conversion.new_array(items, element)
+    return conversion.new_array(_defaults(element, length), element)
 
 
 def _defaults(kind: DotNetType, number: int) -> list[Value]:
@@ -784,8 +778,6 @@ def index_value(value: Value, key: Value, runtime: Runtime) -> Value:
         key = None
     if isinstance(bare, _Mapping):
         return _index_mapping(bare, key)
-    if isinstance(bare, MultiArray):
-        return _index_grid(bare, key, runtime)
     keys = enumerate_value(key) if not isinstance(key, str) else None
     if keys is not None:
         return _index_many(bare, keys, runtime)
@@ -856,9 +848,6 @@ def _item_at(value: Value, sequence: Any, key: Value, runtime: Runtime) -> Value
 
 def _index_mapping(table: _Mapping, key: Value) -> Value:
     key = plain(key)
-    if isinstance(table, Dictionary):
-        made = convert(key, table.key_type)
-        return table.get(made)
     if isinstance(key, Array) and not table.has(key):
         return Array(_index_mapping(table, each) for each in key)
     if isinstance(table, OrderedDictionary) and type(key) is int:
@@ -868,45 +857,6 @@ def _index_mapping(table: _Mapping, key: Value) -> Value:
             "Index operation failed; the array index evaluated to null.", "NullArrayIndex", "InvalidOperation"
         )
     return table.get(key)
-
-
-def _index_grid(value: MultiArray, key: Value, runtime: Runtime) -> Value:
-    """One element by its indices, or several by a list of such; outside is $null, as far as strict mode lets it be."""
-    keys = enumerate_value(key) if not isinstance(key, str) else None
-    places = [key] if keys is None else list(keys)
-    if any(enumerate_value(place) is not None for place in places):
-        found = (_element(value, place, runtime) for place in places)
-        return Array(item for item in found if item is not NOTHING)
-    got = _element(value, key, runtime)
-    return None if got is NOTHING else got
-
-
-def _element(value: MultiArray, key: Value, runtime: Runtime) -> Value:
-    at = _flat_index(value, key)
-    if at is not None:
-        return value.items[at]
-    if runtime.strict >= 3:
-        raise IndexOutOfRangeException
-    return NOTHING
-
-
-def _flat_index(value: MultiArray, key: Value) -> int | None:
-    """Where an element stands in row-major order; None outside. Negative indices count from the end."""
-    keys = enumerate_value(key)
-    places = [int(cast(each, INT32)) for each in ([key] if keys is None else keys)]
-    if len(places) != len(value.lengths):
-        shown = ",".join(str(place) for place in places)
-        raise RuntimeException(
-            f"The array needs one index for each of its dimensions, not [{shown}].",
-            "NeedMultidimensionalIndex",
-            "InvalidOperation",
-        )
-    flat = 0
-    for place, length in zip(places, value.lengths, strict=True):
-        if not -length <= place < length:
-            return None
-        flat = flat * length + place % length
-    return flat
 
 
 def _index_other(value: Value, key: Value, runtime: Runtime) -> Value:
@@ -928,23 +878,10 @@ def set_index(value: Value, key: Value, new: Value, runtime: Runtime) -> None:
     bare = plain(value)
     if isinstance(bare, _Mapping):
         _set_key(bare, key, new)
-    elif isinstance(bare, MultiArray):
-        at = _flat_index(bare, key)
-        if at is None:
-            raise IndexOutOfRangeException
-        bare.items[at] = convert(new, bare.element)
     elif isinstance(bare, (Array, ByteArray, GenericList, ArrayList)):
         _set_position(bare, key, new)
     else:
-        item = type_of(bare).find("set_Item")
-        if type(item) is Method:
-            call(item, (bare,), [key, new], runtime, type_of(bare))
-            return
-        raise RuntimeException(
-            f'Unable to index into an object of type "{type_of(bare).name}".',
-            "CannotIndex",
-            "InvalidOperation",
-        )
+        raise Refusal("member", f"{type_of(bare).name}[] = ...", "an index")
 
 
 def _set_position(sequence: Any, key: Value, new: Value) -> None:
@@ -967,9 +904,6 @@ def _set_position(sequence: Any, key: Value, new: Value) -> None:
 
 def _set_key(table: _Mapping, key: Value, new: Value) -> None:
     key = plain(key)
-    if isinstance(table, Dictionary):
-        table.put(cast(key, table.key_type), cast(new, table.value_type))
-        return
     if key is None:
         raise RuntimeException(
             "Index operation failed; the array index evaluated to null.", "NullArrayIndex", "InvalidOperation"

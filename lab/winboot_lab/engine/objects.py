@@ -145,6 +145,9 @@ _COMMAND_TYPES = {
 COMMAND_INFO = dotnet(_SMA + "CommandInfo")
 
 
+PARAMETER_METADATA = dotnet(_SMA + "ParameterMetadata")
+
+
 # -- variables as objects
 
 

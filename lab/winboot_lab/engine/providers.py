@@ -21,22 +21,17 @@ from winboot_lab.engine.exceptions import (
 )
 from winboot_lab.engine.items import with_notes
 from winboot_lab.engine.locations import (
-    ALIASES,
-    ENVIRONMENT,
     FILES,
-    FUNCTIONS,
     HIVES,
     REGISTRY,
-    VARIABLES,
     Place,
     join,
 )
-from winboot_lab.engine.objects import PSVariable, command_info
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.types.fileinfo import HIDDEN, FileSystemInfo, is_folder
 from winboot_lab.engine.types.registry import registry_key
-from winboot_lab.engine.values import STRING, Array, Entry, NoteProperty, decorate
+from winboot_lab.engine.values import STRING, Array, NoteProperty, decorate
 from winboot_lab.engine.wildcards import has_wildcards, like, unescape_wildcards
 
 if TYPE_CHECKING:
@@ -152,110 +147,7 @@ def shown_names(names: Sequence[str]) -> list[str]:
     return [name or "(default)" for name in names]
 
 
-class FlatProvider(Provider):
-    """A provider without depth: its root holds named items."""
-
-    def names(self) -> list[str]:
-        raise NotImplementedError
-
-    def find(self, name: str) -> Value:
-        """The object of that name, or None."""
-        raise NotImplementedError
-
-    def exists(self, place: Place) -> bool:
-        return not place.path or self.find(place.path) is not None
-
-    def is_container(self, place: Place) -> bool:
-        return not place.path
-
-    def children(self, place: Place) -> list[Child]:
-        return [Child(name, container=False) for name in self.names()]
-
-    def item(self, place: Place, facts: Any = None) -> Value:
-        if not place.path:
-            raise Refusal("value", f"{self.name}:", "the root of a provider as an item")
-        return self._noted(self.find(place.path), place, container=False)
-
-
-class EnvironmentProvider(FlatProvider):
-    """Env: the variables of the process."""
-
-    name = ENVIRONMENT
-
-    def names(self) -> list[str]:
-        return sorted(ask_one(self.scope, "environment.all") or {}, key=str.lower)
-
-    def find(self, name: str) -> Value:
-        for known, value in (ask_one(self.scope, "environment.all") or {}).items():
-            if known.lower() == name.lower():
-                return Entry(known, value)
-        return None
-
-
-class VariableProvider(FlatProvider):
-    """Variable: what can be seen from here."""
-
-    name = VARIABLES
-
-    def names(self) -> list[str]:
-        seen: dict[str, str] = {}
-        for scope in self.scope.chain():
-            for key, variable in scope.variables.items():
-                seen.setdefault(key, variable.name)
-        return [seen[key] for key in sorted(seen)]
-
-    def find(self, name: str) -> Value:
-        place, cut, rest = name.lower().partition(":")
-        if cut and place in ("global", "script", "local", "private"):
-            found = self.scope.named(place).variables.get(rest)
-        else:
-            found = self.scope.find(name.lower())
-        return None if found is None else PSVariable(found)
-
-
-class FunctionProvider(FlatProvider):
-    """Function: the functions that can be seen from here."""
-
-    name = FUNCTIONS
-
-    def names(self) -> list[str]:
-        seen: dict[str, str] = {}
-        for scope in self.scope.chain():
-            for key, function in scope.functions.items():
-                seen.setdefault(key, function.name)
-        return [seen[key] for key in sorted(seen)]
-
-    def find(self, name: str) -> Value:
-        found = self.scope.find_function(name.lower())
-        return None if found is None else command_info(found)
-
-
-class AliasProvider(FlatProvider):
-    """Alias: existence only; the objects are Get-Alias's."""
-
-    name = ALIASES
-
-    def names(self) -> list[str]:
-        return sorted({key for scope in self.scope.chain() for key in scope.aliases})
-
-    def find(self, name: str) -> Value:
-        return self.scope.find_alias(name.lower())
-
-    def item(self, place: Place, facts: Any = None) -> Value:
-        raise Refusal("value", f"alias:{place.path}", "an alias as an item")
-
-
-_PROVIDERS: dict[str, type[Provider]] = {
-    kind.name: kind
-    for kind in (
-        FileProvider,
-        RegistryProvider,
-        EnvironmentProvider,
-        VariableProvider,
-        FunctionProvider,
-        AliasProvider,
-    )
-}
+_PROVIDERS: dict[str, type[Provider]] = {kind.name: kind for kind in (FileProvider, RegistryProvider)}
 
 
 def provider_of(scope: Scope, place: Place) -> Provider:

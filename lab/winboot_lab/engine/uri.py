@@ -103,11 +103,6 @@ class Uri:
         place = self.authority if slashes else ""
         return f"{self.scheme}:{slashes}{user}{place}{self.path}{self.query}{self.fragment}"
 
-    @property
-    def absolute_path(self) -> str:
-        """The path; of a file address on a drive without the leading slash."""
-        return self.path[1:] if self.scheme == "file" and self.path[2:3] == ":" else self.path
-
     def joined(self, relative: str) -> Uri:
         """The address that a relative one means from here."""
         from urllib.parse import urljoin

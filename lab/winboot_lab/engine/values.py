@@ -26,7 +26,6 @@ in operators.py. A decorated scalar (Add-Member on a string) is a `Decorated`: `
 from __future__ import annotations
 
 import datetime as py
-import functools
 import ipaddress
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +67,6 @@ __all__ = [
     "DateTimeOffset",
     "Decimal",
     "Decorated",
-    "Dictionary",
     "DotNetException",
     "DotNetType",
     "EnumValue",
@@ -569,34 +567,6 @@ class Collection(GenericList):
         return close_generic(COLLECTION, (self.element,))
 
 
-class Queue(list[Any]):
-    """System.Collections.Queue or Queue[T]: first item first. `element` None is the untyped one."""
-
-    extension: Extension | None = None
-
-    def __init__(self, items: Iterable[Value] = (), element: DotNetType | None = None) -> None:
-        super().__init__(items)
-        self.element = element
-
-    @property
-    def dotnet_type(self) -> DotNetType:
-        return QUEUE_TYPE if self.element is None else close_generic(QUEUE, (self.element,))
-
-
-class Stack(list[Any]):
-    """System.Collections.Stack or Stack[T]. Python's last item is the top; enumeration starts at the top."""
-
-    extension: Extension | None = None
-
-    def __init__(self, items: Iterable[Value] = (), element: DotNetType | None = None) -> None:
-        super().__init__(items)
-        self.element = element
-
-    @property
-    def dotnet_type(self) -> DotNetType:
-        return STACK_TYPE if self.element is None else close_generic(STACK, (self.element,))
-
-
 def key_of(value: Value, *, ignore_case: bool = False) -> Any:
     """The hashable thing that stands for a key: equal when .NET's Equals says so (`1` is not `1l`, nor `'1'`)."""
     value = plain(value)
@@ -708,132 +678,7 @@ class OrderedDictionary(_Mapping):
         return list(self.table.values())[position][1]
 
 
-class Slots(dict[Any, Any]):
-    """How .NET's generic tables keep their entries: a new one takes the place of the last one that was removed."""
-
-    _FREE = object()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.places: list[Any] | None = None  # by place, once something has been removed
-        self.free: list[int] = []
-
-    def pop(self, key: Any, default: Any = None) -> Any:
-        if key not in self:
-            return default
-        if self.places is None:
-            self.places = list(self)
-        at = self.places.index(key)
-        self.places[at] = self._FREE
-        self.free.append(at)
-        return super().pop(key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(key, value)
-        if self.places is None or len(self) + len(self.free) == len(self.places):
-            return
-        if not self.free:
-            self.places.append(key)
-            return
-        self.places[self.free.pop()] = key
-        ordered = [(known, self[known]) for known in self.places if known is not self._FREE]
-        super().clear()
-        self.update(ordered)
-
-    def clear(self) -> None:
-        super().clear()
-        self.places = None
-        self.free = []
-
-
-class Dictionary(_Mapping):
-    """Dictionary[K,V] (or SortedDictionary[K,V]: `sorts`). Case counts unless a comparer said otherwise."""
-
-    def __init__(
-        self, key: DotNetType, value: DotNetType, *, ignore_case: bool = False, sorts: bool = False
-    ) -> None:
-        super().__init__(ignore_case=ignore_case)
-        self.table = Slots()
-        self.key_type = key
-        self.value_type = value
-        self.sorts = sorts
-
-    @property
-    def dotnet_type(self) -> DotNetType:
-        return close_generic(
-            SORTED_DICTIONARY if self.sorts else DICTIONARY, (self.key_type, self.value_type)
-        )
-
-
-class HashSet(Instance):
-    """HashSet[T] (or SortedSet[T]: `sorts`)."""
-
-    # How a SortedSet orders its items; `comparison` gives it, which needs this module first.
-    order: ClassVar[staticmethod[[Value, Value], int]]
-
-    def __init__(
-        self,
-        element: DotNetType,
-        items: Iterable[Value] = (),
-        *,
-        ignore_case: bool = False,
-        sorts: bool = False,
-    ) -> None:
-        self.element = element
-        self.ignore_case = ignore_case
-        self.sorts = sorts
-        self.table = Slots()
-        self.version = 0
-        for item in items:
-            self.add(item)
-
-    @property
-    def dotnet_type(self) -> DotNetType:
-        return close_generic(SORTED_SET if self.sorts else HASH_SET, (self.element,))
-
-    def add(self, item: Value) -> bool:
-        """Add an item; answers whether it is new."""
-        key = key_of(item, ignore_case=self.ignore_case)
-        if key in self.table:
-            return False
-        self.table[key] = item
-        self.version += 1
-        return True
-
-    def has(self, item: Value) -> bool:
-        return key_of(item, ignore_case=self.ignore_case) in self.table
-
-    def drop(self, item: Value) -> bool:
-        self.version += 1
-        return self.table.pop(key_of(item, ignore_case=self.ignore_case), self) is not self
-
-    def __iter__(self) -> Iterator[Value]:
-        items = list(self.table.values())
-        if self.sorts:
-            items.sort(key=functools.cmp_to_key(self.order))
-        return _while_unchanged(items, self)
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def __bool__(self) -> bool:
-        return True
-
-
-class Entry(Instance):
-    """DictionaryEntry (untyped) or KeyValuePair[K,V]: what enumerating a dictionary's enumerator gives."""
-
-    def __init__(self, key: Value, value: Value, types: tuple[DotNetType, DotNetType] | None = None) -> None:
-        self.key = key
-        self.value = value
-        self.types = types
-
-    @property
-    def dotnet_type(self) -> DotNetType:
-        return DICTIONARY_ENTRY if self.types is None else close_generic(KEY_VALUE_PAIR, self.types)
-
-
-def _while_unchanged(items: list[Value], source: _Mapping | HashSet) -> Iterator[Value]:
+def _while_unchanged(items: list[Value], source: _Mapping) -> Iterator[Value]:
     """The items of a dictionary or set, until it changes under the enumeration; its end is looked for, too."""
     version = source.version
     for item in items:
@@ -842,7 +687,7 @@ def _while_unchanged(items: list[Value], source: _Mapping | HashSet) -> Iterator
     _same_version(source, version)
 
 
-def _same_version(source: _Mapping | HashSet, version: int) -> None:
+def _same_version(source: _Mapping, version: int) -> None:
     if source.version != version:
         raise exceptions.InvalidOperationException(
             "Collection was modified; enumeration operation may not execute."
@@ -901,27 +746,8 @@ class Enumerator(Instance):
             )
 
 
-class MultiArray(Instance):
-    """An array of more than one dimension; `items` in row-major order. A pipeline takes it apart."""
-
-    def __init__(self, element: DotNetType, lengths: Sequence[int], items: list[Value]) -> None:
-        self.element = element
-        self.lengths = tuple(lengths)
-        self.items = items
-
-    @property
-    def dotnet_type(self) -> DotNetType:
-        return array_of(self.element, len(self.lengths))
-
-
 LIST = "System.Collections.Generic.List"
 DICTIONARY = "System.Collections.Generic.Dictionary"
-SORTED_DICTIONARY = "System.Collections.Generic.SortedDictionary"
-HASH_SET = "System.Collections.Generic.HashSet"
-SORTED_SET = "System.Collections.Generic.SortedSet"
-QUEUE = "System.Collections.Generic.Queue"
-STACK = "System.Collections.Generic.Stack"
-KEY_VALUE_PAIR = "System.Collections.Generic.KeyValuePair"
 COLLECTION = "System.Collections.ObjectModel.Collection"
 READ_ONLY_COLLECTION = "System.Collections.ObjectModel.ReadOnlyCollection"
 
@@ -1207,7 +1033,7 @@ def type_names_of(value: Value) -> list[str]:
     return names
 
 
-_ENUMERATED = (Array, GenericList, ArrayList, Queue, HashSet, View, Enumerator)
+_ENUMERATED = (Array, GenericList, ArrayList, View, Enumerator)
 
 
 def is_enumerable(value: Value) -> bool:
@@ -1215,7 +1041,7 @@ def is_enumerable(value: Value) -> bool:
     kind = type(value)
     if kind in _SCALARS:
         return False
-    return isinstance(value, (*_ENUMERATED, Stack, ByteArray, MultiArray))
+    return isinstance(value, (*_ENUMERATED, ByteArray))
 
 
 _SCALARS = NUMBER_CLASSES | {str, bool, Char, type(None), PSCustomObject, Hashtable, Structured, EnumValue}
@@ -1233,13 +1059,8 @@ def enumerate_value(value: Value) -> Iterable[Value] | None:
         return [BOXED_BYTES[number] for number in value]
     if kind is Decorated:
         return enumerate_value(value.base)
-    if isinstance(value, Stack):
-        return reversed(value)
     if isinstance(value, _ENUMERATED):
         return value
-    if kind is MultiArray:
-        items: list[Value] = value.items
-        return items
     if value is NOTHING:
         return ()
     return None
@@ -1290,12 +1111,6 @@ for _name, _arity, _faces in (
     (LIST, 1, [ILIST]),
     (COLLECTION, 1, [ILIST]),
     (READ_ONLY_COLLECTION, 1, [ILIST]),
-    (QUEUE, 1, [ICOLLECTION]),
-    (STACK, 1, [ICOLLECTION]),
-    (HASH_SET, 1, [IENUMERABLE]),
-    (SORTED_SET, 1, [ICOLLECTION]),
     (DICTIONARY, 2, [IDICTIONARY]),
-    (SORTED_DICTIONARY, 2, [IDICTIONARY]),
-    (KEY_VALUE_PAIR, 2, []),
 ):
     _generic_maker(_name, _arity, _faces)

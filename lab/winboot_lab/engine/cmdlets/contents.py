@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from winboot_lab.engine.cmdlet import Call
-from winboot_lab.engine.commands import MANAGEMENT, Function, cmdlet
+from winboot_lab.engine.commands import MANAGEMENT, cmdlet
 from winboot_lab.engine.convert import convert
 from winboot_lab.engine.door import ask, ask_one
 from winboot_lab.engine.dotnet import enum_type
@@ -25,7 +25,7 @@ from winboot_lab.engine.exceptions import (
     WriteErrorException,
 )
 from winboot_lab.engine.items import note_values
-from winboot_lab.engine.locations import ALIASES, ENVIRONMENT, FILES, FUNCTIONS, VARIABLES, Place
+from winboot_lab.engine.locations import FILES, Place
 from winboot_lab.engine.providers import (
     FileProvider,
     chosen_by_name,
@@ -34,9 +34,7 @@ from winboot_lab.engine.providers import (
     given_paths,
     missing,
     no_place,
-    not_supported,
     place_of,
-    provider_of,
     report_missing,
     shown_path,
 )
@@ -165,18 +163,8 @@ def get_content(call: Call) -> None:
     for place in content_places(call):
         if place.provider == FILES:
             _read_file(call, place)
-        elif place.provider in (ENVIRONMENT, VARIABLES):
-            item = provider_of(call.scope, place).find(place.path)  # type: ignore[attr-defined]
-            call.write_each(item.value if place.provider == ENVIRONMENT else item.variable.value)
-        elif place.provider == FUNCTIONS:
-            found = call.scope.find_function(place.path.lower())
-            if not isinstance(found, Function):
-                call.refuse(f"of function:{place.path}")
-            call.write(found.block())
-        elif place.provider == ALIASES:
-            call.write(call.scope.find_alias(place.path.lower()))
         else:
-            not_supported(call)
+            call.refuse(f"of {place.provider}")
 
 
 def _read_file(call: Call, place: Place) -> None:
@@ -302,10 +290,8 @@ class _Writer:
                 target = self.target(place)
                 if target is not None:
                     yield target
-            elif place.provider in (ENVIRONMENT, VARIABLES, FUNCTIONS, ALIASES):
-                self.call.refuse(f"of {place.provider.lower()}:")
             else:
-                not_supported(self.call)
+                self.call.refuse(f"of {place.provider}")
 
     def target(self, place: Place) -> _Target | None:
         """The opened file, or None after a complaint."""

@@ -18,17 +18,13 @@ from winboot_lab.engine.exceptions import (
     IOException,
     ProviderNotFoundException,
     RuntimeException,
-    SessionStateUnauthorizedAccessException,
     UnauthorizedAccessException,
     declare_exception,
 )
 from winboot_lab.engine.items import with_notes
 from winboot_lab.engine.locations import (
-    ENVIRONMENT,
     FILES,
-    FUNCTIONS,
     REGISTRY,
-    VARIABLES,
     Place,
     join,
     parent_path,
@@ -301,7 +297,7 @@ def new_item(call: Call) -> None:
         elif place.provider == REGISTRY:
             _new_key(call, place)
         else:
-            _new_flat(call, place)
+            call.refuse(f"of {place.provider}")
 
 
 _FILE_TYPES = (
@@ -450,31 +446,6 @@ def _set_default(call: Call, place: Place) -> None:
     store(call.scope, place.path, "", kind, data_for(value, kind))
 
 
-def _new_flat(call: Call, place: Place) -> None:
-    provider = provider_of(call.scope, place)
-    if provider.exists(place) and not call.flag("Force"):
-        call.refuse(f"{place.provider.lower()}:{place.path}, which is there")
-    _set_flat(call, place, call["Value"])
-    call.write(provider.item(place))
-
-
-# -- Set-Item, Clear-Item
-
-
-def _set_flat(call: Call, place: Place, value: Value) -> None:
-    name = place.path
-    if place.provider == ENVIRONMENT:
-        ask(call.scope, "environment.set", name=name, value=None if value is None else call.text(value))
-    elif place.provider == VARIABLES:
-        call.scope.assign(name.lower(), name, value)
-    elif place.provider == FUNCTIONS:
-        from winboot_lab.engine.invoke import define_function
-
-        define_function(call.scope, name, value)
-    else:
-        call.refuse(f"of {place.provider}")
-
-
 # -- Remove-Item
 
 HostException = declare_exception("System.Management.Automation.Host.HostException", RuntimeException)
@@ -525,8 +496,6 @@ def _remove(call: Call, place: Place, *, pattern: bool) -> None:
                 ask(call.scope, "registry.delete-key", key=place.path, recurse=True)
             except DotNetException as failure:
                 registry_failure(call, failure, place)
-    elif call.should_process():
-        _remove_flat(call, place)
 
 
 def _bare(path: str) -> str:
@@ -598,45 +567,3 @@ def _not_removed(call: Call, place: Place, failure: DotNetException) -> bool:
         FileProvider(call.scope).item(place),
     )
     return False
-
-
-def is_locked(call: Call, name: str) -> bool:
-    """Is it one of PowerShell's own aliases, which go only with -Force? Then that is reported."""
-    if name.lower() not in call.session.locked_aliases or call.flag("Force"):
-        return False
-    call.error(
-        SessionStateUnauthorizedAccessException(
-            f"Alias was not removed because alias {name} is constant or read-only.",
-            "AliasNotRemovable",
-            "WriteError",
-            name,
-        ),
-        "AliasNotRemovable",
-        "WriteError",
-        name,
-    )
-    return True
-
-
-def _remove_flat(call: Call, place: Place) -> None:
-    name, scope = place.path, call.scope
-    if place.provider == ENVIRONMENT:
-        ask(scope, "environment.set", name=name, value=None)
-        return
-    for step in scope.chain():
-        table: dict[str, Any] | None = None
-        if place.provider == VARIABLES:
-            table = step.variables
-        elif place.provider == FUNCTIONS:
-            table = step.functions
-        elif place.provider == "Alias":
-            table = step.aliases
-        else:
-            call.refuse(f"of {place.provider}")
-        if name.lower() in table:
-            if place.provider == VARIABLES and table[name.lower()].options:
-                call.refuse("of a protected variable")
-            if place.provider == "Alias" and is_locked(call, name):
-                return
-            del table[name.lower()]
-            return

@@ -15,20 +15,16 @@ from winboot_lab.engine.exceptions import (
     PSArgumentException,
     RuntimeException,
 )
-from winboot_lab.engine.members import get_member, invoke_member, new_object, set_member
+from winboot_lab.engine.members import get_member, invoke_member, new_object
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.typenames import find_type
 from winboot_lab.engine.values import (
-    PS_CUSTOM,
-    PS_OBJECT,
     AliasProperty,
     NoteProperty,
     PropertySet,
-    PSCustomObject,
     ScriptBlock,
     ScriptMethod,
     ScriptProperty,
-    _Mapping,
     decorate,
     enumerate_value,
     plain,
@@ -41,29 +37,6 @@ _SMA = "System.Management.Automation."
 
 
 # -- New-Object
-
-
-@cmdlet(
-    "New-Object",
-    """
-    TypeName: string mandatory position=0 set=Net
-    ComObject: string mandatory position=0 refused set=Com
-    ArgumentList: object[] position=1 alias=Args set=Net
-    Strict: switch refused set=Com
-    Property: System.Collections.IDictionary
-    """,
-    default_set="Net",
-)
-def new_object_command(call: Call) -> None:
-    """An object of a type; -Property sets properties afterwards."""
-    kind = _type(call, call["TypeName"])
-    if kind in (PS_OBJECT, PS_CUSTOM) or kind.name == _SMA + "PSCustomObject":
-        made: Value = PSCustomObject()
-    else:
-        made = _construct(call, kind)
-    if call.has("Property") and not _set_properties(call, made, call["Property"]):
-        return
-    call.write(made)
 
 
 def _type(call: Call, name: str) -> DotNetType:
@@ -99,33 +72,6 @@ def _construct(call: Call, kind: DotNetType) -> Value:
                 "ObjectNotFound",
             )
         call.fail(failure, "ConstructorInvokedThrowException", "InvalidOperation")
-
-
-def _set_properties(call: Call, made: Value, properties: _Mapping) -> bool:
-    """Set the properties; False when one of them does not exist."""
-    for key, value in properties.items():
-        name = call.text(key)
-        if isinstance(made, PSCustomObject):
-            made.put(name, value)
-            continue
-        try:
-            set_member(made, name, value, call.scope)
-        except RuntimeException as failure:
-            if (
-                failure.id not in ("PropertyNotFound", "ExceptionWhenSetting")
-                or "cannot be found" not in failure.message
-            ):
-                call.fail(failure, "SetValueException", "InvalidOperation")
-            call.error(
-                InvalidOperationException(
-                    f'The member "{name}" was not found for the specified .NET object.'
-                ),
-                "InvalidOperationException",
-                "InvalidOperation",
-                None,
-            )
-            return False
-    return True
 
 
 # -- Add-Member

@@ -182,47 +182,6 @@ def _file_property(call: Call, item: Value, name: str) -> Iterator[Value]:
     )
 
 
-@cmdlet(
-    "Get-ItemPropertyValue",
-    """
-    Path: string[] position=0 value name set=Path
-    LiteralPath: string[] mandatory name alias=PSPath set=LiteralPath
-    Name: string[] mandatory position=1 alias=PSProperty
-    """
-    + REST,
-    module=MANAGEMENT,
-    default_set="Path",
-)
-def get_item_property_value(call: Call) -> None:
-    """The values alone; one that is missing ends the call."""
-    names = call.items("Name")
-    for place in places(call):
-        if place.provider == REGISTRY:
-            for name in names:
-                call.write(_value_or_fail(call, place, name))
-        elif place.provider == FILES:
-            item = provider_of(call.scope, place).item(place)
-            for name in names:
-                for value in _file_property(call, item, name):
-                    call.write(value)
-        else:
-            not_supported(call)
-
-
-def _value_or_fail(call: Call, place: Place, name: str) -> Value:
-    if has_wildcards(name):
-        call.refuse("-Name with a wildcard")
-    record = ask_one(call.scope, "registry.get", key=place.path, name=inner_name(name))
-    if record is None:
-        call.fail(
-            PSArgumentException(f"Property {name} does not exist at path {place.path}."),
-            "Argument",
-            "InvalidArgument",
-            name,
-        )
-    return shown_value(record)
-
-
 # -- New-ItemProperty, Set-ItemProperty
 
 
@@ -418,24 +377,6 @@ def _set_file(call: Call, place: Place) -> None:
 
 
 # -- Remove-, Clear-, Rename-, Copy-, Move-ItemProperty
-
-
-@cmdlet(
-    "Remove-ItemProperty",
-    PATH_OR_LITERAL + "Name: string[] mandatory position=1 name alias=PSProperty\nForce: switch\n" + REST,
-    module=MANAGEMENT,
-    default_set="Path",
-    should_process=True,
-)
-def remove_item_property(call: Call) -> None:
-    """Delete values."""
-    for place in places(call):
-        only_registry(call, place)
-        for record in matching(call, place, call.items("Name")):
-            if has_wildcards(str(record["name"])) and not call.has("LiteralPath"):
-                call.refuse("of a value whose name is a pattern")
-            if call.should_process():
-                ask(call.scope, "registry.delete-value", key=place.path, name=record["name"])
 
 
 def _source(call: Call, place: Place) -> Any:

@@ -9,8 +9,7 @@ from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.commands import SECURITY, cmdlet
 from winboot_lab.engine.door import ask_one
 from winboot_lab.engine.dotnet import enum_type
-from winboot_lab.engine.exceptions import ArgumentException
-from winboot_lab.engine.values import PSCustomObject, SecureString, enum_value
+from winboot_lab.engine.values import PSCustomObject, enum_value
 
 Value = Any
 
@@ -24,47 +23,6 @@ def _stream(call: Call, nonce: bytes, length: int) -> bytes:
     machine = ask_one(call.scope, "computer.info")
     seed = f"{who['sid']} {machine['uuid']}".encode() + nonce
     return hashlib.shake_256(seed).digest(length)
-
-
-def _uncovered(call: Call, text: str) -> str:
-    if not text.startswith(_PREFIX):
-        call.refuse("of text that was protected elsewhere")
-    data = bytes.fromhex(text[len(_PREFIX) :])
-    nonce, covered = data[:16], data[16:]
-    plain = bytes(a ^ b for a, b in zip(covered, _stream(call, nonce, len(covered)), strict=True))
-    return plain.decode("utf-16-le", "surrogatepass")
-
-
-@cmdlet(
-    "ConvertTo-SecureString",
-    """
-    String: string mandatory position=0 value empty
-    SecureKey: securestring refused set=Secure
-    Key: byte[] refused set=Open
-    AsPlainText: switch position=1 set=PlainText
-    Force: switch position=2 set=PlainText
-    """,
-    module=SECURITY,
-    default_set="Secure",
-)
-def convert_to_secure_string(call: Call) -> None:
-    """A text as a secret, or protected text back into the secret."""
-    text: str = call["String"]
-    if not call.flag("AsPlainText"):
-        made = SecureString(_uncovered(call, text))
-    elif not call.flag("Force"):
-        call.fail(
-            ArgumentException(
-                "The system cannot protect plain text input. To suppress this warning and convert the plain text to a "
-                "SecureString, reissue the command specifying the Force parameter."
-            ),
-            "ImportSecureString_ForceRequired",
-            "InvalidArgument",
-        )
-    else:
-        made = SecureString(text)
-    made.read_only = True
-    call.write(made)
 
 
 # -- execution policy

@@ -29,7 +29,7 @@ def read_variable(node: syntax.Variable) -> Eval:
     if node.drive is not None:
         return _read_drive(node)
     key = variable_key(node)
-    if node.scope == "using" or key == "executioncontext":
+    if node.scope == "using":
 
         def refused(_scope: Scope) -> Value:
             raise Refusal("construct", f"${node.path}")

@@ -18,7 +18,6 @@ from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
-    IndexOutOfRangeException,
 )
 from winboot_lab.engine.formatting import dotnet_text, format_enum
 from winboot_lab.engine.values import (
@@ -27,7 +26,6 @@ from winboot_lab.engine.values import (
     ByteArray,
     EnumValue,
     Instance,
-    MultiArray,
     PSCustomObject,
     Value,
     enumerate_value,
@@ -103,9 +101,8 @@ def _parse_part(kind: DotNetType, name: str, ignore_case: bool) -> int:
 
 
 # -- arrays
-
-ARRAY.prop("Length", "int", lambda self: len(self.items) if isinstance(self, MultiArray) else len(self))
-ARRAY.prop("Count", "int", lambda self: len(self.items) if isinstance(self, MultiArray) else len(self))
+ARRAY.prop("Length", "int", len)
+ARRAY.prop("Count", "int", len)
 
 
 def _long() -> DotNetType:
@@ -143,11 +140,6 @@ for _signature in (
     "Insert(int index, object value)",
 ):
     _fixed(_signature)
-
-
-@ARRAY.method("void Clear()")
-def _clear_all(self: Value) -> None:
-    _clear(self, 0, len(self))
 
 
 def index_of(items: Value, value: Value, start: int = 0, count: int | None = None) -> int:
@@ -205,20 +197,6 @@ def _copy_range(source: Value, at: int, target: Value, to: int, length: int) -> 
 
 def _slice(source: Value, at: int, length: int) -> list[Value]:
     return list(enumerate_value(source) or ())[at : at + length]
-
-
-def _clear(array: Value, index: int, length: int) -> None:
-    from winboot_lab.engine.members import default_of
-
-    if isinstance(array, MultiArray):
-        array.items[index : index + length] = [default_of(array.element)] * length
-        return
-    if index < 0 or index + length > len(array):
-        raise IndexOutOfRangeException
-    if isinstance(array, ByteArray):
-        array[index : index + length] = bytes(length)
-    else:
-        array[index : index + length] = [default_of(array.element) for _ in range(length)]
 
 
 def _by_predicate(name: str, choose: Callable[[list[Value], Callable[[Value], bool]], Value]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winboot_lab.engine.dotnet import DotNetType, Reference, dotnet, generic
+from winboot_lab.engine.dotnet import Reference
 from winboot_lab.engine.values import (
     PS_REFERENCE,
     SCRIPT_BLOCK,
@@ -37,20 +37,7 @@ def _set(self: Reference, value: Value) -> None:
     self.value = value
 
 
+PS_REFERENCE.prop("Value", "object", lambda self: self.value, lambda self, new: setattr(self, "value", new))
 PS_REFERENCE.name = "System.Management.Automation.PSReference"
 
 # -- Activator, Tuple
-
-ACTIVATOR = dotnet("System.Activator", kind="static")
-
-
-def _tuple_type(arguments: tuple[DotNetType, ...]) -> DotNetType:
-    text = ",".join(argument.name for argument in arguments)
-    made = DotNetType(f"System.Tuple`{len(arguments)}[{text}]", base=TUPLE, arguments=arguments)
-    for number, argument in enumerate(arguments):
-        made.prop(f"Item{number + 1}", argument.name, lambda self, number=number: self.items[number])
-    return made
-
-
-TUPLE = dotnet("System.Tuple")
-generic("System.Tuple", _tuple_type)

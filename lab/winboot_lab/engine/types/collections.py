@@ -19,27 +19,16 @@ from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
     ARRAY_LIST,
     COLLECTION,
-    DICTIONARY,
-    HASH_SET,
     HASHTABLE,
     ICOLLECTION,
     IENUMERATOR,
     LIST,
     ORDERED_DICTIONARY,
-    QUEUE,
-    QUEUE_TYPE,
     READ_ONLY_COLLECTION,
-    SORTED_DICTIONARY,
-    SORTED_SET,
-    STACK,
-    STACK_TYPE,
     Array,
     ArrayList,
-    Dictionary,
-    Entry,
     Enumerator,
     GenericList,
-    HashSet,
     Hashtable,
     Instance,
     OrderedDictionary,
@@ -85,11 +74,6 @@ def order_by(comparer: Value, runtime: Runtime | None) -> Callable[[Value], Any]
     return functools.cmp_to_key(lambda a, b: compare(a, b, case=True))
 
 
-def ignores_case(comparer: Value) -> bool:
-    """Does an equality comparer given to a constructor ignore case?"""
-    return isinstance(comparer, Comparer) and comparer.ignore_case
-
-
 # -- interfaces (members are declared on the classes)
 
 
@@ -98,24 +82,9 @@ def _items(source: Value) -> list[Value]:
     if source is None:
         raise ArgumentNullException("collection")
     if isinstance(source, _Mapping):
-        return entries(source)
+        raise Refusal("member", "the entries of a dictionary")
     found = enumerate_value(source)
     return list(source) if found is None else list(found)
-
-
-def entries(table: _Mapping) -> list[Value]:
-    """A dictionary's entries, as enumerating it gives them."""
-    types = (table.key_type, table.value_type) if isinstance(table, Dictionary) else None
-    return [Entry(key, value, types) for key, value in sorted_items(table)]
-
-
-def sorted_items(table: _Mapping) -> list[tuple[Value, Value]]:
-    """The pairs of a dictionary in its order."""
-    pairs = list(table.items())
-    if isinstance(table, Dictionary) and table.sorts:
-        order = order_by(None, None)
-        pairs.sort(key=lambda pair: order(pair[0]))
-    return pairs
 
 
 def _position(items: Value, index: int, *, last: bool = False) -> int:
@@ -282,31 +251,21 @@ _list_members(_READ_ONLY, "T")
 # -- queues and stacks
 
 
-def _queue_members(kind: DotNetType, item: str) -> None:
-    pass
-
-
 def _take(self: list[Value], at: int, word: str, *, keep: bool) -> Value:
     if not self:
         raise InvalidOperationException(f"{word} empty.")
     return self[at] if keep else self.pop(at)
 
 
-for _kind, _item in ((QUEUE_TYPE, "object"), (definition(QUEUE, 1), "T")):
-    _queue_members(_kind, _item)
-for _kind, _item in ((STACK_TYPE, "object"), (definition(STACK, 1), "T")):
-    _queue_members(_kind, _item)
-
-
 # -- dictionaries
 
 
 def _keys(table: _Mapping, type_name: str) -> View:
-    return View(type_name, lambda: [key for key, _ in sorted_items(table)], table)
+    return View(type_name, lambda: list(table.keys()), table)
 
 
 def _values(table: _Mapping, type_name: str) -> View:
-    return View(type_name, lambda: [value for _, value in sorted_items(table)], table)
+    return View(type_name, lambda: list(table.values()), table)
 
 
 def _mapping_members(kind: DotNetType, key: str, value: str, keys: str, values: str) -> None:
@@ -373,109 +332,14 @@ def _ordered_remove_at(self: OrderedDictionary, index: int) -> None:
     del self.table[list(self.table)[_position(list(self.table), index)]]
 
 
-for _generic, _sorts in ((DICTIONARY, False), (SORTED_DICTIONARY, True)):
-    _kind = definition(_generic, 2)
-    _mapping_members(_kind, "TKey", "TValue", f"{_generic}`2+KeyCollection", f"{_generic}`2+ValueCollection")
-
-    def _make(kind: DotNetType, comparer: Value = None, *, sorts: bool = _sorts) -> Dictionary:
-        key, value = kind.arguments
-        return Dictionary(key, value, ignore_case=ignores_case(comparer), sorts=sorts)
-
-    def _make_sized(kind: DotNetType, _capacity: int, *, sorts: bool = _sorts) -> Dictionary:
-        return Dictionary(*kind.arguments, sorts=sorts)
-
-    def _make_from(
-        kind: DotNetType, source: _Mapping, comparer: Value = None, *, sorts: bool = _sorts
-    ) -> Dictionary:
-        key, value = kind.arguments
-        made = Dictionary(key, value, ignore_case=ignores_case(comparer), sorts=sorts)
-        for name, item in source.items():
-            made.put(convert(name, key), convert(item, value))
-        return made
-
-    def _generic_add(self: Dictionary, key: Value, value: Value) -> None:
-        _needs_key(key)
-        if self.has(key):
-            raise ArgumentException("An item with the same key has already been added.")
-        self.put(key, value)
-
-    def _generic_get(self: Dictionary, key: Value) -> Value:
-        if not self.has(_needs_key(key)):
-            raise Refusal("member", "Dictionary.Item()", "of a key that is not there")
-        return self.get(key)
-
-    def _try_get(self: Dictionary, key: Value, out: Value) -> bool:
-        from winboot_lab.engine.members import default_of
-
-        found = self.has(_needs_key(key))
-        out.value = self.get(key) if found else default_of(self.value_type)
-        return found
-
-    _kind.members.pop("item")
-
-
 for _name in (
     "System.Collections.Hashtable+KeyCollection",
     "System.Collections.Hashtable+ValueCollection",
     "System.Collections.Specialized.OrderedDictionary+OrderedDictionaryKeyValueCollection",
-    f"{DICTIONARY}`2+KeyCollection",
-    f"{DICTIONARY}`2+ValueCollection",
-    f"{SORTED_DICTIONARY}`2+KeyCollection",
-    f"{SORTED_DICTIONARY}`2+ValueCollection",
 ):
     _kind = dotnet(_name, interfaces=[ICOLLECTION])
 
 # -- sets
-
-
-for _generic, _sorts in ((HASH_SET, False), (SORTED_SET, True)):
-    _kind = definition(_generic, 1)
-
-    def _make_set(kind: DotNetType, comparer: Value = None, *, sorts: bool = _sorts) -> HashSet:
-        return HashSet(kind.arguments[0], ignore_case=ignores_case(comparer), sorts=sorts)
-
-    def _make_set_of(
-        kind: DotNetType, source: Value, comparer: Value = None, *, sorts: bool = _sorts
-    ) -> HashSet:
-        element = kind.arguments[0]
-        items = (convert(item, element) for item in _items(source))
-        return HashSet(element, items, ignore_case=ignores_case(comparer), sorts=sorts)
-
-
-def _other(self: HashSet, source: Value) -> HashSet:
-    return HashSet(
-        self.element, (convert(item, self.element) for item in _items(source)), ignore_case=self.ignore_case
-    )
-
-
-def _keep(self: HashSet, test: Callable[[Any], bool]) -> None:
-    for item in [item for key, item in self.table.items() if not test(key)]:
-        self.drop(item)
-
-
-def _union(self: HashSet, source: Value) -> None:
-    for item in _other(self, source):
-        self.add(item)
-
-
-def _symmetric(self: HashSet, source: Value) -> None:
-    other = _other(self, source)
-    extra = {key: item for key, item in other.table.items() if key not in self.table}
-    _keep(self, lambda key: key not in other.table)
-    for item in extra.values():
-        self.add(item)
-
-
-_SET_ACTIONS: dict[str, Callable[[HashSet, Value], None]] = {
-    "UnionWith": _union,
-    "IntersectWith": lambda self, source: _keep(self, _other(self, source).table.__contains__),
-    "ExceptWith": lambda self, source: _except(self, _other(self, source)),
-    "SymmetricExceptWith": _symmetric,
-}
-
-
-def _except(self: HashSet, other: HashSet) -> None:
-    _keep(self, lambda key: key not in other.table)
 
 
 # -- enumerators

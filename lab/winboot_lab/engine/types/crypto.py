@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from winboot_lab.engine.convert import NOT_CONVERTED, converts
+from winboot_lab.engine.door import ask
 from winboot_lab.engine.dotnet import DotNetType, Runtime, dotnet
 from winboot_lab.engine.exceptions import ArgumentNullException, CryptographicException, DotNetException
 from winboot_lab.engine.moments import DateTime
@@ -19,8 +20,10 @@ from winboot_lab.engine.types.streams import Stream
 from winboot_lab.engine.values import (
     IDISPOSABLE,
     ByteArray,
+    EnumValue,
     Instance,
     Value,
+    View,
 )
 
 _NS = "System.Security.Cryptography."
@@ -228,29 +231,6 @@ class Certificate(Instance):
         return self.serial.hex().upper()
 
 
-_OF_A_CERTIFICATE = {
-    *("raw", "has_private_key", "version", "serial", "signature_oid", "issuer", "subject"),
-    *("not_before", "not_after", "public_key", "extensions"),
-}
-
-
-class NoCertificate(Certificate):
-    """What `[X509Certificate2]::new([byte[]]@())` gives: an object in which nothing stands."""
-
-    def __init__(self) -> None:
-        self.friendly_name = ""
-
-    @property
-    def dotnet_type(self) -> DotNetType:
-        return CERTIFICATE
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _OF_A_CERTIFICATE:
-            raise AttributeError(name)
-        # ThrowIfContextInvalid in x509certificate.cs, with the text of Cryptography_InvalidHandle.
-        raise CryptographicException("m_safeCertContext is an invalid handle.")
-
-
 def _from_bytes(data: bytes) -> Certificate:
     """A certificate from DER or PEM."""
     if data.lstrip().startswith(b"-----BEGIN"):
@@ -273,8 +253,9 @@ CERTIFICATE = dotnet(_X509 + "X509Certificate2", Certificate, base=BASE)
 
 @CERTIFICATE.constructor("byte[] rawData")
 def _from_data(data: Sequence[int] | None) -> Certificate:
-    """No bytes make an empty object, as `if ((data != null) && (data.Length != 0))` in x509certificate.cs has it."""
-    return _from_bytes(bytes(data)) if data else NoCertificate()
+    if not data:
+        raise Refusal("member", "X509Certificate2", "of no bytes")
+    return _from_bytes(bytes(data))
 
 
 @CERTIFICATE.constructor("string fileName", effect=True)
@@ -356,3 +337,51 @@ STORE.constructor(f"{_X509}StoreName storeName, {_WHERE}")(lambda name, where: S
 
 
 COLLECTION = dotnet(_X509 + "X509Certificate2Collection")
+
+
+@STORE.method(f"void Open({_X509}OpenFlags flags)")
+def _open(self: Store, flags: EnumValue) -> None:
+    self.open_for_writing = bool(flags.number & 3)
+
+
+def _need_open(self: Store) -> None:
+    if self.open_for_writing is None:
+        raise CryptographicException("The X509 certificate store has not been opened.")
+
+
+def _certificates(runtime: Runtime, self: Store) -> Value:
+    _need_open(self)
+    found = [
+        Certificate(bytes(record["raw"])) for record in ask(runtime, "certificate.list", store=self.path)
+    ]
+    return CertificateCollection(found)
+
+
+@STORE.method(f"void Add({_X509}X509Certificate2 certificate)", effect=True)
+def _add(runtime: Runtime, self: Store, certificate: Certificate) -> None:
+    _need_open(self)
+    if not self.open_for_writing:
+        raise CryptographicException("Access is denied.\r\n")
+    ask(runtime, "certificate.add", store=self.path, raw=certificate.raw)
+
+
+@STORE.method(f"void Remove({_X509}X509Certificate2 certificate)", effect=True)
+def _remove(runtime: Runtime, self: Store, certificate: Certificate) -> None:
+    _need_open(self)
+    ask(runtime, "certificate.remove", store=self.path, thumbprint=certificate.thumbprint)
+
+
+STORE.prop("Certificates", "object", _certificates, effect=True)
+STORE.method("void Close()")(lambda self: setattr(self, "open_for_writing", None))
+
+
+class CertificateCollection(View):
+    """X509Certificate2Collection."""
+
+    def __init__(self, items: list[Certificate]) -> None:
+        super().__init__(_X509 + "X509Certificate2Collection", lambda: list[Any](items))
+
+
+COLLECTION = dotnet(_X509 + "X509Certificate2Collection")
+COLLECTION.prop("Count", "int", len)
+COLLECTION.method("Item(int index)")(lambda self, index: self.read()[index])

@@ -136,14 +136,17 @@ CONSOLE = dotnet("System.Console", kind="static")
 _SETTINGS: dict[str, Encoding] = {"OutputEncoding": OEM, "InputEncoding": OEM}
 
 
+# -- garbage collection: nothing to see
+
+
 class ConsoleStream(Stream):
     """The stream behind OpenStandardInput and its siblings: it cannot seek, and closing it closes no handle."""
 
     can_seek = False
 
-    def __init__(self, *, reads: bool = False, error: bool = False) -> None:
+    def __init__(self, *, reads: bool = False) -> None:
         super().__init__()
-        self.can_read, self.can_write, self._error = reads, not reads, error
+        self.can_read, self.can_write = reads, not reads
 
     def length(self, runtime: Runtime) -> int:
         raise NotSupportedException("Stream does not support seeking.")
@@ -157,14 +160,14 @@ class ConsoleStream(Stream):
     def write(self, runtime: Runtime, data: bytes) -> None:
         if not self.can_write:
             raise NotSupportedException("Stream does not support writing.")
-        ask(runtime, "console.write", content=data, error=self._error)
+        ask(runtime, "console.write", content=data)
 
     def resize(self, runtime: Runtime, length: int) -> None:
         raise NotSupportedException("Stream does not support seeking.")
 
 
 CONSOLE_STREAM = dotnet("System.IO.__ConsoleStream", ConsoleStream, base=STREAM)
-
-# -- garbage collection: nothing to see
+CONSOLE.static_method("OpenStandardInput()")(lambda: ConsoleStream(reads=True))
+CONSOLE.static_method("OpenStandardOutput()")(ConsoleStream)
 
 GC = dotnet("System.GC", kind="static")

@@ -102,6 +102,17 @@ _type("System.IO.FileNotFoundException").constructor("string message, string fil
     exceptions.FileNotFoundException
 )
 _WIN32 = _type("System.ComponentModel.Win32Exception")
+_WIN32.prop("ErrorCode", "int", lambda self: self.hresult)
+
+
+def _native_code(self: Win32Exception) -> int:
+    """The Windows error number: the one given, else the low half of an HResult that wraps one."""
+    if self.code:
+        return self.code
+    return self.hresult & 0xFFFF if (self.hresult & 0xFFFF0000) in (0x80070000, 0) else 0
+
+
+_WIN32.prop("NativeErrorCode", "int", _native_code)
 
 
 _RANGE = _type("System.ArgumentOutOfRangeException")
@@ -119,6 +130,7 @@ _WEB.prop(
 )
 _BINDING = _type("System.Management.Automation.ParameterBindingException")
 _SOCKET = _type("System.Net.Sockets.SocketException")
+_SOCKET.prop("ErrorCode", "int", _native_code)
 # Its source: "the base class returns the HResult with this property we need the Win32 Error Code, hence the override".
 
 

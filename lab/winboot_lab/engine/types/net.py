@@ -10,7 +10,6 @@ from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
-    FormatException,
 )
 from winboot_lab.engine.uri import Uri, UriFormatException
 from winboot_lab.engine.values import (
@@ -46,37 +45,6 @@ def _new(text: str, kind: EnumValue | None = None) -> Uri:
 def _set(out: Reference, value: Value) -> bool:
     out.value = value
     return True
-
-
-class UriBuilder(Instance):
-    """System.UriBuilder."""
-
-    def __init__(
-        self, scheme: str = "http", host: str = "localhost", port: int = -1, path: str = "/"
-    ) -> None:
-        self.scheme = scheme
-        self.host = host
-        self.port = port
-        self.path = path if path.startswith("/") else "/" + path
-        self.query = ""
-        self.fragment = ""
-        self.user = ""
-        self.password = ""
-
-    def __str__(self) -> str:
-        user = self.user + (f":{self.password}" if self.password else "")
-        place = (f"{user}@" if user else "") + self.host + (f":{self.port}" if self.port >= 0 else "")
-        return f"{self.scheme}://{place}{self.path}{self.query}{self.fragment}"
-
-
-BUILDER = dotnet("System.UriBuilder", UriBuilder)
-
-
-def _builder(uri: Uri) -> UriBuilder:
-    made = UriBuilder(uri.scheme, uri.host, uri.port, uri.absolute_path)
-    made.query, made.fragment = uri.query, uri.fragment
-    made.user, _, made.password = uri.user_info.partition(":")
-    return made
 
 
 # -- IPAddress
@@ -155,20 +123,3 @@ END_POINT.prop("AddressFamily", "System.Net.Sockets.AddressFamily", lambda self:
 END_POINT.method("ToString()")(str)
 
 WEB_UTILITY = dotnet("System.Net.WebUtility", kind="static")
-
-
-class MailAddress(Instance):
-    """System.Net.Mail.MailAddress."""
-
-    def __init__(self, address: str) -> None:
-        user, at, host = address.strip().rpartition("@")
-        if not at or not user or not host or " " in host:
-            raise FormatException("The specified string is not in the form required for an e-mail address.")
-        self.user = user
-        self.host = host
-
-    def __str__(self) -> str:
-        return f"{self.user}@{self.host}"
-
-
-MAIL = dotnet("System.Net.Mail.MailAddress", MailAddress, accelerators=["mailaddress"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import random
 import re
 import struct
 import uuid
@@ -64,7 +63,6 @@ from winboot_lab.engine.values import (
     Char,
     CodeProperty,
     EnumValue,
-    Instance,
     Int16,
     Int64,
     Single,
@@ -561,13 +559,3 @@ VERSION.method("Equals(object obj)")(lambda self, other: isinstance(other, Versi
 VERSION.method("Clone()")(lambda self: Version(*self.parts))
 
 # -- Random
-
-
-class Random(Instance):
-    """System.Random; without a seed it gives any numbers, with one a script would expect .NET's own sequence."""
-
-    def __init__(self) -> None:
-        self.source = random.Random()
-
-
-RANDOM = dotnet("System.Random", Random, accelerators=["random"])

@@ -6,6 +6,7 @@ from typing import Any
 
 from winboot_lab.engine.door import ask
 from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet
+from winboot_lab.engine.exceptions import InvalidOperationException, IOException
 from winboot_lab.engine.values import IDISPOSABLE, Array, Instance
 
 
@@ -18,12 +19,36 @@ class SerialPort(Instance):
 
 
 PORT = dotnet("System.IO.Ports.SerialPort", SerialPort, base=OBJECT, interfaces=[IDISPOSABLE])
+PORT.constructor("string portName")(SerialPort)
 PORT.constructor("string portName, int baudRate")(SerialPort)
 
 
 @PORT.static_method("GetPortNames()", effect=True)
 def _names(runtime: Runtime) -> Array:
     return Array(list(ask(runtime, "serial.ports")))
+
+
+@PORT.method("void Open()", effect=True)
+def _open(runtime: Runtime, self: SerialPort) -> None:
+    if self.name not in ask(runtime, "serial.ports"):
+        raise IOException(f"The port '{self.name}' does not exist.")
+    self.open = True
+
+
+@PORT.method("void WriteLine(string text)", effect=True)
+def _write_line(runtime: Runtime, self: SerialPort, text: str) -> None:
+    if not self.open:
+        raise InvalidOperationException("The port is closed.")
+    ask(runtime, "serial.write", line=text)
+
+
+@PORT.method("void Close()", "void Dispose()")
+def _close(self: SerialPort) -> None:
+    self.open = False
+
+
+PORT.prop("IsOpen", "bool", lambda self: self.open)
+PORT.prop("PortName", "string", lambda self: self.name)
 
 
 class EventLog(Instance):

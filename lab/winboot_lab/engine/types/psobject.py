@@ -57,6 +57,7 @@ _KINDS: dict[type, DotNetType] = {
         _SMA + "PSPropertySet", PropertySet, base=MEMBER_INFO, accelerators=["pspropertyset"]
     ),
 }
+MEMBER_INFO.prop("Name", "string", lambda self: self.name)
 _ADAPTED = dotnet(_SMA + "PSProperty", base=PROPERTY_INFO)
 
 

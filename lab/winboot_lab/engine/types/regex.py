@@ -12,10 +12,7 @@ from winboot_lab.engine.exceptions import (
 )
 from winboot_lab.engine.regexes import Capture, Group, Match, Regex, regex
 from winboot_lab.engine.types.delegates import Delegate
-from winboot_lab.engine.values import STRING, Array, Instance, Value, View
-from winboot_lab.engine.wildcards import (
-    compile_wildcard,
-)
+from winboot_lab.engine.values import STRING, Array, Value, View
 
 _NS = "System.Text.RegularExpressions."
 REGEX = dotnet(_NS + "Regex", Regex, accelerators=["regex"])
@@ -160,13 +157,3 @@ def _group_by_name(self: GroupCollection, name: str) -> Value:
 
 
 # -- wildcards
-
-
-class Wildcard(Instance):
-    """System.Management.Automation.WildcardPattern."""
-
-    def __init__(self, pattern: str, options: int = 0) -> None:
-        self.compiled = compile_wildcard(pattern, ignore_case=bool(options & 2))
-
-
-WILDCARD = dotnet("System.Management.Automation.WildcardPattern", Wildcard, accelerators=["wildcardpattern"])

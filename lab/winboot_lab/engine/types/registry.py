@@ -215,7 +215,9 @@ def _get_value_names(runtime: Runtime, self: RegistryKey) -> Array:
 
 
 @REGISTRY_KEY.method(
-    "GetValue(string name, object defaultValue, Microsoft.Win32.RegistryValueOptions options)", effect=True
+    "GetValue(string name)",
+    "GetValue(string name, object defaultValue, Microsoft.Win32.RegistryValueOptions options)",
+    effect=True,
 )
 def _get_value(
     runtime: Runtime,

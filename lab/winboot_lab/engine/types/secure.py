@@ -5,13 +5,13 @@ from __future__ import annotations
 from winboot_lab.engine.dotnet import VALUE_TYPE, dotnet
 from winboot_lab.engine.exceptions import (
     ArgumentNullException,
+    InvalidOperationException,
     ObjectDisposedException,
 )
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
     SECURE_STRING,
     Instance,
-    PSCredential,
     SecureString,
     Value,
 )
@@ -26,28 +26,28 @@ def _live(self: SecureString) -> SecureString:
 SECURE_STRING.constructor("")(SecureString)
 
 
+def _writable(self: SecureString) -> SecureString:
+    if _live(self).read_only:
+        raise InvalidOperationException("Instance is read-only.")
+    return self
+
+
+SECURE_STRING.constructor("")(SecureString)
+SECURE_STRING.prop("Length", "int", lambda self: len(_live(self).secret))
+
+
+@SECURE_STRING.method("void AppendChar(char c)")
+def _append(self: SecureString, letter: str) -> None:
+    _writable(self).secret += str(letter)
+
+
+@SECURE_STRING.method("void Dispose()")
+def _dispose(self: SecureString) -> None:
+    self.secret = ""
+    self.disposed = True
+
+
 # -- credentials
-
-
-class NetworkCredential(Instance):
-    """System.Net.NetworkCredential."""
-
-    def __init__(self, user_name: str = "", password: str = "", domain: str = "") -> None:
-        self.user_name = user_name or ""
-        self.password = password or ""
-        self.domain = domain or ""
-
-
-NETWORK = dotnet("System.Net.NetworkCredential", NetworkCredential)
-
-
-def _network(self: PSCredential) -> NetworkCredential:
-    user, domain = self.user_name, ""
-    if "\\" in user:
-        domain, _, user = user.partition("\\")
-    elif user.count("@") == 1:
-        user, _, domain = user.partition("@")
-    return NetworkCredential(user, self.password.secret, domain)
 
 
 # -- Marshal

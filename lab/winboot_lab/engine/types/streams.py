@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 from winboot_lab.engine.door import ask, ask_one
-from winboot_lab.engine.dotnet import Runtime, dotnet, named
+from winboot_lab.engine.dotnet import Runtime, dotnet
 from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
@@ -332,83 +331,6 @@ def descriptor(security: Value) -> Any:
 # -- compression
 
 
-class CompressedStream(Stream):
-    """GZipStream or DeflateStream over another stream."""
-
-    can_seek = False
-
-    def __init__(self, inner: Stream, mode: EnumValue, bits: int, *, leave_open: bool = False) -> None:
-        super().__init__()
-        self.inner = inner
-        self.leave_open = leave_open
-        self.bits = bits
-        self.can_read = mode.number == 0
-        self.can_write = mode.number == 1
-        self.unpacker = zlib.decompressobj(bits) if self.can_read else None
-        self.packer = zlib.compressobj(wbits=bits) if self.can_write else None
-        self.ready = b""
-
-    def length(self, runtime: Runtime) -> int:
-        raise NotSupportedException("This operation is not supported.")
-
-    def read(self, runtime: Runtime, count: int) -> bytes:
-        assert self.unpacker is not None
-        while len(self.ready) < count and not self.unpacker.eof:
-            piece = self.inner.read(runtime, 65536)
-            if not piece:
-                break
-            try:
-                self.ready += self.unpacker.decompress(piece)
-            except zlib.error:
-                raise InvalidDataException(
-                    "The magic number in GZip header is not correct. Make sure you are passing in a GZip stream."
-                    if self.bits > 15
-                    else "Block length does not match with its complement."
-                ) from None
-        piece, self.ready = self.ready[:count], self.ready[count:]
-        return piece
-
-    def write(self, runtime: Runtime, data: bytes) -> None:
-        assert self.packer is not None
-        self.inner.write(runtime, self.packer.compress(data))
-
-    def close(self, runtime: Runtime) -> None:
-        if not self.closed:
-            if self.packer is not None:
-                self.inner.write(runtime, self.packer.flush())
-            if not self.leave_open:
-                self.inner.close(runtime)
-        self.closed = True
-
-
-class GZipStream(CompressedStream):
-    """System.IO.Compression.GZipStream."""
-
-
-class DeflateStream(CompressedStream):
-    """System.IO.Compression.DeflateStream."""
-
-
-_COMPRESS = EnumValue(named("System.IO.Compression.CompressionMode"), 1)
-for _name, _class, _bits in (("GZipStream", GZipStream, 31), ("DeflateStream", DeflateStream, -15)):
-    _kind = dotnet(f"System.IO.Compression.{_name}", _class, base=STREAM)
-
-    def _compressed(
-        stream: Stream, mode: EnumValue, leave: bool = False, make: Any = _class, bits: int = _bits
-    ) -> CompressedStream:
-        made: CompressedStream = make(stream, mode, bits, leave_open=leave)
-        return made
-
-    _MODE_OF = "System.IO.Compression.CompressionMode mode"
-
-    def _packing(
-        stream: Stream, _level: EnumValue, leave: bool = False, make: Any = _class, bits: int = _bits
-    ) -> CompressedStream:
-        made: CompressedStream = make(stream, _COMPRESS, bits, leave_open=leave)
-        return made
-
-    _LEVEL_OF = "System.IO.Compression.CompressionLevel compressionLevel"
-
 # -- readers
 
 
@@ -448,13 +370,24 @@ class StreamReader(Reader):
     """System.IO.StreamReader."""
 
 
-class StringReader(Reader):
-    """System.IO.StringReader."""
-
-
 TEXT_READER = dotnet("System.IO.TextReader", kind="abstract", interfaces=[IDISPOSABLE])
 STREAM_READER = dotnet("System.IO.StreamReader", StreamReader, base=TEXT_READER)
-STRING_READER = dotnet("System.IO.StringReader", StringReader, base=TEXT_READER)
+
+
+@TEXT_READER.method("ReadLine()", effect=True)
+def _read_line(runtime: Runtime, self: Reader) -> Value:
+    found = split_line(self.content(runtime), self.position)
+    if found is None:
+        return None
+    line, self.position = found
+    return line
+
+
+@TEXT_READER.method("ReadToEnd()", effect=True)
+def _read_to_end(runtime: Runtime, self: Reader) -> str:
+    text = self.content(runtime)[self.position :]
+    self.position += len(text)
+    return text
 
 
 def split_line(text: str, position: int) -> tuple[str, int] | None:
@@ -468,6 +401,13 @@ def split_line(text: str, position: int) -> tuple[str, int] | None:
     return text[position:end], after
 
 
+def _close_reader(runtime: Runtime, self: Reader) -> None:
+    self.closed = True
+    if self.stream is not None:
+        self.stream.close(runtime)
+
+
+TEXT_READER.method("void Close()", "void Dispose()", effect=True)(_close_reader)
 STREAM_READER.prop("BaseStream", "System.IO.Stream", lambda self: self.stream)
 _ENCODING = "System.Text.Encoding encoding"
 
@@ -479,6 +419,7 @@ def _reader_of(
 
 
 STREAM_READER.constructor("System.IO.Stream stream")(_reader_of)
+STREAM_READER.constructor(f"System.IO.Stream stream, {_ENCODING}")(_reader_of)
 
 
 def _reader_of_file(runtime: Runtime, path: str, encoding: Value = None, detect: bool = True) -> StreamReader:
@@ -541,16 +482,9 @@ class StreamWriter(Writer):
     """System.IO.StreamWriter."""
 
 
-class StringWriter(Writer):
-    """System.IO.StringWriter."""
-
-    def __str__(self) -> str:
-        return "".join(self.pieces)
-
-
 TEXT_WRITER = dotnet("System.IO.TextWriter", kind="abstract", interfaces=[IDISPOSABLE])
 STREAM_WRITER = dotnet("System.IO.StreamWriter", StreamWriter, base=TEXT_WRITER)
-STRING_WRITER = dotnet("System.IO.StringWriter", StringWriter, base=TEXT_WRITER)
+STREAM_WRITER.prop("BaseStream", "System.IO.Stream", lambda self: self.stream)
 
 
 def _put(runtime: Runtime, self: Writer, value: Value = "") -> None:

@@ -488,46 +488,6 @@ for _name, _change in (
 # -- StringBuilder
 
 
-class StringBuilder(Instance):
-    """System.Text.StringBuilder."""
-
-    def __init__(self, text: str = "", capacity: int = 16) -> None:
-        self.pieces = [text]
-        self.capacity = max(capacity, len(text))
-
-    @property
-    def text(self) -> str:
-        if len(self.pieces) > 1:
-            self.pieces = ["".join(self.pieces)]
-        return self.pieces[0]
-
-    @text.setter
-    def text(self, new: str) -> None:
-        self.pieces = [new]
-
-    def add(self, text: str) -> StringBuilder:
-        self.pieces.append(text)
-        return self
-
-    def __str__(self) -> str:
-        return self.text
-
-
-BUILDER = dotnet("System.Text.StringBuilder", StringBuilder)
-
-
-def _set_length(self: StringBuilder, length: int) -> None:
-    if length < 0:
-        raise ArgumentOutOfRangeException("value")
-    self.text = self.text[:length].ljust(length, "\0")
-
-
-def _capacity(self: StringBuilder) -> int:
-    if len(self.text) > self.capacity:
-        raise Refusal("member", "System.Text.StringBuilder.Capacity", "of a builder that has grown")
-    return self.capacity
-
-
 # -- encodings
 
 DecoderFallbackException = declare_exception("System.Text.DecoderFallbackException", ArgumentException)

@@ -27,7 +27,6 @@ from winboot_lab.engine.moments import (
     TIME_SPAN,
     UNSPECIFIED,
     UTC,
-    ZONE,
     DateTime,
     DateTimeOffset,
     TimeSpan,
@@ -291,17 +290,3 @@ def _start_new(runtime: Runtime) -> Stopwatch:
 
 
 # -- TimeZoneInfo
-
-
-class TimeZone(Instance):
-    """System.TimeZoneInfo: the machine's zone (`local`), which has no daylight saving time, or UTC."""
-
-    def __init__(self, *, local: bool) -> None:
-        self.local = local
-
-    @property
-    def offset(self) -> int:
-        return ZONE.get() if self.local else 0
-
-
-ZONE_TYPE = dotnet("System.TimeZoneInfo", TimeZone)

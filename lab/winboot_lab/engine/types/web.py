@@ -73,6 +73,15 @@ _RESTRICTED = frozenset(
 )
 
 
+@HEADERS.method("void Add(string name, string value)")
+def _add_header(self: RequestHeaders, name: str, value: str) -> None:
+    if name.lower() in _RESTRICTED:
+        raise Refusal("member", f"WebHeaderCollection.Add('{name}'), a restricted header")
+    if name in self.added:
+        raise Refusal("member", "WebHeaderCollection.Add of a second value")
+    self.added[name] = value
+
+
 REQUEST = dotnet("System.Net.WebRequest", kind="abstract")
 HTTP_REQUEST = dotnet("System.Net.HttpWebRequest", HttpRequest, base=REQUEST)
 
