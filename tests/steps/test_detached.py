@@ -345,6 +345,20 @@ def test_a_cut_run_whose_note_is_held_keeps_no_other_from_being_settled(bench: B
     assert "a-first.json is held open" in journal
 
 
+def test_a_run_that_hangs_is_ended_by_its_rescue(bench: Bench):
+    """Windows ends no task that was started on demand, whatever its limit (ITaskSettings::get_ExecutionTimeLimit)."""
+    folder = r"C:\ProgramData\winboot\detached"
+    bench.run_text(a_text("Start-Sleep -Seconds 100000; [IO.File]::WriteAllText($flag, 'x')"))
+    (status,) = [e.name for e in bench.machine.files.list(folder) if e.name.endswith(".json")]
+    bench.machine.settle(300 + 720 + 60 + 300)
+    bench.machine.tasks.wait_idle()
+
+    assert b'"failed"' in (bench.file(rf"{folder}\{status}") or b"")
+    assert [task.name for task in bench.machine.tasks.all() if "detached" in task.name] == []
+    bench.machine.settle(100000)
+    assert bench.file(FLAG) is None
+
+
 def test_a_status_that_is_held_when_a_run_ends_is_settled_by_the_rescue(bench: Bench):
     """Nobody else can say how a run ended: it is not noted as running for ever, and the journal says why."""
     folder = r"C:\ProgramData\winboot\detached"

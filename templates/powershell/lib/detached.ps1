@@ -17,7 +17,7 @@ function Start-DetachedRun {
         deadline = [DateTime]::UtcNow.AddSeconds($whole).Ticks; reached = @(Get-ReachedEndpoint -Port $Guard.management_port)
     }
     $common = @{ Path = $path; Text = $run.Text; Priority = 4 }
-    # The second line: it finds the run still noted as running only when that one was killed.
+    # The second line: it finds the run still noted as running only when that one was killed or hangs, and ends it.
     $late = New-ScheduledTaskTrigger -Once -At ([DateTime]::Now.AddSeconds($whole + 60))
     Set-Task -Name "detached-$id-rescue" -Task (New-SystemTask @common -Arguments "-Mode Rescue -Detached `"$id`"" -Seconds 900 -Trigger $late `
             -Description "winboot: puts the network back if the run for step $($run.Step) was killed; removes itself.")
@@ -89,6 +89,8 @@ function Invoke-Detached {
     $status = Read-OwnNote -Id $id
     # Without it nobody knows what is to be done; the rescue finds it as it is, or a start of the machine does.
     if (-not $status) { return }
+    # One that hangs still runs and holds the mutex: Windows ends no task that was started on demand, whatever its time limit.
+    if ($Rescue) { Stop-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -ErrorAction SilentlyContinue }
     $ended = @{ State = 'failed'; Message = '' }
     $lock = Wait-MutexIfPossible -Seconds 120
     try {
