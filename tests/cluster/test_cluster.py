@@ -142,6 +142,39 @@ def test_a_serving_certificate_in_order_is_approved(scene: Scene) -> None:
     assert scene.cluster.settle_requests(expected) == ()
 
 
+def test_of_a_kubelets_serving_requests_the_newest_is_approved(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubelet makes a new key at each start; those of its former requests are gone."""
+    scene.join()
+    subject = Subject("system:node:win-1", ("system:nodes",), ("win-1",), ("10.0.1.11",))
+    expected = ExpectedNode("win-1", addresses=frozenset({"10.0.1.11"}))
+    with monkeypatch.context() as past:
+        past.setattr(scene.lab.store, "timestamp", lambda: "2026-01-01T00:00:00Z")
+        serving_request(scene, subject)
+    name = serving_request(scene, subject)
+
+    assert [one.request for one in scene.cluster.settle_requests(expected)] == [name]
+    assert scene.cluster.settle_requests(expected) == ()
+
+
+def test_a_newer_request_that_is_refused_does_not_hide_a_good_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.join()
+    expected = ExpectedNode("win-1", addresses=frozenset({"10.0.1.11"}))
+    with monkeypatch.context() as past:
+        past.setattr(scene.lab.store, "timestamp", lambda: "2026-01-01T00:00:00Z")
+        good = serving_request(
+            scene, Subject("system:node:win-1", ("system:nodes",), ("win-1",), ("10.0.1.11",))
+        )
+    bad = serving_request(scene, Subject("system:node:win-1", ("system:nodes",), ("win-1",), ("10.0.0.10",)))
+
+    verdicts = scene.cluster.settle_requests(expected)
+
+    assert {one.request: one.approved for one in verdicts} == {good: True, bad: False}
+
+
 def test_a_serving_certificate_with_a_strange_address_stays_pending_with_a_reason(scene: Scene) -> None:
     name = serving_request(scene, Subject("system:node:win-1", ("system:nodes",), ("win-1",), ("10.0.0.10",)))
 

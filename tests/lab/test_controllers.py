@@ -147,7 +147,7 @@ def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another
 
     def say(node: str, text: str) -> None:
         said(node, text)
-        time.wait(2000)
+        time.wait(4000)
 
     other.controller.ears.say = say  # type: ignore[method-assign]
     mine = in_the_middle(site, other, until=lambda: fence(site)["holder"] == "you@desk", at="artifacts")

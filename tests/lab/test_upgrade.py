@@ -10,7 +10,8 @@ from winboot_lab.cluster import ClusterPlan
 
 from tests.lab.site import NodePlan, Site, differences, only, problems
 from tests.lab.test_networks import restaged
-from winboot.base.errors import NodeFailed, PreflightFailed
+from winboot.base.errors import PreflightFailed
+from winboot.node.probes import Probe
 from winboot.operations import upgrade as story
 from winboot.report.flows import FlowReport, FlowRow
 
@@ -61,13 +62,14 @@ def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_la
     assert site.node()["status"]["nodeInfo"]["kubeletVersion"] == f"v{OLD}"
     assert site.node()["spec"].get("unschedulable") is None
 
-    def no(*_: object, **__: object) -> None:
-        raise NodeFailed("it does not work", hint="")
-
+    late = Probe("node-clock", "the clock is right", False, "within 2 s", "the clock is 16 s off")
     with monkeypatch.context() as patch:
-        patch.setattr(story, "probe_node", no)
+        patch.setattr(story, "probe_node", lambda *_, **__: (late,))
         broken = site.controller().upgrade()
     assert [one.outcome for one in broken.nodes] == ["failed", "skipped"]
+    assert "check 'the clock is right' failed: the clock is 16 s off (expected: within 2 s)" in str(
+        problems(broken)
+    )
     assert site.node()["spec"]["unschedulable"] is True, "no pod comes to a node that does not work"
     back = site.controller().rollback()
     assert [one.outcome for one in back.nodes] == ["changed", "skipped"], "the second was never upgraded"

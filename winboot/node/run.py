@@ -238,6 +238,8 @@ class ScriptRunner:
         self._transport: Transport | None = None
         # Who has taken the node over, as far as the claims say.
         self._taken_by = ""
+        # The run that this one waits for, once that was reported.
+        self._holder = ""
 
     def expect_library(self) -> None:
         """From now on send the script without the library; a machine that does not keep it is sent the whole one."""
@@ -624,7 +626,9 @@ class ScriptRunner:
                 hint="Wait for it, or use --take-over when that run is gone.",
                 node=self.node,
             )
-        self._wait(f"held by another run ({holder}); waiting", max(0.0, deadline - time.monotonic()))
+        if holder != self._holder:
+            self._holder = holder
+            self._wait(f"held by another run ({holder}); waiting", max(0.0, deadline - time.monotonic()))
         self._pause(self._patience.poll)
 
     def _wait(self, why: str, most: float) -> None:

@@ -108,7 +108,9 @@ def _prove(run: NodeRun, started: float) -> None:
     run.notes.extend(f"not asked: {one.what}: {one.seen}" for one in found if one.passed is None)
     failed = [one for one in found if one.passed is False]
     if failed:
-        said = "; ".join(f"{one.what} is {one.seen}, and {one.expected} is expected" for one in failed)
+        said = "; ".join(
+            f"check {one.what!r} failed: {one.seen} (expected: {one.expected})" for one in failed
+        )
         raise NodeFailed(
             f"{run.name}: it was changed and does not work, so it stays cordoned: {said}",
             hint=failed[0].next or "Put it right and run the same command again.",

@@ -91,6 +91,7 @@ class Ownership:
         """See `Claims`."""
         began = time.monotonic()
         waited = False
+        say = _once(say)
         while True:
             try:
                 if (session := self._session(spec)) is None:
@@ -206,6 +207,19 @@ def notes_of(spec: NodeSpec) -> dict[str, str]:
 def is_done(claim: Claim, spec: NodeSpec) -> bool:
     """Whether a claim says that a run has ended well with this node, by the settings that it has now."""
     return claim.notes.get(RESULT) == OK and claim.notes.get(SETTINGS_DIGEST) == settings_digest(spec)
+
+
+def _once(say: Callable[[str, float], None]) -> Callable[[str, float], None]:
+    """`say`, silent while its text stays the same: a claim is asked for every few seconds."""
+    said = ""
+
+    def told(text: str, left: float) -> None:
+        nonlocal said
+        if text != said:
+            said = text
+            say(text, left)
+
+    return told
 
 
 def _cluster_of(spec: NodeSpec) -> str:

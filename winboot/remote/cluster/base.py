@@ -276,10 +276,11 @@ class Cluster(Protocol):
         ...
 
     def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
-        """Look at each pending certificate request of this node; approve serving ones that are in order.
+        """Look at each pending certificate request of this node; approve its newest serving one if that is in order.
 
-        Client ones are the controller-manager's to approve. What is refused stays pending: denying would be a decision
-        for good. Asks once: whoever waits for a certificate asks again.
+        A kubelet makes a new key at each start, so the keys of older requests are gone. Client ones are the
+        controller-manager's to approve. What is refused stays pending: denying would be a decision for good. Asks once:
+        whoever waits for a certificate asks again.
         """
         ...
 
@@ -288,7 +289,7 @@ class Cluster(Protocol):
         ...
 
     def judge_requests(self, judge: Judge) -> tuple[Verdict, ...]:
-        """Ask `judge` about each pending request, and approve the serving ones that it finds nothing wrong with.
+        """Ask `judge` about each pending request; approve a user's newest serving one that it finds nothing wrong with.
 
         What it has reasons against is among the verdicts; what is not its own (None) is not.
         """

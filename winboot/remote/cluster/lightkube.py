@@ -410,15 +410,18 @@ class LightkubeCluster:
 
     def _settled(self, judge: Judge) -> tuple[Verdict, ...]:
         listed = self._call.once("listing certificate requests", self._kubelet_requests)
+        judged = [
+            (found, one := _request(found), judge(one) if one.state == "pending" else None)
+            for found in listed
+        ]
+        newest = requests.newest(request for _, request, reasons in judged if not reasons)
         verdicts = []
-        for found in listed:
-            request = _request(found)
-            reasons = judge(request) if request.state == "pending" else None
+        for found, request, reasons in judged:
             if request.kind is None or reasons is None:
                 continue
             if reasons:
                 verdicts.append(Verdict(request.name, request.kind, approved=False, reasons=reasons))
-            elif request.kind == "serving" and self._approve(found, request):
+            elif request.name in newest and self._approve(found, request):
                 verdicts.append(Verdict(request.name, request.kind, approved=True))
         return tuple(verdicts)
 

@@ -11,6 +11,7 @@ import binascii
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from cryptography import x509
@@ -21,6 +22,7 @@ from cryptography.x509.oid import ExtensionOID, NameOID
 from winboot.base.limits import LARGEST_REQUEST, MOST_NAMES
 from winboot.remote.cluster.base import ExpectedNode, Request, RequestState
 
+_UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 _USAGE: Final = {"client": "client auth", "serving": "server auth"}
 _RSA_BITS: Final = 2048
 _CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
@@ -57,6 +59,19 @@ def subject_name(request: Request) -> str | None:
 def concerns(request: Request, node: ExpectedNode) -> bool:
     """Whether this request is about the node: it asks for its name, or comes from it."""
     return request.kind is not None and (request.user == node.user or subject_name(request) == node.user)
+
+
+def newest(requests: Iterable[Request]) -> frozenset[str]:
+    """The names of each user's newest serving requests; several where the cluster dates them alike, to the second.
+
+    A kubelet holds the key of its newest request alone: it makes a new one at each start and after 15 minutes without an answer
+    (client-go, util/certificate/certificate_manager.go, rotateCerts and certificateWaitTimeout).
+    """
+    made: dict[str, list[tuple[datetime, str]]] = {}
+    for one in requests:
+        if one.kind == "serving":
+            made.setdefault(one.user, []).append((one.made or _UNDATED, one.name))
+    return frozenset(name for found in made.values() for when, name in found if when == max(found)[0])
 
 
 def problems(request: Request, node: ExpectedNode) -> tuple[str, ...]:
