@@ -26,7 +26,7 @@ def call(bench: Rig, expression: str) -> Answer:
     library = functions_for(expression)
     text = (
         "Set-StrictMode -Version 2.0\n$ErrorActionPreference = 'Stop'\n$global:ErrorActionPreference = 'Stop'\n"
-        f"{library}\n$script:Run = @{{ Step = 'files'; Cache = @{{}} }}\n$script:Node = @{{}}\n"
+        f"{library}\n$script:Run = @{{ Mode = 'Change'; Step = 'files'; Cache = @{{}} }}\n$script:Node = @{{}}\n"
         "try {\n" + expression + "\n} catch { [pscustomobject]@{ failed = $_.FullyQualifiedErrorId; "
         "message = $_.Exception.GetBaseException().Message } }\n"
     )

@@ -489,7 +489,7 @@ function Test-HnsRestart {
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -ne 'Running' -or (Get-ServiceState -Name 'hns') -ne 'Running') { return $false }
     $id = [int](Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='hns'" -Property 'ProcessId').ProcessId
-    $hns = @(Get-CimInstance -ClassName 'Win32_Process' -Filter "ProcessId=$id" -Property 'CreationDate')
+    $hns = @(Read-Process | Where-Object { $_.ProcessId -eq $id })
     # NSSM may have started the program again since.
     $own = @(Get-ServiceProcess -Name $Name | ForEach-Object { $_.Started } | Sort-Object -Descending)
     $hns.Count -gt 0 -and $own.Count -gt 0 -and $own[0] -lt $hns[0].CreationDate

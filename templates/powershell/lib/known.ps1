@@ -43,6 +43,13 @@ function Get-Cached {
     $script:Run.Cache[$Name]
 }
 
+function Get-Fact {
+    # What Ask finds on this machine, object by object. A look changes nothing and asks once; any other mode asks each time.
+    param([string]$Name, [scriptblock]$Ask)
+    if ($script:Run.Mode -ne 'Look') { return (& $Ask) }
+    (Get-Cached -Name $Name -Read { @{ All = @(& $Ask) } }).All
+}
+
 function Get-NodeIp {
     # The address that the kubelet goes by, and asks a certificate for; empty while the machine has none.
     $address = Get-Cached -Name 'NodeAddress' -Read { Get-NodeAddress }

@@ -32,7 +32,22 @@ function Find-Address {
     # The objects of one IP address; nothing where no interface has it.
     param([string]$Ip)
     if ($Ip -eq '') { return }
-    Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue
+    Read-Address | Where-Object { $_.IPAddress -eq $Ip }
+}
+
+function Read-Address {
+    # The address objects of all interfaces.
+    Get-Fact -Name 'Addresses' -Ask { Get-NetIPAddress -ErrorAction SilentlyContinue }
+}
+
+function Read-Adapter {
+    # All adapters, hidden ones too: a switch hides the adapter below it.
+    Get-Fact -Name 'Adapters' -Ask { Get-NetAdapter -IncludeHidden -ErrorAction SilentlyContinue }
+}
+
+function Read-Route {
+    # All routes of this machine.
+    Get-Fact -Name 'Routes' -Ask { Get-NetRoute -ErrorAction SilentlyContinue }
 }
 
 function Test-SettledAddress {
@@ -43,7 +58,7 @@ function Test-SettledAddress {
 
 function Get-DefaultRoute {
     # The machine's own IPv4 default routes, the best one first. Nothing where there is none.
-    @(Get-NetRoute -DestinationPrefix '0.0.0.0/0' -AddressFamily IPv4 -ErrorAction SilentlyContinue | Where-Object { Test-OwnRoute -Route $_ } |
+    @(Read-Route | Where-Object { $_.DestinationPrefix -eq '0.0.0.0/0' -and (Test-OwnRoute -Route $_) } |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
 
@@ -56,8 +71,7 @@ function Test-OwnRoute {
 
 function Get-NodeAddress {
     # The node's address with its interface, as a table; nothing where the machine has none. A look asks once.
-    if ($script:Run.Mode -ne 'Look') { return (Find-NodeAddress) }
-    Get-Cached -Name 'Address' -Read { Find-NodeAddress }
+    Get-Fact -Name 'Address' -Ask { Find-NodeAddress }
 }
 
 function Find-NodeAddress {
@@ -68,12 +82,12 @@ function Find-NodeAddress {
     if (-not $ip) { $ip = Get-WayToServer | ForEach-Object { $_.own } | Where-Object { Test-OwnAddress -Ip $_ } }
     if (-not $ip) {
         $ip = @(Get-DefaultRoute | Select-Object -First 1 |
-                ForEach-Object { Get-NetIPAddress -InterfaceIndex $_.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue } |
-                ForEach-Object { $_.IPAddress })[0]
+                ForEach-Object { Read-InterfaceAddress -Index $_.ifIndex } |
+                Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' } | ForEach-Object { $_.IPAddress })[0]
         if (-not $ip) { return }
     }
     foreach ($found in Find-Address -Ip $ip | Select-Object -First 1) {
-        $adapter = @(Get-NetAdapter -InterfaceIndex $found.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
+        $adapter = @(Read-Adapter | Where-Object { $_.ifIndex -eq $found.InterfaceIndex })
         [pscustomobject]@{
             ip = $ip; prefix_length = [int]$found.PrefixLength; state = $found.AddressState.ToString()
             index = [int]$found.InterfaceIndex; alias = $found.InterfaceAlias; guid = [string]($adapter | ForEach-Object { $_.InterfaceGuid })
@@ -122,7 +136,7 @@ function Test-HostEndpoint {
 function Read-InterfaceAddress {
     # All address objects of one interface. Nothing where it has none.
     param([int]$Index)
-    Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue
+    Read-Address | Where-Object { $_.InterfaceIndex -eq $Index }
 }
 
 function Test-UsableAddress {

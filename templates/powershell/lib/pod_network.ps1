@@ -81,7 +81,7 @@ function Get-CarrierName {
     param([object]$Network)
     if (@('NAT', 'ICS', 'Internal') -contains $Network.Type) { return }
     $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
-    foreach ($adapter in Get-NetAdapter -IncludeHidden | Where-Object { $_.Name -eq $told }) {
+    foreach ($adapter in Read-Adapter | Where-Object { $_.Name -eq $told }) {
         $name = Find-UplinkName -Index $adapter.ifIndex
         if (Test-SwitchBinding -Name $name) { return $name }
     }
@@ -131,9 +131,9 @@ function Find-Interface {
     # The IP interfaces that have the address. Nothing where there is none.
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
-    foreach ($found in Find-Address -Ip $Address) {
-        Get-NetIPInterface -InterfaceIndex $found.InterfaceIndex -AddressFamily $family -ErrorAction SilentlyContinue
-    }
+    $on = @(Find-Address -Ip $Address | ForEach-Object { $_.InterfaceIndex })
+    Get-Fact -Name 'Interfaces' -Ask { Get-NetIPInterface -ErrorAction SilentlyContinue } |
+        Where-Object { $on -contains $_.InterfaceIndex -and $_.AddressFamily.ToString() -eq $family }
 }
 
 function Get-AddressFamily {
@@ -217,7 +217,7 @@ function Assert-SwitchableAdapter {
     # interface"), and from Windows Server 2022 on Windows binds no switch to a team of the old kind (LBFO). The second
     # function of accelerated networking (SR-IOV) has no addresses, so the node's address is never on it.
     param([string]$Name)
-    $kinds = @(Get-NetAdapter -IncludeHidden | Where-Object { $_.Name -eq $Name } | ForEach-Object { [string]$_.ComponentID })
+    $kinds = @(Read-Adapter | Where-Object { $_.Name -eq $Name } | ForEach-Object { [string]$_.ComponentID })
     # The host's interface in a switch (azure-sdk-for-go, armazurestackhci, HciNicDetail).
     if ($kinds -contains 'vms_mp') {
         Stop-Step -Id 'AdapterRefused' -Message "the node's address is on $Name, an interface of a Hyper-V switch that is not of HNS"
@@ -237,7 +237,7 @@ function Find-UplinkName {
     # The name of an interface, or of the adapter below its switch, which has its MAC address and is bound to a switch. People change
     # names, and Windows puts a number behind one that a hidden device has. Nothing where the interface is gone.
     param([int]$Index)
-    $adapters = @(Get-NetAdapter -IncludeHidden)
+    $adapters = @(Read-Adapter)
     foreach ($own in $adapters | Where-Object { $_.ifIndex -eq $Index }) {
         foreach ($other in $adapters | Where-Object { $_.MacAddress -eq $own.MacAddress -and $_.ifIndex -ne $Index }) {
             if (Test-SwitchBinding -Name $other.Name) { return $other.Name }
@@ -249,9 +249,8 @@ function Find-UplinkName {
 function Test-SwitchBinding {
     # Whether an adapter is below a virtual switch: then the switch's protocol is bound to it (Microsoft's MSLab asks the same).
     param([string]$Name)
-    $bound = @(Get-NetAdapterBinding -Name (ConvertTo-NamePattern -Name $Name) -ComponentID 'vms_pp' -ErrorAction SilentlyContinue |
-            Where-Object { $_.Enabled })
-    $bound.Count -gt 0
+    $switched = Get-Fact -Name 'Bindings' -Ask { Get-NetAdapterBinding -ComponentID 'vms_pp' -IncludeHidden -ErrorAction SilentlyContinue }
+    @($switched | Where-Object { $_.Name -eq $Name -and $_.Enabled }).Count -gt 0
 }
 
 function Wait-RunningAgent {

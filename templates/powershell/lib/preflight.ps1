@@ -129,7 +129,7 @@ function Get-DefaultRouteText {
 function Test-OtherWay {
     # A fault where routes lead to the API server from two interfaces: which address is the node's would change with what is up.
     foreach ($way in Get-WayToServer) {
-        $from = @(Get-NetRoute -AddressFamily IPv4 |
+        $from = @(Read-Route | Where-Object { $_.AddressFamily.ToString() -eq 'IPv4' } |
                 Where-Object { (Test-CidrMember -Cidr $_.DestinationPrefix -Address $way.server) -and (Test-OwnRoute -Route $_) } |
                 ForEach-Object { $_.ifIndex } | Sort-Object -Unique |
                 ForEach-Object { Read-InterfaceAddress -Index $_ | Where-Object { Test-UsableAddress -Address $_ } | Select-Object -First 1 })

@@ -101,12 +101,18 @@ function Stop-StartedProcess {
     Stop-ProcessTree -Tree $tree
 }
 
+function Read-Process {
+    # All processes of this machine, with their parents and start times.
+    $of = @{ ClassName = 'Win32_Process'; Property = @('Name', 'ProcessId', 'ParentProcessId', 'CreationDate') }
+    Get-Fact -Name 'Processes' -Ask { Get-CimInstance @of }
+}
+
 function Get-ProcessTree {
     # A process and all below it, as id and start time. The process itself is listed even when it has ended, so that its
     # children are found: this never returns nothing. A shim of containerd is left out: it holds a pod, and outlives
     # whoever started it.
     param([int]$Id)
-    $all = @(Get-CimInstance -ClassName 'Win32_Process' -Property 'Name', 'ProcessId', 'ParentProcessId', 'CreationDate')
+    $all = @(Read-Process)
     $found = @($all | Where-Object { $_.ProcessId -eq $Id } | ForEach-Object { @{ Id = [int]$_.ProcessId; Started = $_.CreationDate } })
     if ($found.Count -eq 0) { $found = @(@{ Id = $Id; Started = [DateTime]::MinValue }) }
     for ($index = 0; $index -lt $found.Count; $index++) {

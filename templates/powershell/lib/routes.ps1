@@ -41,7 +41,7 @@ function Get-WantedRoute {
 
 function Read-PodRoute {
     # The routes of this machine that lead to networks of pods. Nothing where there is none.
-    foreach ($route in Get-NetRoute -ErrorAction SilentlyContinue) {
+    foreach ($route in Read-Route) {
         if (@('0.0.0.0', '::') -notcontains $route.NextHop -and (Test-PodPrefix -Prefix $route.DestinationPrefix)) { $route }
     }
 }

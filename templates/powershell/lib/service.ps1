@@ -157,8 +157,9 @@ function ConvertTo-Recovery {
 function Get-ServiceState {
     # Running, Stopped and so on; nothing where there is no such service. Names of this enumeration, never localized text.
     param([string]$Name)
-    $found = @(Get-Service -Name $Name -ErrorAction SilentlyContinue)
-    if ($found.Count -eq 1) { $found[0].Status.ToString() }
+    foreach ($found in Get-Fact -Name 'Services' -Ask { Get-Service -ErrorAction SilentlyContinue }) {
+        if ($found.Name -eq $Name) { return $found.Status.ToString() }
+    }
 }
 
 function Set-ServiceDefinition {

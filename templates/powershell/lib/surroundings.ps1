@@ -20,8 +20,8 @@ function Get-SurroundingNotice {
         $what = "competing software: virus scanner $name"
         New-Difference -Key "scanner:$name" -What $what -Is 'present' -Want 'image layers left alone by it' -Policy
     }
-    $teamed = @(Get-NetAdapter -InterfaceIndex (Get-NodeAddress).index -IncludeHidden |
-            Where-Object { $_.InterfaceDescription -like '*Multiplexor*' })
+    $index = (Get-NodeAddress).index
+    $teamed = @(Read-Adapter | Where-Object { $_.ifIndex -eq $index -and $_.InterfaceDescription -like '*Multiplexor*' })
     if ($teamed) {
         New-Difference -Key 'nic-team' -What 'competing software: NIC team' -Is 'LBFO' -Want 'one adapter: a virtual switch needs it' -Policy
     }
