@@ -1,6 +1,7 @@
 #region Start: runs the steps of the node's part in the mode that was asked for.
-# The text of this script, for the tasks that store it: from the file that a task runs, or as it came over the wire.
-$text = if ($PSCommandPath) { [IO.File]::ReadAllText($PSCommandPath) } else { [string]$MyInvocation.MyCommand.ScriptBlock }
+# The text of this script, for the tasks that store it: what a loader says, the file that a task runs, or what came over the wire.
+$text = $Whole
+if ($text -eq '') { $text = if ($PSCommandPath) { [IO.File]::ReadAllText($PSCommandPath) } else { [string]$MyInvocation.MyCommand.ScriptBlock } }
 if ($Detached -ne '') { $Facts.Detached = $Detached }
 if ($plan.Modes -cnotcontains $Mode) { throw "this script has no mode $Mode" }
 $script:Run = New-Run -Mode $Mode -Id $RunId -Steps $steps -Secrets $Secrets -Facts $Facts -Text $text -Plan $plan

@@ -111,7 +111,9 @@ param(
     [string]$RunId = '',
     [hashtable]$Facts = @{},
     # Which detached run this is. A task starts this file with -File, which passes text alone.
-    [string]$Detached = ''
+    [string]$Detached = '',
+    # The whole text of this script, where a loader runs its parts.
+    [string]$Whole = ''
 )
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'

@@ -345,7 +345,8 @@ class Direct:
         falsified = controller.rewrite(whole)
         if falsified != whole:
             script = falsified
-            parameters.pop("NodePart", None)
+            for name in ("NodePart", "Reader"):
+                parameters.pop(name, None)
         controller.scripts.append(script)
         controller.pipelines.append(arguments)
         controller.secrets.append(sorted(secrets))

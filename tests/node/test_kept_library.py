@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,8 @@ from winboot_lab.language.check import check_script
 
 from tests.lab.site import Controller, Direct, Site
 from tests.lab.strangers import alice
-from winboot.script.library import library
+from tests.node.script_block_log import log_bytes, running
+from winboot.script.library import functions, library
 from winboot.script.plan import make_plan
 from winboot.script.rendering import Script, render
 from winboot.script.steps import STEPS
@@ -38,7 +40,7 @@ def told(site: Site, text: str, **arguments: object) -> list[dict[str, Any]]:
 
 def short_look(site: Site) -> list[dict[str, Any]]:
     kept = script_of(site).kept
-    return told(site, kept.loader, NodePart=kept.node_part)
+    return told(site, kept.loader, **kept.texts)
 
 
 def without_times(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -59,11 +61,44 @@ def test_the_short_form_says_what_the_whole_script_says(site: Site) -> None:
 def test_the_short_form_is_a_quarter_of_the_whole_at_most(site: Site) -> None:
     script = script_of(site)
 
-    assert 4 * (len(script.kept.loader) + len(script.kept.node_part)) <= len(script.text)
+    assert 4 * (len(script.kept.loader) + sum(map(len, script.kept.texts.values()))) <= len(script.text)
 
 
 def test_the_loader_is_one_that_windows_powershell_takes(site: Site) -> None:
-    assert list(check_script(script_of(site).kept.loader, origin="loader.ps1")) == []
+    kept = script_of(site).kept
+    define = "\n#region Reader\n"
+    head, mark, rest = kept.loader.partition("Set-StrictMode")
+    text = f"{head}{define}{kept.texts['Reader']}{mark}{rest}"
+    assert list(check_script(text, origin="loader.ps1")) == []
+
+
+def test_a_library_is_functions_and_a_start(site: Site) -> None:
+    """The loader defines functions one by one, and nothing else of the library."""
+    text, _, start = library().text.rpartition("\n#region Start")
+    others = re.sub(r"(?ms)^function [\w-]+ \{.*?^\}\n", "", text)
+
+    assert start
+    assert re.sub(r"(?m)^#.*$", "", others).strip() == ""
+
+
+def test_a_look_of_a_healthy_node_writes_60_kb_into_powershells_log_at_most(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = script_of(site).kept
+
+    with running(monkeypatch) as blocks:
+        told = short_look(site)
+
+    assert [event["state"] for event in told if event["event"] == "step" and event["state"] != "ok"] == []
+    assert any("Cryptography" in block for block in blocks), "functions are seen one by one"
+    assert log_bytes([kept.loader, *blocks]) <= 60_000
+
+
+def test_no_run_logs_more_of_the_library_than_its_functions_with_such_words() -> None:
+    """Whatever a run calls; a function that reads the library is there twice."""
+    every = sum(log_bytes([one.text]) for one in functions().values())
+
+    assert every <= 60_000
 
 
 def gone(site: Site) -> None:

@@ -86,7 +86,7 @@ function Get-InsteadValue {
 function Get-CaseAnswer {
     # What a case gives, as one text; of a case with `like`, each object that it writes as one.
     param($Case, [string]$Folder)
-    $script:Run = @{ Step = 'real'; Cache = @{} }
+    $script:Run = @{ Mode = 'Change'; Step = 'real'; Cache = @{} }
     $script:Node = @{}
     if (Test-Member $Case 'known') { $script:Run.Cache.Known = ConvertTo-CaseValue $Case.known $Folder $true }
     if (Test-Member $Case 'node') { $script:Node = ConvertTo-CaseValue $Case.node $Folder $true }

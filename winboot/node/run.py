@@ -381,7 +381,7 @@ class ScriptRunner:
         # Nothing here holds the whole text, half a megabyte, while the machine is listened to.
         if self._expects_library:
             kept = self._script.kept
-            short = {**arguments, "NodePart": kept.node_part}
+            short = {**arguments, **kept.texts}
             self._listen(transport.run(kept.loader, short, secrets), run, heard)
         if not self._expects_library:
             self._listen(transport.run(self._script.text, arguments, secrets), run, heard)

@@ -61,7 +61,9 @@ class Script:
     @property
     def kept(self) -> Kept:
         """The same script for a machine that keeps the library."""
-        return Kept(kept_loader(self.library.sha256), self.node_part)
+        return Kept(
+            kept_loader(self.library.sha256), {"NodePart": self.node_part, "Reader": library_reader()}
+        )
 
     @property
     def size_bytes(self) -> int:
@@ -71,10 +73,10 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A script in the form for a machine that keeps the library: a loader, and the node's part that travels beside it."""
+    """A script in the form for a machine that keeps the library: a loader, and the texts that travel beside it."""
 
     loader: str
-    node_part: str
+    texts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,13 @@ def _helper(name: str, **values: object) -> str:
 @functools.cache
 def kept_loader(sha256: str) -> str:
     """The script that runs a node's part with the kept library of this SHA-256."""
-    return _helper("_kept.ps1.j2", hash=sha256)
+    return small_script("_kept.ps1.j2", hash=sha256)
+
+
+@functools.cache
+def library_reader() -> str:
+    """The functions that the loader calls."""
+    return functions_for(kept_loader(""))
 
 
 def _plain_text(template: str) -> str:

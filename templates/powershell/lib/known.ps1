@@ -44,7 +44,7 @@ function Get-Cached {
 }
 
 function Get-Fact {
-    # What Ask finds on this machine, object by object. A look changes nothing and asks once; any other mode asks each time.
+    # What Ask finds on this machine, object by object; nothing where it finds none. A look changes nothing and asks once; any other mode asks each time.
     param([string]$Name, [scriptblock]$Ask)
     if ($script:Run.Mode -ne 'Look') { return (& $Ask) }
     (Get-Cached -Name $Name -Read { @{ All = @(& $Ask) } }).All

@@ -36,17 +36,17 @@ function Find-Address {
 }
 
 function Read-Address {
-    # The address objects of all interfaces.
+    # The address objects of all interfaces; nothing while there is none.
     Get-Fact -Name 'Addresses' -Ask { Get-NetIPAddress -ErrorAction SilentlyContinue }
 }
 
 function Read-Adapter {
-    # All adapters, hidden ones too: a switch hides the adapter below it.
+    # All adapters, hidden ones too: a switch hides the adapter below it. Nothing where there is none.
     Get-Fact -Name 'Adapters' -Ask { Get-NetAdapter -IncludeHidden -ErrorAction SilentlyContinue }
 }
 
 function Read-Route {
-    # All routes of this machine.
+    # All routes of this machine; nothing while there is none.
     Get-Fact -Name 'Routes' -Ask { Get-NetRoute -ErrorAction SilentlyContinue }
 }
 
