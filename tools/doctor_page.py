@@ -11,6 +11,7 @@ _HEAD = """# doctor
     winboot doctor --api-only           # without a login: the cluster's view only
     winboot doctor --out facts.jsonl    # write the facts, too
     winboot doctor --from facts.jsonl   # judge saved facts; contacts nothing
+    winboot doctor --textfile w.prom    # for the textfile collector of windows_exporter
     winboot doctor --fix cni-missing    # repair the step of one rule where it fired
 
 `winboot doctor` reads facts of the machine with one script that changes nothing, and of the cluster. Rules judge these facts.

@@ -13,6 +13,7 @@ from winboot.config.inventory import HostKeys
 from winboot.config.model import model_at
 from winboot.config.networks import NETWORKS
 from winboot.config.profile import Profile
+from winboot.operations.doctor.rules import RULES
 from winboot.operations.verify.flows import FLOWS, LIMITATIONS
 from winboot.remote.manifests import MANIFESTS
 from winboot.script.steps import STEPS
@@ -134,6 +135,7 @@ CATALOGUES = {
     "network": {network.id for network in NETWORKS},
     "manifest": {one.name for one in MANIFESTS},
     "flow": {one.id for one in FLOWS} | set(LIMITATIONS),
+    "doctor": {one.id for one in RULES},
     "fix": set(FACTS.section("fixes")),
     "feature": set(FACTS.section("features")),
     "gate": set(FACTS.section("gates")),

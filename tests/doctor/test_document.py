@@ -14,6 +14,7 @@ from tests.lab.scenes import REGISTRY_PASSWORD
 from tests.lab.site import Site
 from winboot.base.errors import UsageError
 from winboot.operations.doctor import gather, judge, load, save
+from winboot.operations.doctor.metrics import metrics
 
 CANARY = "canary-0f3a"
 
@@ -81,3 +82,14 @@ def test_the_cluster_alone_names_a_silent_kubelet(joined_site: Callable[[str], S
 
     assert found.first is not None
     assert found.first.rule.id == "kubelet-silent"
+
+
+def test_a_textfile_has_a_sample_for_each_finding(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
+    next(one for one in DAMAGES if one.rule == "service-stopped").do(site)
+
+    text = metrics(judge(documents(site)))
+
+    sample = 'winboot_doctor_finding{node="win-1",rule="service-stopped",severity="fault",first="true"} 1'
+    assert sample in text.splitlines()
+    assert all(line.startswith(("# ", "winboot_doctor_")) for line in text.splitlines())

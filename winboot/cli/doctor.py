@@ -44,6 +44,14 @@ def doctor(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the facts to this file, too.")
     ] = None,
+    textfile: Annotated[
+        Path | None,
+        typer.Option(
+            "--textfile",
+            metavar="FILE.prom",
+            help="Write the findings for the textfile collector of windows_exporter or node_exporter.",
+        ),
+    ] = None,
     fix: Annotated[
         str,
         typer.Option(
@@ -66,6 +74,10 @@ def doctor(
     if out is not None:
         _write(out, save(documents))
     verdicts = judge(documents)
+    if textfile is not None:
+        from winboot.operations.doctor.metrics import metrics
+
+        _write(textfile, metrics(verdicts).encode())
     if fix:
         _fix(fix, verdicts, limited, yes=yes)
     if output is Lines.json:
@@ -97,13 +109,15 @@ def _gathered(machines: Machines, api_only: bool, workers: int) -> list[Document
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Raises UsageError where the file cannot be written."""
+    """Replace the file as a whole: a collector never reads half of it. Raises UsageError if the file cannot be written."""
     from winboot.base.errors import UsageError
 
+    beside = path.with_name(f".{path.name}.new")
     try:
-        path.write_bytes(content)
+        beside.write_bytes(content)
+        beside.replace(path)
     except OSError as error:
-        raise UsageError(f"--out {path}: {error.strerror}") from None
+        raise UsageError(f"{path}: {error.strerror}") from None
 
 
 def _code(verdict: Verdict) -> int:

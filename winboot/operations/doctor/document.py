@@ -6,6 +6,7 @@ It holds no secret and no line of a log, and rules read nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,6 +92,11 @@ class Document(msgspec.Struct, frozen=True):
     login_problem: str = ""
     api: ApiView | None = None
     api_problem: str = ""
+
+    @property
+    def taken_seconds(self) -> float:
+        """When the facts were read, in seconds since 1970."""
+        return datetime.fromisoformat(self.taken).timestamp()
 
 
 _DECODER: Final = msgspec.json.Decoder(Document)
