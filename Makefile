@@ -83,7 +83,7 @@ UPSTREAM ?=
 compat: $(STAMP) ## what upstream's own texts say otherwise than the data (UPSTREAM=folder, OVERLAY=file to write; docs/compat.md)
 	$(BIN)/python -m tools.compat_upstream $(UPSTREAM) $(if $(OVERLAY),--overlay $(OVERLAY))
 
-fuzz: $(STAMP) ## the long property tests
+fuzz: $(STAMP) ## the long property tests: 20,000 examples for each border parser
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest $$(grep -rl '@given' tests --include='test_*.py')
 

@@ -28,7 +28,7 @@ programs.LIBRARIES = 2
 # The same examples in every run, so that a failure is of the change at hand; `make fuzz` looks for new ones. How long an
 # example takes says nothing on a busy machine.
 settings.register_profile("everyday", deadline=None, derandomize=True)
-settings.register_profile("fuzz", deadline=None)
+settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 

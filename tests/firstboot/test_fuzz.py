@@ -8,9 +8,10 @@ from typing import Any
 
 import h11
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.anything import EXAMPLES, JSON, TEXTS, TRUNCATED
 from winboot.base.errors import CloudError, InvalidInput
 from winboot.node.facts import FORMS, facts_of, said
 from winboot.operations.firstboot.endpoint import Nonces, _one_line
@@ -21,13 +22,6 @@ from winboot.remote.cloud.base import HookAction, Nothing
 from winboot.remote.cloud.metadata import Answer, _document, reported_events
 
 pytestmark = pytest.mark.nightly
-EXAMPLES = settings(max_examples=20_000, deadline=None)
-TEXTS = st.text() | st.text(st.characters(categories=["Cs", "Cc", "Lu", "Nd"]))
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5),
-    max_leaves=20,
-)
 NAMES = ("uuid", "computer_name", "addresses", "host", "voucher", "document", "nonce")
 HELLOS = st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, JSON)) | JSON
 HEADS = st.lists(
@@ -133,7 +127,6 @@ MESSAGE_WORDS = st.sampled_from(
 MESSAGES = st.recursive(
     JSON | MESSAGE_WORDS, lambda inner: st.dictionaries(st.sampled_from(MESSAGE_KEYS), inner), max_leaves=15
 )
-TRUNCATED = st.integers(0, 200)
 
 
 @EXAMPLES

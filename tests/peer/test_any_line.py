@@ -103,7 +103,7 @@ class Peer:
 
 
 @given(LINES)
-@settings(max_examples=150)
+@settings(max_examples=max(150, settings().max_examples))
 def test_a_look_is_a_success_only_when_each_step_was_told_once(lines: list[Any]) -> None:
     """Else it is an error with a name; in every form of the report."""
     with tempfile.TemporaryDirectory() as folder:
@@ -135,7 +135,7 @@ def test_a_look_is_a_success_only_when_each_step_was_told_once(lines: list[Any])
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda raw: b'{"v":1,' + raw))
-@settings(max_examples=200)
+@settings(max_examples=max(200, settings().max_examples))
 def test_any_bytes_are_noise_or_a_named_error(raw: bytes) -> None:
     try:
         parse(raw.decode("utf-8", errors="surrogateescape"))

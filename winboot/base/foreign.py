@@ -1,4 +1,4 @@
-"""JSON text of another party (a machine, a metadata service, an annotation) as a value of a declared form.
+"""JSON or YAML text of another party (a machine, a cluster, an annotation) as a value of a declared form.
 
 Build decoders when a module is loaded: msgspec completes a type at its first use, and two threads must not meet there.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import msgspec
+import yaml
 
 Form = TypeVar("Form")
 
@@ -16,7 +17,7 @@ class Malformed(ValueError):
     """The text is no JSON, or JSON of another form."""
 
 
-def decoded(decoder: msgspec.json.Decoder[Form], text: str) -> Form:
+def decoded(decoder: msgspec.json.Decoder[Form], text: str | bytes) -> Form:
     """The value that this text holds. Raises Malformed, and nothing else, for every other text."""
     try:
         return decoder.decode(text)
@@ -37,3 +38,13 @@ def ready(*forms: Any) -> None:
     """Completes these types for `converted`, while one thread runs."""
     for form in forms:
         msgspec.json.Decoder(form)
+
+
+def yaml_of(text: str) -> Any:
+    """The plain value of a YAML text. Raises Malformed, and nothing else, for every other text."""
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
+        # A date that does not exist is a ValueError; `!!bool x`, `!!int ""` and `!!timestamp x` are the last three
+        # (PyYAML, constructor.py, SafeConstructor).
+        raise Malformed(f"{type(error).__name__}: {error}") from None

@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from winboot.base.errors import ClusterError, UsageError
+from winboot.base.foreign import Malformed, decoded
 from winboot.config.networks.cluster import (
     ClusterSettings,
     Detected,
@@ -28,6 +31,23 @@ PLACES: Final = ((NAMESPACE, CONFIG_MAP), ("kube-system", CONFIG_MAP))
 LINUX_VNI: Final = 1
 LINUX_PORT: Final = 8472
 _CHECK: Final = "flannel-config"
+
+
+class _Backend(msgspec.Struct, frozen=True):
+    Type: str = "udp"
+    VNI: int | None = None
+    Port: int | None = None
+    DirectRouting: bool = False
+
+
+class _NetConf(msgspec.Struct, frozen=True):
+    """flannel-io/flannel, pkg/subnet/config.go (Config), and pkg/backend/vxlan/vxlan.go (RegisterNetwork)."""
+
+    Network: str = ""
+    Backend: _Backend | None = None
+
+
+_NET_CONF: Final = msgspec.json.Decoder(_NetConf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +74,18 @@ def read(cluster: ClusterSettings) -> FlannelConf | None:
 def parse(place: str, text: str) -> FlannelConf:
     """Read a net-conf.json; ClusterError when it is none."""
     try:
-        data = json.loads(text)
-        backend = data.get("Backend") or {}
-        return FlannelConf(
-            place=place,
-            network=str(data.get("Network", "")),
-            backend=str(backend.get("Type", "udp")),
-            vni=backend.get("VNI"),
-            port=backend.get("Port"),
-            direct_routing=bool(backend.get("DirectRouting", False)),
-        )
-    except (ValueError, AttributeError) as error:
+        conf = decoded(_NET_CONF, text)
+    except Malformed as error:
         raise ClusterError(f"ConfigMap {place}: net-conf.json cannot be read: {error}", hint="") from None
+    backend = conf.Backend or _Backend()
+    return FlannelConf(
+        place=place,
+        network=conf.Network,
+        backend=backend.Type,
+        vni=backend.VNI,
+        port=backend.Port,
+        direct_routing=backend.DirectRouting,
+    )
 
 
 def _detect(cluster: ClusterSettings) -> Detected | None:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
-import yaml
-
 from winboot.base.errors import ClusterRefused
+from winboot.base.foreign import Malformed, yaml_of
 from winboot.config.compat.platform import check_skew
 from winboot.config.networks import cluster_settings
 from winboot.config.networks.cluster import InCluster
@@ -191,8 +190,8 @@ def _modes(data: Mapping[str, str]) -> Iterator[str]:
     """The modes of the kube-proxy configurations in a ConfigMap; a text that is none has no mode."""
     for text in data.values():
         try:
-            found = yaml.safe_load(text)
-        except yaml.YAMLError:
+            found = yaml_of(text)
+        except Malformed:
             continue
         if isinstance(found, Mapping) and found.get("kind") == "KubeProxyConfiguration":
             yield str(found.get("mode") or "")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
+from winboot.base.foreign import Malformed, decoded
 from winboot.node.fleet.ownership import OK
 from winboot.remote.cluster.claims import RESULT, SESSIONS, Claim
 
@@ -22,6 +24,7 @@ STOPPED: Final = "winboot.io/stopped"
 STARTED: Final = "winboot.io/started"
 # Which try of the run: what has failed in an earlier one is begun again.
 ATTEMPT: Final = "winboot.io/attempt"
+_PLACES: Final = msgspec.json.Decoder(list[int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class View:
 def number(claim: Claim | None, note: str) -> int:
     """A number that a claim notes; 0 where it notes none."""
     text = claim.notes.get(note, "") if claim is not None else ""
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text[:18]) if text.isascii() and text.isdigit() else 0
 
 
 def ordered(claim: Claim | None, nodes: Sequence[str]) -> list[str]:
@@ -97,10 +100,10 @@ def ordered(claim: Claim | None, nodes: Sequence[str]) -> list[str]:
     if not text:
         return list(nodes)
     try:
-        places = json.loads(text)
-    except ValueError:
+        places = decoded(_PLACES, text)
+    except Malformed:
         return list(nodes)
-    if not isinstance(places, list) or sorted(map(str, places)) != sorted(map(str, range(len(nodes)))):
+    if sorted(places) != list(range(len(nodes))):
         return list(nodes)
     return [nodes[place] for place in places]
 

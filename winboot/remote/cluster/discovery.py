@@ -6,16 +6,18 @@ whose key has the hash, and the server must then show a certificate below it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import ssl
 import urllib.error
 import urllib.request
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 from winboot.base.errors import ClusterError, ClusterUnreachable, InvalidInput
+from winboot.base.foreign import Malformed, decoded
 from winboot.base.secret import Secret
 from winboot.base.tls import even
 from winboot.config.authority import key_hash
@@ -26,6 +28,13 @@ PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 TIMEOUT_S: Final = 20
 MOST_BYTES: Final = 1 << 20
 CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+
+
+class _ClusterInfo(msgspec.Struct, frozen=True):
+    data: dict[str, str]
+
+
+_CLUSTER_INFO: Final = msgspec.json.Decoder(_ClusterInfo)
 
 
 def fetch_ca(server: str, ca_hash: str) -> str:
@@ -69,10 +78,9 @@ def _opener(server: str, context: ssl.SSLContext) -> urllib.request.OpenerDirect
 
 def _authority(body: bytes, server: str) -> str:
     try:
-        info: dict[str, Any] = json.loads(body)
-        text = Secret(str(info["data"]["kubeconfig"]))
+        text = Secret(decoded(_CLUSTER_INFO, body).data["kubeconfig"])
         return Kubeconfig.from_text(text, f"cluster-info of {server}").first_ca_pem()
-    except (ValueError, KeyError, TypeError, InvalidInput) as error:
+    except (Malformed, KeyError, InvalidInput) as error:
         raise ClusterError(
             f"{server}: cluster-info holds no CA", hint="Name the CA itself: cluster.ca {file: ca.crt}."
         ) from error

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from winboot.base.errors import InvalidInput
+from winboot.base.foreign import Malformed, yaml_of
 from winboot.base.secret import Secret
 from winboot.config.source import MOST_BYTES, decoded
 from winboot.remote.cluster.proxies import Proxy, from_environment, proxy_of
@@ -269,9 +268,8 @@ def _header_key(key: str) -> str:
 
 def _mapping(text: str, origin: str) -> Mapping[str, Any]:
     try:
-        data = yaml.safe_load(text)
-    # Brackets within brackets, thousands of them; a date that there is not.
-    except (yaml.YAMLError, RecursionError, ValueError):
+        data = yaml_of(text)
+    except Malformed:
         data = None
     if not isinstance(data, dict):
         raise InvalidInput(f"{origin}: it is no kubeconfig", hint=_HINT) from None

@@ -7,20 +7,22 @@ exec, but tells of a refused upgrade without what the API server said; it has no
 from __future__ import annotations
 
 import base64
-import json
 import os
 import queue
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import httpx2
+import msgspec
 from httpx2.websockets import WebSocketDisconnect, WebSocketNetworkError, WebSocketSession
 from lightkube.core.generic_client import GenericClient
 
 from winboot.base.clean import clean
 from winboot.base.errors import ClusterError, ClusterUnreachable
+from winboot.base.foreign import Malformed, decoded
 from winboot.remote.cluster.calls import Calls
 from winboot.remote.cluster.failures import status_of
 from winboot.remote.cluster.workbench import Ran, Thing
@@ -44,6 +46,27 @@ _PLURALS: Final[Mapping[str, str]] = {
 _EXEC: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _FORWARD: Final = ("v4.channel.k8s.io",)
 _STDOUT, _STDERR, _OUTCOME = 1, 2, 3
+_EXIT_CODE: Final = re.compile(r"-?[0-9]{1,10}")
+
+
+class _Cause(msgspec.Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct, frozen=True):
+    causes: tuple[_Cause, ...] | None = None
+
+
+class _Status(msgspec.Struct, frozen=True):
+    """apimachinery, pkg/apis/meta/v1/types.go (Status)."""
+
+    status: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+_STATUS: Final = msgspec.json.Decoder(_Status)
 # A log or a kubelet's error may be larger than the 64 KiB at which the library gives a message up.
 _LARGEST_MESSAGE: Final = 4 << 20
 _MISSING, _CONFLICT = 404, 409
@@ -224,15 +247,16 @@ def _messages(socket: WebSocketSession, timeout: float, doing: str) -> Iterator[
 def _ended(doing: str, data: bytes, outputs: Mapping[int, bytes]) -> Ran:
     """The outcome of a command, which comes as a Status: an exit code, or why it did not run."""
     try:
-        status = json.loads(data)
-    except ValueError:
-        status = {}
+        status = decoded(_STATUS, data)
+    except Malformed:
+        status = _Status()
     code = 0
-    if status.get("status") != "Success":
-        causes = (status.get("details") or {}).get("causes") or []
-        codes = [str(one.get("message", "")) for one in causes if one.get("reason") == "ExitCode"]
-        if not codes or not codes[0].lstrip("-").isdigit():
-            raise ClusterError(f"{doing}: {clean(str(status.get('message') or data[:200]))}")
+    if status.status != "Success":
+        codes = [
+            one.message for one in (status.details or _Details()).causes or () if one.reason == "ExitCode"
+        ]
+        if not codes or not _EXIT_CODE.fullmatch(codes[0]):
+            raise ClusterError(f"{doing}: {clean(status.message or str(data[:200]))}")
         code = int(codes[0])
     out, err = (outputs[one].decode("utf-8", "replace") for one in (_STDOUT, _STDERR))
     return Ran(code, clean(out), clean(err))

@@ -14,11 +14,13 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import httpx2
+import msgspec
 
 from winboot.base.errors import ClusterRefused, InvalidInput
+from winboot.base.foreign import Malformed, decoded
 from winboot.remote.cluster.way import Certificate
 
 VERSIONS: Final = tuple(f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1"))
@@ -28,6 +30,22 @@ PATIENCE_S: Final = 60.0
 _MARGIN: Final = timedelta(seconds=10)
 _TRY: Final = "`kubectl get nodes` with this kubeconfig starts the same program and shows what it says."
 _LINES: Final = 3  # of what it wrote on standard error
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    """kubernetes.io, "client-go credential plugins", output format."""
+
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
+class _ExecCredential(msgspec.Struct, frozen=True):
+    status: _Status
+
+
+_CREDENTIAL: Final = msgspec.json.Decoder(_ExecCredential)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +174,17 @@ class PluginAuth(httpx2.Auth):
     def _read(self, answer: str) -> Credential:
         """Its output is a credential: no word of it is quoted."""
         try:
-            status = json.loads(answer)["status"]
-            token, expires = status.get("token") or "", status.get("expirationTimestamp")
-            pair = (status.get("clientCertificateData") or "", status.get("clientKeyData") or "")
-            end = None if expires is None else datetime.fromisoformat(expires)
-            if end is not None and end.tzinfo is None:
-                raise ValueError("a time without a zone")
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ClusterRefused(f"{self._it} gave no ExecCredential with a status", hint=_TRY) from error
-        texts = all(isinstance(one, str) for one in (token, *pair))
-        if not texts or bool(pair[0]) != bool(pair[1]) or not (token or pair[0]):
+            status = decoded(_CREDENTIAL, answer).status
+        except Malformed:
+            # The cause would quote the output.
+            raise ClusterRefused(f"{self._it} gave no ExecCredential with a status", hint=_TRY) from None
+        token = status.token or ""
+        pair = (status.client_certificate_data or "", status.client_key_data or "")
+        if bool(pair[0]) != bool(pair[1]) or not (token or pair[0]):
             raise ClusterRefused(
                 f"{self._it} gave no token and no client certificate with its key", hint=_TRY
             )
-        return Credential(token, pair if pair[0] else None, end)
+        return Credential(token, pair if pair[0] else None, status.expiration_timestamp)
 
 
 def _shown(request: httpx2.Request, credential: Credential) -> httpx2.Request:
