@@ -24,6 +24,7 @@ from tests.cloud.hook_bench import Bench, CannedMachine, Killed, Tap, a_bench
 from tests.cloud.test_metadata import MALFORMED
 from winboot.config.annotations import CORDON, EVENTS
 from winboot.operations.hook import Worker
+from winboot.operations.hook.dry_run import forecasts
 from winboot.operations.hook.metrics import Log
 from winboot.remote.cloud.azure import Repairs, ScaleSet
 from winboot.remote.cloud.azure_names import ResourceId
@@ -567,3 +568,31 @@ def test_a_scale_set_that_works_against_the_hook_is_named() -> None:
     (notice,) = unfit(a_set(notice=""), 2400.0)
     assert "terminateNotificationProfile" in notice
     assert [seconds_of(text) for text in ("PT10M", "PT1H30M", "PT30S", "", "10")] == [600, 5400, 30, 0, 0]
+
+
+def test_a_dry_run_says_what_a_scale_set_leads_to_and_does_nothing(world: World) -> None:
+    world.arm.scale(world.pool, 1)
+
+    def would() -> list[str]:
+        """With a signal that comes instead of the pause before a second look."""
+        worker = world.worker()
+        hooks: Any = worker.queue
+        hooks._inner.wait = lambda seconds: seconds > 0
+        return [what for _, what in forecasts(hooks, worker.work)]
+
+    assert (would(), would()) == (["join pool000000"], ["join pool000000"])
+    assert (world.bench.nodes(), world.bench.leases(), world.protections(), world.arm.approved) == (
+        [],
+        [],
+        [],
+        [],
+    )
+    assert {mode for machine in world.bench.machines.values() for mode in machine.modes} == set()
+
+    worker = world.worker()
+    world.bench.drive(worker)
+    before = world.protections()
+    world.arm.plan("pool_0", "Preempt", soon(worker, 300.0))
+
+    assert would() == ["cordon and drain pool000000: Preempt"]
+    assert (world.bench.open_nodes(), world.arm.approved, world.protections()) == (["pool000000"], [], before)
