@@ -205,7 +205,8 @@ def test_annotations_of_a_node_are_read_or_count_as_empty(owned: str, backend: s
 
 @EXAMPLES
 @given(
-    texts_of(objects("", words=("0",)) | st.permutations([0, 1, 2])), TEXTS | st.integers().map(str) | DEEP
+    texts_of(objects("", words=("0",)) | st.permutations([0, 1, 2])),
+    TEXTS | st.integers().map(str) | st.sampled_from(DEEP),
 )
 @example('["0", "1", "2"]', "")
 def test_notes_of_a_claim_are_read_or_left(order: str, count: str) -> None:
@@ -257,6 +258,7 @@ KUBECONFIG = objects(
     *(
         "exec",
         "proxy-url",
+        "extensions",
         "as",
         "as-groups",
         "as-user-extra",

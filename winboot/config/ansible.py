@@ -13,6 +13,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -592,11 +593,18 @@ def _files_of(path: Path) -> Iterator[Path]:
     """The files with the variables of a group or host: the first of NAME (a file, or all of a folder), NAME.yml, NAME.yaml and
     NAME.json (lib/ansible/parsing/dataloader.py, `find_vars_files`)."""
     there = (path.with_name(path.name + suffix) for suffix in _SUFFIXES)
-    first = next((one for one in there if one.exists()), None)
+    first = next((one for one in there if _exists(one)), None)
     if first is not None and first.is_dir():
         yield from _files_in(first)
     elif first is not None:
         yield first
+
+
+def _exists(path: Path) -> bool:
+    """False for a name that is too long for a file, too, as `os.path.exists` in Ansible's `path_exists`."""
+    with suppress(OSError):
+        return path.exists()
+    return False
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

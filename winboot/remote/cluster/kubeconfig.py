@@ -7,7 +7,6 @@ a key.
 from __future__ import annotations
 
 import base64
-import binascii
 import errno
 import os
 import string
@@ -196,7 +195,8 @@ class Kubeconfig:
             found["certificate-authority-data"] = base64.b64encode(self.ca_pem(context).encode()).decode(
                 "ascii"
             )
-        for one in cluster.get("extensions") or ():
+        extensions = cluster.get("extensions")
+        for one in extensions if isinstance(extensions, list) else ():
             if isinstance(one, dict) and one.get("name") == _EXEC_EXTENSION:
                 found["config"] = one.get("extension")
         return found
@@ -226,7 +226,7 @@ class Kubeconfig:
             if file is not None and (self.path is not None or Path(str(file)).is_absolute()):
                 folder = self.path.parent if self.path is not None else Path()
                 return (folder / str(file)).read_text(encoding="ascii")
-        except (binascii.Error, UnicodeDecodeError, OSError) as error:
+        except (ValueError, OSError) as error:
             raise InvalidInput(
                 f"{self.origin}: the CA of its context cannot be read ({type(error).__name__})", hint=_HINT
             ) from error
