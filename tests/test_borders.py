@@ -38,7 +38,7 @@ from winboot.base.secret import Secret
 from winboot.config.annotations import OWNED
 from winboot.config.ansible import open_inventory, read_ansible
 from winboot.config.compat import load
-from winboot.config.compat.learned import Refused, flags_to_ask, gates_to_turn, overlay
+from winboot.config.compat.learned import Refused, flags_to_ask, gates_to_ask, gates_to_turn, overlay
 from winboot.config.compat.learned import said as program_said
 from winboot.config.host_list import read_hosts
 from winboot.config.networks.flannel_settings import FlannelConf
@@ -111,18 +111,17 @@ VERSIONS_TEXTS = st.from_regex(r"Kubernetes v\d{1,9}\.\d{1,9}\.\d{1,9}(-\w+)?", 
 
 
 @EXAMPLES
-@given(VERSIONS_TEXTS, HELPS, st.lists(TEXTS), st.lists(TEXTS))
-@example("v1.99999999999999999999.0", "      --feature-gates m\n  X=true|false (BETA - default=true)", [], [])
-def test_the_help_of_a_program_is_read_or_refused(
-    version: str, text: str, flags: list[str], gates: list[str]
-) -> None:
+@given(VERSIONS_TEXTS, HELPS, st.booleans())
+@example("v1.99999999999999999999.0", "      --feature-gates m\n  X=true|false (BETA - default=true)", True)
+def test_the_help_of_a_program_is_read_or_refused(version: str, text: str, refuses: bool) -> None:
+    """It may refuse all that it is asked; another refusal counts for nothing (`_ask`)."""
     try:
         told = program_said("kubelet", version, text)
     except ValueError:
         return
-    flags_to_ask(COMPAT, told)
-    gates_to_turn(COMPAT, told, gates)
-    overlay(COMPAT, {"kubelet": (told, Refused(set(flags), set(gates)))})
+    flags, gates = flags_to_ask(COMPAT, told), gates_to_ask(COMPAT, told)
+    gates += gates_to_turn(COMPAT, told, gates[::2])
+    overlay(COMPAT, {"kubelet": (told, Refused(set(flags), set(gates)) if refuses else Refused())})
 
 
 PING = ("language", "policy", "ps", "computer", "administrator", "filtered", "domain", "build", "now")
