@@ -78,6 +78,15 @@ Limit = Annotated[
         help="Only these hosts or groups: names, win-*, a:!b, a:&b, ~regex, @file (repeat, or separate by commas).",
     ),
 ]
+Nodes = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NODE",
+        callback=says_something,
+        autocompletion=completion.hosts,
+        help="Only these nodes; also groups and patterns, as for --limit.",
+    ),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(
@@ -112,6 +121,9 @@ ReportFile = Annotated[
 Drain = Annotated[
     bool,
     typer.Option("--drain", help="Cordon and evict live nodes before changes that would disturb them."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change or be written; change nothing.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask at the terminal.")]
 Trust = Annotated[
@@ -193,9 +205,19 @@ DEFAULT_INVENTORY = Path("inventory.yaml")
 class Machines:
     """Which machines a command works on."""
 
+    nodes: Nodes = None
     inventory: InventoryFile = DEFAULT_INVENTORY
     limit: Limit = None
     trust: Trust = False
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The patterns that choose the hosts; empty means all. Raises UsageError for names and --limit together."""
+        if self.nodes and self.limit:
+            raise UsageError(
+                f"{' '.join(self.nodes)} and --limit both choose nodes", hint="Use one of the two."
+            )
+        return words(self.nodes or self.limit)
 
 
 @dataclass(frozen=True)

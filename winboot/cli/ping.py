@@ -14,17 +14,7 @@ from winboot.base import exits
 from winboot.base.clock import CLOCK_FAILS, CLOCK_WARNS
 from winboot.base.errors import InternalError, Interrupted
 from winboot.cli.colour import say, tell
-from winboot.cli.options import (
-    DEFAULT_INVENTORY,
-    InventoryFile,
-    Limit,
-    Lines,
-    LinesForm,
-    Passed,
-    Trust,
-    Workers,
-    words,
-)
+from winboot.cli.options import Lines, LinesForm, Machines, Passed, Workers, expanded
 from winboot.report.line import json_line
 from winboot.report.shape import Answer, Ping
 
@@ -61,12 +51,11 @@ class Pinged:
     kept_out: bool = False
 
 
+@expanded()
 def ping(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
     output: LinesForm = Lines.table,
     workers: Workers = 32,
-    trust: Trust = False,
     passed: Passed = False,
     show_host_key: Annotated[
         bool,
@@ -80,7 +69,7 @@ def ping(
     from winboot.node import fleet
     from winboot.remote.transport.logins import Logins
 
-    specs = load_targets(inventory, words(limit), trust=trust)
+    specs = load_targets(machines.inventory, machines.chosen, trust=machines.trust)
     if show_host_key:
         raise typer.Exit(_host_keys(specs))
     logins = Logins()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from winboot.base import exits
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Only, Skip, Trust, words
+from winboot.cli.options import Machines, Only, Skip, expanded, words
 
 
 class Part(StrEnum):
@@ -21,9 +21,9 @@ class Part(StrEnum):
     library = "library"
 
 
+@expanded()
 def render(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
     only: Only = None,
     skip: Skip = None,
     out: Annotated[
@@ -46,7 +46,6 @@ def render(
     digest: Annotated[
         bool, typer.Option("--digest", help="Print the hashes of library, settings and scripts alone.")
     ] = False,
-    trust: Trust = False,
 ) -> None:
     """Show the PowerShell that would run, without contacting anything.
 
@@ -67,7 +66,7 @@ def render(
     others = [name for name, given in asked.items() if given]
     if len(others) > 1:
         raise UsageError(f"{others[-1]} and {others[0]} do not go together", hint="Leave one of them out.")
-    specs = load_targets(inventory, words(limit), pinned=True, trust=trust)
+    specs = load_targets(machines.inventory, machines.chosen, pinned=True, trust=machines.trust)
     tasks = prepare(specs, Options(only=words(only), skip=words(skip)))
     if digest:
         typer.echo("\n".join(digests(tasks)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from winboot.base import exits
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Trust, words
+from winboot.cli.options import Machines, expanded
 
 if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
@@ -41,14 +41,13 @@ class Last:
     drift: str
 
 
+@expanded()
 def status(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
     output: Annotated[
         Form,
         typer.Option("--output", "-o", help="table, wide, yaml or json lines, or name alone for pipes."),
     ] = Form.table,
-    trust: Trust = False,
 ) -> None:
     """Show each node's version, build, whether it is Ready, what is not as wanted, and the last run over it. The cluster is
     asked, no machine is; `winboot plan` looks at the machines. Exits 2 where a node is missing, not Ready or not as wanted.
@@ -59,7 +58,7 @@ def status(
     from winboot.report.line import json_line
     from winboot.report.shape import Status
 
-    fleet = load_fleet(inventory, words(limit), trust=trust)
+    fleet = load_fleet(machines.inventory, machines.chosen, trust=machines.trust)
     with stopping() as stop:
         clusters = Clusters(stop.wait)
         try:
