@@ -66,6 +66,7 @@ TAKE_NODES = (
     "status",
     "render",
     "csr list",
+    "doctor",
 )
 
 

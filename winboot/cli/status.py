@@ -111,6 +111,7 @@ def _row(
 ) -> dict[str, Any]:
     """One node by the keys of its JSON line."""
     from winboot.node.addresses import address_problem
+    from winboot.report.shape import LastRun
 
     row: dict[str, Any] = {
         "node": spec.node.name,
@@ -126,6 +127,7 @@ def _row(
         "problem": None,
         "unschedulable": None,
         "last": None,
+        "last_run": None,
     }
     if not isinstance(node, str):
         row |= {
@@ -142,6 +144,7 @@ def _row(
     if last is not None:
         run = last.run
         row["last"] = f"{run.run}: {run.command} at {run.started}: {last.outcome}"
+        row["last_run"] = LastRun(run.run, run.command, run.started, last.outcome)
         if last.drift and last.outcome in ("would-change", "failed", "blocked"):
             row["drift"].append(f"{last.drift} when {run.command} looked")
     return row
@@ -236,6 +239,10 @@ def _brief(drift: str) -> str:
 
 
 def _yaml(rows: Sequence[Mapping[str, Any]]) -> None:
+    import msgspec
     import yaml
 
-    typer.echo(yaml.safe_dump({"nodes": list(rows)}, sort_keys=False, allow_unicode=True), nl=False)
+    typer.echo(
+        yaml.safe_dump(msgspec.to_builtins({"nodes": list(rows)}), sort_keys=False, allow_unicode=True),
+        nl=False,
+    )
