@@ -50,7 +50,7 @@ from winboot_lab.engine.providers import (
 )
 from winboot_lab.engine.types.fileinfo import DIRECTORY, HIDDEN, READ_ONLY, REPARSE, SYSTEM
 from winboot_lab.engine.types.registry import data_for, kind_for, store
-from winboot_lab.engine.values import Structured
+from winboot_lab.engine.values import ScriptBlock, Structured, plain
 from winboot_lab.engine.wildcards import has_wildcards, like
 
 Value = Any
@@ -296,6 +296,15 @@ def new_item(call: Call) -> None:
             _new_file_item(call, place)
         elif place.provider == REGISTRY:
             _new_key(call, place)
+        elif (
+            place.provider == "Function"
+            and call.flag("Force")
+            and isinstance(plain(call["Value"]), ScriptBlock)
+        ):
+            from winboot_lab.engine.invoke import define_function
+
+            define_function(call.scope, place.path, plain(call["Value"]))
+            call.write(call["Value"])
         else:
             call.refuse(f"of {place.provider}")
 
