@@ -170,7 +170,7 @@ _ADMISSION = _held_by(
         "if not node.ready and not node.was_admitted(",
         "if not node.ready or not node.was_admitted(",
     ),
-    ("preflight-not-asked", "    preflight.stop_on_error(run.spec)\n    with run", "    with run"),
+    ("preflight-not-asked", "    state.preflight.stop_on_error(run.spec)", "    pass"),
     (
         "unresolved-joins",
         "    refuse_unresolved(specs)\n    preflight = Preflight(",
@@ -406,8 +406,8 @@ _OWNERSHIP = _held_by(
     ),
     (
         "look-before-the-wait-counts",
-        "        if waited:\n            # Whoever",
-        "        if not waited:\n            # Whoever",
+        "    if not state.until_ended.enter_context(run.claimed()):",
+        "    if state.until_ended.enter_context(run.claimed()):",
     ),
     ("done-by-other-settings", "claim.notes.get(SETTINGS_DIGEST) == settings_digest(spec)", "True"),
 )

@@ -51,7 +51,7 @@ class PastRun(Line, frozen=True, tag="past"):
     outcomes: Annotated[Mapping[str, Count], says("how many nodes ended how")]
     nodes: Annotated[tuple[str, ...], says("their names")]
     ready: Annotated[Count, says("how many Nodes were Ready")]
-    by: Annotated[str, says("who ran it")]
+    by: Annotated[str, says("the user who ran it")]
 
     @property
     def failed(self) -> int:

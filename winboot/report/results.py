@@ -91,12 +91,12 @@ class NodeReport(Line, frozen=True, tag="node"):
     pipelines: Annotated[Count, says("how often a script was sent")] = 0
     began: Annotated[float, says("how many seconds after the run it began")] = 0.0
     seconds: Annotated[float, says("wall time here")] = 0.0
-    ready: Annotated[bool | None, says("whether its Node is Ready; null where nobody looked")] = None
+    ready: Annotated[bool | None, says("whether its Node is Ready; null if winboot did not look")] = None
     notes: Annotated[tuple[str, ...], says("worth knowing; they changed nothing")] = ()
     digests: Annotated[Digests, says("the SHA-256 of settings, script and library")] = Digests()
     needs: Annotated[tuple[Need, ...], says("flags without which a join would refuse")] = ()
-    # A Node without winboot's startup taint.
-    live: Annotated[bool | None, says("whether pods may run there; null where nobody looked")] = None
+    # Pods may run on a Node without the startup taint.
+    live: Annotated[bool | None, says("whether pods may run there; null if winboot did not look")] = None
     # Of the others, and set by them alone.
     outcome: Annotated[Outcome, says("the node in one word: the worst that happened to it")] = "ok"
     skipped: Annotated[Failure | None, says("why it was left alone; `failure` is null then")] = None

@@ -129,7 +129,7 @@ class Run(Line, frozen=True, kw_only=True, tag="run"):
         ),
     ]
     winboot: Annotated[str, says("its version")]
-    by: Annotated[str, says("who ran it")]
+    by: Annotated[str, says("the user who ran it")]
     plan: Annotated[str | None, says("the SHA-256 of the plan that was run, if there was one")]
     asked: Annotated[
         Mapping[str, str],
@@ -254,7 +254,7 @@ class Script(Record, frozen=True, kw_only=True, tag="script"):
     script: Annotated[Sha, says("SHA-256 of its script")]
     library: Annotated[Sha, says("SHA-256 of the library in it")]
     winboot: Annotated[str, says("its version")]
-    by: Annotated[str, says("who ran it")]
+    by: Annotated[str, says("the user who ran it")]
     plan: Annotated[str | None, says("the SHA-256 of the plan, if there was one")]
 
 

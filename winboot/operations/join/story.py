@@ -1,15 +1,18 @@
 """The story: make every machine of an inventory a Ready node of its cluster, and report on each.
 
-    look → preflight → (drain) → change, over restarts and detached runs → Ready → labels and taints → lift the startup taint
+    look → preflight → claim → drain → change → admit
 
+`PHASES` has what each of them does; `winboot steps` prints them with the steps of both sides.
 `survey` is the same without a change: what `winboot plan` prints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from winboot.base.errors import InvalidInput, NoNodeYet, WrongMachine
 from winboot.config.node_spec import NodeSpec, unresolved
@@ -168,25 +171,58 @@ def _existing(run: NodeRun) -> NodeFacts:
 
 
 def join_known_node(run: NodeRun, node: NodeFacts | None, *, preflight: Preflight) -> None:
-    """Look, and change what differs; `node` is the Node as it was before, if there is one."""
-    look = _looked(run, node)
-    if not look.to_change:
-        _admit(run)
-        return
+    """Take a machine through the phases; `node` is the Node as it was before, if there is one."""
+    with ExitStack() as until_ended:
+        state = _Join(run, node, preflight, until_ended)
+        for phase in PHASES:
+            if phase.always or state.look.to_change:
+                phase.do(state)
+
+
+@dataclass(slots=True)
+class _Join:
+    """What the phases of one join hand on. `until_ended` gives the claim back."""
+
+    run: NodeRun
+    node: NodeFacts | None
+    preflight: Preflight
+    until_ended: ExitStack
+    look: Pass = field(init=False)
+    claim: Claim = field(init=False)
+    drained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of a join, its title for people, and whether a machine that is right goes through it, too."""
+
+    name: str
+    title: str
+    do: Callable[[_Join], None]
+    always: bool = False
+
+
+def _look_first(state: _Join) -> None:
+    state.look = _looked(state.run, state.node)
+
+
+def _ask_preflight(state: _Join) -> None:
+    run = state.run
     if run.turned:
-        preflight = preflight.instead(run.spec)
-    preflight.stop_on_error(run.spec)
-    with run.claimed() as waited:
-        if waited:
-            # Whoever had it has changed it since: that is not of this run's doing. It may be a node by now, with pods.
-            run.record.steps.clear()
-            run.record.told.clear()
-            if run.cluster is not None:
-                node = run.connect_cluster()
-            look = _looked(run, node)
-        if look.to_change:
-            _change(run, node, look, _claim(run, look, preflight))
-        _admit(run)
+        state.preflight = state.preflight.instead(run.spec)
+    state.preflight.stop_on_error(run.spec)
+
+
+def _take(state: _Join) -> None:
+    run = state.run
+    if not state.until_ended.enter_context(run.claimed()):
+        return
+    # Another run may have changed the machine while this one waited. It may be a node by now, with pods.
+    run.record.steps.clear()
+    run.record.told.clear()
+    if run.cluster is not None:
+        state.node = run.connect_cluster()
+    state.look = _looked(run, state.node)
 
 
 def _looked(run: NodeRun, node: NodeFacts | None) -> Pass:
@@ -228,9 +264,14 @@ def _claim(run: NodeRun, look: Pass, preflight: Preflight) -> Claim:
     return claim
 
 
-def _change(run: NodeRun, node: NodeFacts | None, look: Pass, claim: Claim) -> None:
-    """The change pipeline, with the node drained first where that is wanted and needed."""
-    drained = _drained(run, node, look.to_change)
+def _drain_first(state: _Join) -> None:
+    # Refuses what a certificate may not have, before a pod is evicted.
+    state.claim = _claim(state.run, state.look, state.preflight)
+    state.drained = _drained(state.run, state.node, state.look.to_change)
+
+
+def _change(state: _Join) -> None:
+    run, node, look, claim, drained = state.run, state.node, state.look, state.claim, state.drained
     with change_secrets(
         run.spec,
         run.plan,
@@ -275,8 +316,9 @@ def _drained(run: NodeRun, node: NodeFacts | None, steps: Sequence[StepDone]) ->
     return True
 
 
-def _admit(run: NodeRun) -> None:
-    """Ready, labels and taints, and last the startup taint; nothing of it on a node whose own steps are not done."""
+def _admit(state: _Join) -> None:
+    """Nothing of it on a node whose own steps are not done."""
+    run = state.run
     admission = _admission(run)
     if admission is None:
         return
@@ -309,3 +351,15 @@ def _admission(run: NodeRun) -> Admission | None:
 
 def _own_steps(run: NodeRun) -> tuple[str, ...]:
     return tuple(step.name for step in run.plan.cluster_side)
+
+
+PHASES: Final = (
+    Phase("look", "compare the machine and its Node with the profile", _look_first, always=True),
+    Phase("preflight", "ask the cluster for what a join needs", _ask_preflight),
+    Phase("claim", "keep other runs away from the node", _take),
+    Phase("drain", "evict its pods, if a change disturbs them and --drain allows it", _drain_first),
+    Phase("change", "apply the steps that differ, over restarts and detached runs", _change),
+    Phase(
+        "admit", "wait for Ready, set labels and taints, remove the startup taint last", _admit, always=True
+    ),
+)
