@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from winboot.config.node_spec import NodeSpec
     from winboot.node.cloud_check import Sight
-    from winboot.remote.cluster.base import Cluster
+    from winboot.remote.cluster.base import ServerClock
 
 PartName = TypeVar("PartName", bound=str)
 
@@ -185,6 +185,6 @@ def _look(spec: NodeSpec) -> Sight:
         )
 
 
-def _ahead(cluster: Cluster | None) -> timedelta:
+def _ahead(cluster: ServerClock | None) -> timedelta:
     """How far the cluster's clock is ahead of ours; nothing without a cluster."""
     return cluster.server_time() - datetime.now(UTC) if cluster is not None else timedelta()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
     from winboot.node.roster import Roster
     from winboot.node.run import Stop
-    from winboot.remote.cluster.base import Cluster, Request, Verdict
+    from winboot.remote.cluster.base import CertificateRequests, Cluster, Request, Verdict
 
 
 class Action(StrEnum):
@@ -111,7 +111,7 @@ def _watch(desks: Sequence[Desk], stop: Stop, every: float, duration: float) -> 
 class Desk:
     """The requests at one cluster, and what was said of them."""
 
-    def __init__(self, cluster: Cluster, roster: Roster, output: Lines) -> None:
+    def __init__(self, cluster: CertificateRequests, roster: Roster, output: Lines) -> None:
         self._cluster = cluster
         self._roster = roster
         self._json = output is Lines.json

@@ -12,7 +12,7 @@ import typer
 from winboot.config import networks
 
 if TYPE_CHECKING:
-    from winboot.remote.cluster.base import Cluster
+    from winboot.remote.cluster.base import Cluster, Contents, Nodes
 
 # The answer, and where it is from.
 Found: TypeAlias = dict[str, tuple[str, str]]
@@ -73,7 +73,7 @@ def dns_of(service_cidr: str) -> str:
         return ""
 
 
-def _of_nodes(cluster: Cluster) -> Found:
+def _of_nodes(cluster: Nodes) -> Found:
     cidrs = [cidr for node in cluster.nodes() for cidr in node.pod_cidrs if ":" not in cidr]
     found: Found = {}
     if cidrs:
@@ -96,7 +96,7 @@ def _some(cidrs: Sequence[str]) -> str:
     return ", ".join(cidrs[:3]) + (" …" if len(cidrs) > 3 else "")
 
 
-def _of_kubeadm(cluster: Cluster) -> Found:
+def _of_kubeadm(cluster: Contents) -> Found:
     """What kubeadm was given: it keeps it in kube-system/kubeadm-config
     (kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details, "Upload kubeadm ClusterConfiguration")."""
     from winboot.config.source import Scalar, Table, compose
@@ -111,14 +111,14 @@ def _of_kubeadm(cluster: Cluster) -> Found:
     }
 
 
-def _of_dns(cluster: Cluster) -> Found:
+def _of_dns(cluster: Contents) -> Found:
     """CoreDNS's Service has kept the name kube-dns
     (kubernetes.io/docs/tasks/administer-cluster/dns-custom-nameservers)."""
     addresses = cluster.service_addresses("kube-system", "kube-dns")
     return {"dns_service_ip": (addresses[0], DNS_SERVICE)} if addresses else {}
 
 
-def _of_service_cidrs(cluster: Cluster) -> Found:
+def _of_service_cidrs(cluster: Contents) -> Found:
     """From 1.33 on the API says it itself: the ServiceCIDR `kubernetes`
     (kubernetes.io/docs/concepts/services-networking/cluster-ip-allocation; before, only a flag of the API server does)."""
     from winboot.remote.cluster.base import SERVICE_CIDR
@@ -130,7 +130,7 @@ def _of_service_cidrs(cluster: Cluster) -> Found:
     return {}
 
 
-def _of_network(cluster: Cluster) -> Found:
+def _of_network(cluster: Contents) -> Found:
     for settings in networks.cluster_settings():
         seen = settings.detect(cluster) if settings.detect is not None else None
         if seen is not None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from winboot.base.errors import ClusterError, NodeFailed
 from winboot.config.node_spec import NodeSpec, Taint
-from winboot.remote.cluster.base import Cluster, NodeFacts, NodeWish, Wait
+from winboot.remote.cluster.base import NodeFacts, Nodes, NodeWish, Wait
 from winboot.remote.cluster.labels import all_of, cordoned_by_us, identity
 from winboot.remote.cluster.labels import differences as label_differences
 from winboot.report.events import Difference, Problem, StepDone
@@ -36,7 +36,7 @@ class Admission:
     node's own steps have changed something in this run.
     """
 
-    cluster: Cluster
+    cluster: Nodes
     spec: NodeSpec
     steps: tuple[str, ...]
     ready: float

@@ -13,7 +13,7 @@ from winboot.config.networks import Network
 from winboot.config.node_spec import NodeSpec
 from winboot.remote.cloud.base import CloudHost, Provider
 from winboot.remote.cloud.settings import CloudFile
-from winboot.remote.cluster.base import Cluster, NodeFacts
+from winboot.remote.cluster.base import NodeFacts, Nodes
 
 # What the route controller of a cloud controller manager writes as the reason of the condition NetworkUnavailable
 # (kubernetes/cloud-provider controllers/route/route_controller.go, updateNetworkingCondition).
@@ -21,7 +21,7 @@ _ROUTE_CONTROLLER: Final = frozenset({"RouteCreated", "NoRouteCreated"})
 
 
 def settle(
-    provider: Provider, host: CloudHost, spec: NodeSpec, cluster: Cluster, file: CloudFile
+    provider: Provider, host: CloudHost, spec: NodeSpec, cluster: Nodes, file: CloudFile
 ) -> tuple[str, ...]:
     """Make the cloud forward and route for a node where that is ours to do; a sentence for each change.
 

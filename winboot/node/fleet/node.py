@@ -32,7 +32,7 @@ from winboot.config.node_spec.former import at_versions
 from winboot.node.fleet.context import Options, RunContext
 from winboot.node.fleet.ownership import OK, result_of
 from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner, superseded
-from winboot.remote.cluster.base import Cluster, NodeFacts, Token, token_id
+from winboot.remote.cluster.base import Cluster, NodeFacts, Token, Tokens, token_id
 from winboot.remote.cluster.sessions import Held
 from winboot.remote.transport.dialled import dialled_addresses
 from winboot.report.events import Difference, Problem, StepDone, VersionNote, VersionSet
@@ -178,7 +178,7 @@ class NodeRun:
         """Wait; True where the work on this node is to end: the run was stopped, or another one has the node."""
         return self.context.stop.wait(seconds) or (self._held is not None and self._held.taken_by is not None)
 
-    def _forget(self, cluster: Cluster, token: Token) -> None:
+    def _forget(self, cluster: Tokens, token: Token) -> None:
         """Delete the token of a change that was left, in a bounded time: the cluster may be as silent as the node."""
 
         def forget() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from winboot.base.errors import ClusterError, InvalidInput
 from winboot.base.secret import Secret
 from winboot.config.node_spec import NodeSpec
-from winboot.remote.cluster.base import Cluster, Token
+from winboot.remote.cluster.base import Token, Tokens
 from winboot.remote.cluster.kubeconfig import Kubeconfig
 from winboot.report.events import StepDone
 from winboot.script.plan import Plan, make_plan
@@ -39,7 +39,7 @@ def change_secrets(
     spec: NodeSpec,
     plan: Plan,
     differing: Sequence[StepDone],
-    cluster: Cluster | None,
+    cluster: Tokens | None,
     note: Callable[[str], None],
     minted_one: Callable[[Token | None], None] = lambda token: None,
     run: str = "",
@@ -68,7 +68,7 @@ def change_secrets(
         minted_one(None)
 
 
-def own_secrets(spec: NodeSpec, cluster: Cluster | None, lifetime: timedelta) -> Mapping[str, Secret]:
+def own_secrets(spec: NodeSpec, cluster: Tokens | None, lifetime: timedelta) -> Mapping[str, Secret]:
     """All secrets of a node's steps, for a machine that nobody talks to later; a token that is minted lives so long.
 
     Raises InvalidInput where a reference cannot be read, ClusterError where no token can be made.
@@ -97,7 +97,7 @@ def _requestor(token: Secret | None) -> str | None:
 
 
 def _mint(
-    spec: NodeSpec, cluster: Cluster | None, lifetime: timedelta = TOKEN_LIFETIME, run: str = ""
+    spec: NodeSpec, cluster: Tokens | None, lifetime: timedelta = TOKEN_LIFETIME, run: str = ""
 ) -> Token:
     if cluster is None:
         raise InvalidInput(
@@ -107,7 +107,7 @@ def _mint(
     return cluster.mint_token(node=spec.node.name, lifetime=lifetime, run=run)
 
 
-def _forget(cluster: Cluster, token: Token, note: Callable[[str], None]) -> None:
+def _forget(cluster: Tokens, token: Token, note: Callable[[str], None]) -> None:
     """Delete a token. That it could not be must not hide how the change ended; it expires by itself."""
     try:
         cluster.forget_token(token.id)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from winboot.base.errors import ClusterError, ClusterUnreachable
-from winboot.remote.cluster.base import Cluster, ExpectedNode
+from winboot.remote.cluster.base import CertificateRequests, ExpectedNode
 
 
 class Approver:
@@ -20,7 +20,12 @@ class Approver:
     """
 
     def __init__(
-        self, cluster: Cluster | None, node: str, expected: Callable[[], ExpectedNode], *, poll: float
+        self,
+        cluster: CertificateRequests | None,
+        node: str,
+        expected: Callable[[], ExpectedNode],
+        *,
+        poll: float,
     ) -> None:
         self._cluster = cluster
         self._expected = expected

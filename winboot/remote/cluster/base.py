@@ -224,24 +224,8 @@ class Drained:
     left: tuple[tuple[str, str], ...] = ()
 
 
-class Cluster(Protocol):
-    """What winboot does with a cluster. Every method may be called from any thread.
-
-    All failures are `winboot.base.errors.ClusterError` or below it.
-    """
-
-    @property
-    def is_insecure(self) -> bool:
-        """Whether the kubeconfig has the server's certificate not judged."""
-        ...
-
-    def version(self) -> Version:
-        """The API server's version."""
-        ...
-
-    def server_time(self) -> datetime:
-        """The API server's clock (UTC, whole seconds)."""
-        ...
+class Nodes(Protocol):
+    """Node objects and their Events."""
 
     def node(self, name: str) -> NodeFacts | None:
         """The node, or None while there is none."""
@@ -256,42 +240,10 @@ class Cluster(Protocol):
         and again."""
         ...
 
-    def delete_node(self, name: str) -> bool:
-        """Remove the Node object; False when there was none."""
-        ...
-
     def wait_ready(self, name: str, *, timeout: float, wait: Wait) -> NodeFacts | None:
         """Ask until the node is Ready, `timeout` seconds are over or `wait` says stop.
 
         Gives the last facts seen (None: there never was a Node); the caller looks at `ready`.
-        """
-        ...
-
-    def mint_token(self, *, node: str, lifetime: timedelta, run: str = "") -> Token:
-        """A bootstrap token for one join, by the cluster's clock; for a `run` its id is `token_id`, if that is free."""
-        ...
-
-    def forget_token(self, token: str) -> None:
-        """Delete one token by its id; that it is gone already is fine."""
-        ...
-
-    def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
-        """Look at each pending certificate request of this node; approve its newest serving one if that is in order.
-
-        A kubelet makes a new key at each start, so the keys of older requests are gone. Client ones are the
-        controller-manager's to approve. What is refused stays pending: denying would be a decision for good. Asks once:
-        whoever waits for a certificate asks again.
-        """
-        ...
-
-    def certificate_requests(self) -> tuple[Request, ...]:
-        """All requests for kubelets' certificates, those that are decided, too."""
-        ...
-
-    def judge_requests(self, judge: Judge) -> tuple[Verdict, ...]:
-        """Ask `judge` about each pending request; approve a user's newest serving one that it finds nothing wrong with.
-
-        What it has reasons against is among the verdicts; what is not its own (None) is not.
         """
         ...
 
@@ -315,6 +267,50 @@ class Cluster(Protocol):
         """Make it schedulable again, only when the cordon is ours; False otherwise."""
         ...
 
+    def delete_node(self, name: str) -> bool:
+        """Remove the Node object; False when there was none."""
+        ...
+
+
+class Tokens(Protocol):
+    """Bootstrap tokens."""
+
+    def mint_token(self, *, node: str, lifetime: timedelta, run: str = "") -> Token:
+        """A bootstrap token for one join, by the cluster's clock; for a `run` its id is `token_id`, if that is free."""
+        ...
+
+    def forget_token(self, token: str) -> None:
+        """Delete one token by its id; that it is gone already is fine."""
+        ...
+
+
+class CertificateRequests(Protocol):
+    """Certificate requests of kubelets."""
+
+    def certificate_requests(self) -> tuple[Request, ...]:
+        """All requests for kubelets' certificates, those that are decided, too."""
+        ...
+
+    def settle_requests(self, expected: ExpectedNode) -> tuple[Verdict, ...]:
+        """Look at each pending certificate request of this node; approve its newest serving one if that is in order.
+
+        A kubelet makes a new key at each start, so the keys of older requests are gone. Client ones are the
+        controller-manager's to approve. What is refused stays pending: denying would be a decision for good. Asks once:
+        whoever waits for a certificate asks again.
+        """
+        ...
+
+    def judge_requests(self, judge: Judge) -> tuple[Verdict, ...]:
+        """Ask `judge` about each pending request; approve a user's newest serving one that it finds nothing wrong with.
+
+        What it has reasons against is among the verdicts; what is not its own (None) is not.
+        """
+        ...
+
+
+class Pods(Protocol):
+    """The pods of a node, and their eviction."""
+
     def drain(self, name: str, *, timeout: float, wait: Wait, rules: DrainRules = ALL_PODS) -> Drained:
         """Evict the node's pods (not DaemonSet and mirror pods), respecting disruption budgets; none where the rules keep
         one of them. An API server that is away at the end leaves those that it named last."""
@@ -328,6 +324,10 @@ class Cluster(Protocol):
         """Whether a pod of the node, whatever its kind, runs a container as far as the kubelet last said."""
         ...
 
+
+class Leftovers(Protocol):
+    """What the cluster keeps about a node beside its Node."""
+
     def belongings(self, name: str) -> tuple[Belonging, ...]:
         """What the cluster keeps about the node beside its Node."""
         ...
@@ -335,6 +335,10 @@ class Cluster(Protocol):
     def delete_belonging(self, one: Belonging) -> None:
         """Delete it; that it is gone already is fine."""
         ...
+
+
+class Rights(Protocol):
+    """What users may do."""
 
     def missing_rights(
         self, needs: Mapping[str, Sequence[Need]], user: str, groups: Sequence[str]
@@ -344,6 +348,14 @@ class Cluster(Protocol):
 
     def own_missing_rights(self, needs: Sequence[Need]) -> tuple[Need, ...]:
         """Which of these the user of the kubeconfig lacks."""
+        ...
+
+
+class Contents(Protocol):
+    """What the cluster runs and how it is set up."""
+
+    def version(self) -> Version:
+        """The API server's version."""
         ...
 
     def windows_kube_proxies(self) -> tuple[str, ...]:
@@ -372,6 +384,26 @@ class Cluster(Protocol):
 
     def has_privileged_daemon_sets(self) -> bool:
         """Whether any DaemonSet has a privileged or HostProcess container: then the API server allows both."""
+        ...
+
+
+class ServerClock(Protocol):
+    """The time by which the cluster judges certificates and tokens."""
+
+    def server_time(self) -> datetime:
+        """The API server's clock (UTC, whole seconds)."""
+        ...
+
+
+class Cluster(Nodes, Tokens, CertificateRequests, Pods, Leftovers, Rights, Contents, ServerClock, Protocol):
+    """What winboot does with a cluster. Any thread may call every method. A function takes the noun that it needs.
+
+    All failures are `winboot.base.errors.ClusterError` or below it.
+    """
+
+    @property
+    def is_insecure(self) -> bool:
+        """Whether the kubeconfig has the server's certificate not judged."""
         ...
 
     def leases(self, namespace: str) -> Leases:
