@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from typer.exceptions import TyperException
+
+from tests.docs_commands import command_lines, parse
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -44,6 +47,38 @@ def test_every_file_that_is_named_is_there(page: Path) -> None:
     named = PATH.findall(page.read_text(encoding="utf-8"))
 
     assert [path for path in named if not any(one in path for one in EXAMPLES) and not is_there(path)] == []
+
+
+COMMANDS: Final = [
+    (page.name, words)
+    for page in PAGES
+    if page.name not in ("changelog.md", "seeds.md")  # of the past, and of others
+    for words in command_lines(page)
+]
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), COMMANDS, ids=[f"{page}-{' '.join(words)}" for page, words in COMMANDS]
+)
+def test_a_command_line_of_a_page_is_one_that_winboot_takes(page: str, words: list[str]) -> None:
+    parse(words)
+
+
+def test_a_wrong_command_line_is_noticed() -> None:
+    for wrong in (
+        ["join", "--no-such-option"],
+        ["hook", "serve", "extra"],
+        ["plan", "-o", "xml"],
+        ["hook", "nothing"],
+    ):
+        with pytest.raises(TyperException):
+            parse(wrong)
+
+
+def test_every_page_of_the_first_day_shows_commands() -> None:
+    assert {"README.md", "tutorial.md", "first-boot.md", "troubleshooting.md", "vsphere.md"} <= {
+        page for page, _ in COMMANDS
+    }
 
 
 ARCHITECTURE: Final = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")

@@ -26,6 +26,9 @@ from winboot_lab.wsman.farm import Farm
 Release = Literal["2019", "2022", "2025"]
 RELEASES: Final[tuple[Release, ...]] = ("2019", "2022", "2025")
 MIRROR_HOST: Final = "mirror.lab"
+# Where machines call at their first boot; the endpoint listens on this computer, behind the lab as a balancer.
+BOOT_HOST: Final = "boot.lab"
+BOOT_PORT: Final = 9443
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class Lab:
         self.mirror = MirrorServer()
         self.world.forward(MIRROR_HOST, 80, self.mirror.address)
         self.nodes: dict[str, LabNode] = {}
+        self.boots = False
         self._ended = threading.Event()
         self._https: Final = https
         for plan in self.plans:
@@ -108,6 +112,11 @@ class Lab:
     def mirror_url(self) -> str:
         """The mirror as the machines reach it."""
         return f"http://{MIRROR_HOST}"
+
+    def open_boot(self) -> None:
+        """Let machines call the endpoint of this computer by the name boot.lab."""
+        self.boots = True
+        self.world.forward(BOOT_HOST, BOOT_PORT, ("127.0.0.1", BOOT_PORT), names_sources=True)
 
     def wait(self) -> None:
         """Stay up until Ctrl-C or `close`."""

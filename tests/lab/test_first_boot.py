@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from winboot_lab.cli.control import Control
 from winboot_lab.cli.staging import POLL_S, Staged, stage
 from winboot_lab.console import run_command
-from winboot_lab.up import Lab
+from winboot_lab.up import BOOT_HOST, Lab
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.session import StandardStreams
 
@@ -130,6 +131,26 @@ def test_machines_become_nodes_with_nothing_but_their_user_data(
             assert not machine.files.exists(r"C:\ProgramData\winboot-first-boot\first-boot.ps1")
             assert machine.tasks.find("first-boot", "\\winboot\\") is None
             assert [one for one in vouchers.values() if one.reveal() in "".join(machine.serial or [])] == []
+
+
+@pytest.mark.check
+def test_a_lab_that_is_up_rehearses_a_first_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    with Lab(nodes=1) as lab, Control(lab, tmp_path) as control:
+        staged = stage(lab, tmp_path, None, node_ip=True)
+        pin = pin_of(endpoint_key(first_boot.key_file(None)))
+        voucher = first_boot.store().voucher("group", "windows-2019")
+        text = user_data(Carrier.FILE, address=BOOT_HOST, port=PORT, pin=pin, voucher=voucher).text
+        asked = {"do": "boot", "node": "win-1", "script": text}
+        assert "--boot" in control.answer(asked)["hint"]
+        lab.open_boot()
+        machine = lab.nodes["win-1"].machine
+        with served(lab, staged, tmp_path / "log", address=BOOT_HOST):
+            assert "winboot why win-1" in control.answer(asked)["said"]
+            until(lambda: is_done(machine), [machine])
+
+        assert machine.refusals == []
+        assert words_of(machine)[-1] == "is the Ready node win-1"
 
 
 def is_done(machine: Machine) -> bool:

@@ -6,11 +6,13 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from winboot_lab.language.check import check_script, check_template
 
+from tests.lab import damages, whats
 from tests.steps import bench as benches
 from tests.steps.bench import Bench
 from tests.steps.builders import ROOT, a_spec
@@ -23,7 +25,11 @@ from winboot.script.steps.step import Step
 
 PAGE = (ROOT / "docs" / "how-to-add-a-step.md").read_text(encoding="utf-8")
 BLOCKS = dict(
-    zip(("value", "template", "test"), re.findall(r"```\w+\n(.*?)```", PAGE, flags=re.DOTALL), strict=True)
+    zip(
+        ("value", "template", "test", "damage"),
+        re.findall(r"```\w+\n(.*?)```", PAGE, flags=re.DOTALL),
+        strict=True,
+    )
 )
 
 
@@ -57,6 +63,27 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("name", TESTS)
 def test_the_pages_own_tests_pass(name: str, bench: Bench) -> None:
     TESTS[name](bench)
+
+
+@pytest.mark.usefixtures("added")
+def test_the_pages_damage_is_all_that_the_table_of_damages_asks_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tests/lab/test_damage.py` fails while a `what` of a template has no line in the table."""
+    before = {one.text for one in whats.all_whats()}
+    monkeypatch.setattr(whats, "templates_root", script.templates_root)
+    caches = (whats.all_whats, whats._trees, whats._calls)
+    for one in caches:
+        one.cache_clear()
+    new = [one for one in whats.all_whats() if one.text not in before]
+    for one in caches:
+        one.cache_clear()
+    line = eval(BLOCKS["damage"], vars(damages))
+
+    assert [all(what.matches(said) for said in line.whats) for what in new] == [True]
+    bench.run(VALUE.name)
+    line.do(SimpleNamespace(machine=bench.machine))
+    assert set(bench.look(VALUE.name).differences(VALUE.name)) == set(line.whats)
 
 
 def test_the_pages_names_are_those_of_its_files() -> None:

@@ -358,7 +358,8 @@ def show_wrong(results: Sequence[Pinged]) -> None:
             if finding.level == "ok" and not result.kept_out:
                 passed += 1
             else:
-                sharing.setdefault(finding, []).append(result.node)
+                shared = replace(finding, text=finding.text.removeprefix(f"{result.node}: "))
+                sharing.setdefault(shared, []).append(result.node)
     for finding, nodes in sharing.items():
         say(f"{named(nodes)}: {finding.level}: {finding.subject}: {finding.text}", _COLOURS[finding.level])
         if finding.fix:

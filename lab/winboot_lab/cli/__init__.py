@@ -89,6 +89,14 @@ def up(
             "registries they mention.",
         ),
     ] = None,
+    boot: Annotated[
+        bool,
+        typer.Option(
+            "--boot",
+            help="Rehearse first boot: machines reach port 9443 of this computer as boot.lab:9443, and `winboot lab boot` "
+            "gives them their user data.",
+        ),
+    ] = False,
     engine: WithEngine = Engine.LAB,
     pwsh: Pwsh = "pwsh",
 ) -> None:
@@ -97,6 +105,10 @@ def up(
 
     if inventory is not None and profile is not None:
         raise UsageError("--inventory and --profile are two ways", hint="An inventory names its profiles.")
+    if inventory is not None and boot:
+        raise UsageError(
+            "--inventory and --boot do not go together", hint="Rehearse first boot with a profile of yours."
+        )
     if inventory is not None and nodes is not None:
         raise UsageError(
             "--inventory and --nodes do not go together: the inventory says which machines there are",
@@ -112,10 +124,10 @@ def up(
     if inventory is not None:
         _up_as(inventory, folder)
     else:
-        _up_with(profile, nodes or 3, folder)
+        _up_with(profile, nodes or 3, folder, boot=boot)
 
 
-def _up_with(profile: Path | None, nodes: int, folder: Path) -> None:
+def _up_with(profile: Path | None, nodes: int, folder: Path, *, boot: bool) -> None:
     """A lab of so many machines, and what the profile mentions of the world."""
     from winboot_lab.cli.staging import fitting_cluster
     from winboot_lab.cli.twin import stage_profile
@@ -123,7 +135,9 @@ def _up_with(profile: Path | None, nodes: int, folder: Path) -> None:
 
     before = dict(os.environ)
     with Lab(nodes=nodes, cluster=fitting_cluster(profile)) as lab:
-        invented = stage_profile(lab, profile, folder)
+        invented = stage_profile(lab, profile, folder, node_ip=boot)
+        if boot:
+            lab.open_boot()
         _stay(lab, folder, invented, _set_since(before))
 
 
@@ -173,6 +187,11 @@ def _stay(lab: Lab, folder: Path, invented: list[str], more: dict[str, str]) -> 
         )
         typer.echo("  winboot plan; winboot join; kubectl get nodes")
         typer.echo(f"  winboot lab break NODE KIND; winboot lab heal; winboot lab exec NODE '{EXAMPLE}'")
+        if lab.boots:
+            typer.echo("  winboot hook serve --bootstrap 127.0.0.1:9443 --proxy-from 127.0.0.2/32")
+            typer.echo(
+                "  winboot lab boot NODE USERDATA      # of `winboot userdata --endpoint boot.lab:9443`"
+            )
         typer.echo("Ctrl-C ends the lab.")
         lab.wait()
 
@@ -192,6 +211,27 @@ def exec_(
     answer = ask(folder, {"do": "exec", "node": node, "script": text})
     typer.echo(answer["said"], nl=False)
     raise typer.Exit(int(answer["code"]) & 0xFF)
+
+
+@app.command("boot")
+def boot_(
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Which machine; it is no node yet.")],
+    userdata: Annotated[
+        Path, typer.Argument(metavar="USERDATA", help="What `winboot userdata --for file` has printed.")
+    ],
+    folder: Folder = FOLDER,
+) -> None:
+    """Start a machine of a lab that was brought up with --boot for the first time, with this user data."""
+    from winboot.base.errors import UsageError
+    from winboot_lab.cli.control import ask
+
+    try:
+        script = userdata.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{userdata} cannot be read: {error}", hint="`winboot userdata --for file`."
+        ) from error
+    typer.echo(ask(folder, {"do": "boot", "node": node, "script": script})["said"], nl=False)
 
 
 def _kinds() -> str:

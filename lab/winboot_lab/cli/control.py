@@ -18,9 +18,12 @@ from typing import Any, Final, Self
 from winboot.base.errors import Unreachable, UsageError
 from winboot.config.source import nearest
 from winboot_lab.cli.breaking import KINDS, at_console
+from winboot_lab.console import run_command
 from winboot_lab.up import Lab
+from winboot_lab.windows.session import StandardStreams
 
 NAME: Final = "lab.sock"
+USER_DATA: Final = r"C:\user-data.ps1"
 # A script that is typed is no longer.
 _MOST: Final = 1 << 20
 
@@ -83,10 +86,27 @@ class Control:
                     return {"problem": f"{name} is off", "hint": f"`winboot lab heal {name}` turns it on."}
                 code, told = at_console(machine, str(asked["script"]))
                 return {"code": code, "said": told}
+            case "boot":
+                return self._boot(name, str(asked["script"]))
             case "break":
                 return self._break(name, str(asked["kind"]))
             case _:
                 return self._heal([name])
+
+    def _boot(self, name: str, script: str) -> Answer:
+        """What the agent of an image does with user data; the machine then lives by itself."""
+        if not self._lab.boots:
+            return {"problem": "the lab is up without --boot", "hint": "`winboot lab up --boot`"}
+        machine = self._lab.nodes[name].machine
+        with machine.lock:
+            machine.files.write(USER_DATA, script.encode("ascii"))
+        pieces: list[bytes] = []
+        streams = StandardStreams(b"", pieces.append, pieces.append)
+        if run_command(machine, f"powershell.exe -File {USER_DATA}", streams):
+            told = b"".join(pieces).decode("utf-8", "replace").strip()
+            return {"problem": f"{name}: {told}", "hint": "`winboot userdata --for file` prints the text."}
+        machine.live()
+        return {"said": f"{name}: boots for the first time; `winboot why {name}` shows how far it is\n"}
 
     def _break(self, name: str, kind: str) -> Answer:
         if kind not in KINDS:

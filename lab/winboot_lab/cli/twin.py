@@ -117,12 +117,12 @@ def stage_twin(lab: Lab, twin: Twin, folder: Path) -> tuple[Path, list[str]]:
     return target, [*twin.invented, OWN, *_world(lab, load_targets(target, (), trust=True))]
 
 
-def stage_profile(lab: Lab, profile: Path | None, folder: Path) -> list[str]:
+def stage_profile(lab: Lab, profile: Path | None, folder: Path, *, node_ip: bool = False) -> list[str]:
     """Write the files for a lab with a profile of the user's, or the lab's own, put up what the profile mentions, and say what
-    was invented."""
+    was invented. With `node_ip` the inventory names the addresses of the nodes."""
     from winboot.cli.targets import load_targets
 
-    staged = stage(lab, folder, profile)
+    staged = stage(lab, folder, profile, node_ip=node_ip)
     count = len(lab.plans)
     machines = f"{count} machines, win-1 to win-{count}" if count > 1 else "one machine, win-1"
     return [machines, OWN, *_world(lab, load_targets(staged.inventory, (), trust=True))]
