@@ -12,7 +12,7 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.base.extras import how_to_install
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Lines, LinesForm
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +29,13 @@ cloud = typer.Typer(
 )
 
 
+class CheckOutput(StrEnum):
+    """How `cloud check` answers."""
+
+    table = "table"
+    json = "json"
+
+
 class CloudName(StrEnum):
     """The clouds whose rights are known."""
 
@@ -40,7 +47,9 @@ class CloudName(StrEnum):
 def check(
     node: Annotated[str, typer.Argument(help="A host of the inventory.")],
     inventory: InventoryFile = DEFAULT_INVENTORY,
-    output: LinesForm = Lines.table,
+    output: Annotated[
+        CheckOutput, typer.Option("--output", "-o", help="table for people, json for programs.")
+    ] = CheckOutput.table,
 ) -> None:
     """Look at a node from its cloud, its cluster and inside; change nothing. Exits 1 on an error.
 
@@ -50,7 +59,7 @@ def check(
     from winboot.report.line import json_line
 
     found = findings(_look(_named(node, inventory)))
-    if output is Lines.json:
+    if output is CheckOutput.json:
         for one in found:
             typer.echo(json_line(one), nl=False)
     else:

@@ -8,18 +8,19 @@ from typing import Annotated
 import typer
 
 from winboot.cli.options import (
-    Machines,
+    DEFAULT_INVENTORY,
+    InventoryFile,
+    Limit,
     Output,
     OutputForm,
     Passed,
-    expanded,
     words,
 )
 
 
-@expanded()
 def verify(
-    machines: Machines,
+    inventory: InventoryFile = DEFAULT_INVENTORY,
+    limit: Limit = None,
     flows: Annotated[
         list[str] | None,
         typer.Option("--flows", help="Only these flows (repeat, or separate by commas; see below)."),
@@ -77,7 +78,7 @@ def verify(
         keep=keep,
         namespace=namespace,
     )
-    specs = load_targets(machines.inventory, machines.chosen, trust=machines.trust)
+    specs = load_targets(inventory, words(limit))
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, _),

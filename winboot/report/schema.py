@@ -31,7 +31,6 @@ ANSWERS: Final[tuple[type[Line], ...]] = (
     shape.Status,
     shape.Fleet,
     shape.Request,
-    shape.Rendered,
     shape.Explained,
     shape.Step,
 )
