@@ -23,7 +23,8 @@ from winboot.remote.cluster.base import Need
 
 Object = dict[str, Any]
 NODES: Final = "system:nodes"
-# The role of whoever runs winboot, and the group that it is bound to: put the kubeconfig's user into it, or change it.
+# The role of the user that runs winboot, and the group that it is bound to: put the kubeconfig's user into it, or
+# change it.
 OPERATOR: Final = "winboot:operator"
 REMOVER: Final = "winboot:remover"
 OPERATORS: Final = "winboot:operators"
@@ -59,7 +60,7 @@ def manifest(name: str, specs: Sequence[NodeSpec]) -> str:
 
 
 def _rbac(specs: Sequence[NodeSpec]) -> list[Object]:
-    """What the kubelet's certificate must be allowed beside what kubelets are."""
+    """What the kubelet's certificate must be allowed in addition to what kubelets are."""
     objects = []
     if any(spec.kube_proxy.wanted and spec.kube_proxy.kubeconfig is None for spec in specs):
         objects.append(_binding("winboot:node-proxier", "system:node-proxier"))
@@ -89,9 +90,10 @@ def _operator(specs: Sequence[NodeSpec]) -> list[Object]:
 
 
 def token_policy(name: str, who: str) -> list[Object]:
-    """Holds the subject of the CEL expression `who` to bootstrap tokens in kube-system. Without it, create and delete read any
-    service account's token there: the answer to a DELETE is the whole Secret while a finalizer is pending (apiserver,
-    registry/generic/registry/store.go, Delete), and the token controller fills a Secret of an account's type."""
+    """Holds the subject of the CEL expression `who` to bootstrap tokens in kube-system. Without it, create and delete
+    read any service account's token there. The answer to a DELETE is the whole Secret while a finalizer is pending
+    (apiserver, registry/generic/registry/store.go, Delete). The token controller fills a Secret of an account's
+    type."""
     rule = {
         "apiGroups": [""],
         "apiVersions": ["v1"],
@@ -134,7 +136,7 @@ def _claims(name: str, needs: Sequence[Need]) -> list[Object]:
 
 
 def _remover(specs: Sequence[NodeSpec]) -> list[Object]:
-    """What `remove` does beside that."""
+    """What `remove` does in addition to that."""
     everywhere = (*rights.REMOVE, *rights.DRAIN, Need("patch", "nodes", why="the cordon of a drain"))
     objects = [_role("ClusterRole", REMOVER, everywhere), _operator_binding("ClusterRole", REMOVER)]
     objects += [

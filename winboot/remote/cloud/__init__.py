@@ -1,4 +1,5 @@
-"""The clouds behind one small protocol (`base`): which machines there are, who they are, and what may be done to them.
+"""The clouds behind one small protocol (`base`): which machines there are, their identity, and what winboot may do to
+them.
 
     aws = connect("aws", region="eu-west-1")
     for host in aws.hosts(Query(filters={"tag:pool": ("windows",)})): ...

@@ -1,4 +1,4 @@
-"""AWS: EC2 instances as hosts, who they are in a cluster, and what may be done to them."""
+"""AWS: EC2 instances as hosts, their identity in a cluster, and what winboot may do to them."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class AwsCloud:
     def identity(self, host: CloudHost) -> NodeIdentity:
         """By the rules of cloud-provider-aws (docs/prerequisites.md; pkg/providers/v1/instances.go).
 
-        The node is named as the instance's private DNS name in the default domain, be it by address or by resource;
+        The node is named as the instance's private DNS name in the default domain, be it by address or by resource.
         Windows' own name of 15 characters never equals it, so that --hostname-override is always set.
         """
         return NodeIdentity(
@@ -176,7 +176,7 @@ class AwsCloud:
 
 
 class AwsLifecycle:
-    """What an Auto Scaling group may be asked to do with one of its instances."""
+    """What an Auto Scaling group can do with one of its instances."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -196,8 +196,8 @@ class AwsLifecycle:
             )
 
     def protect(self, host: CloudHost, *, protected: bool) -> None:
-        """No command asks for it: an instance that waits for its hook is no candidate of a scale-in, and only a reimage,
-        which EC2 has not, would take one out of a running group. So the policy has no right for it."""
+        """No command asks for it: an instance that waits for its hook is no candidate of a scale-in. Only a reimage
+        would take one out of a running group, and EC2 has no reimage. So the policy has no right for it."""
         raise UsageError(
             f"{host.id}: winboot does not protect EC2 instances",
             hint="`aws autoscaling set-instance-protection` does.",

@@ -86,7 +86,7 @@ class Calls:
         return self._session.region_name or ""
 
     def identity(self) -> str:
-        """What tells this account from others without a call: the profile, or the id of the access key."""
+        """What distinguishes this account from others without a call: the profile, or the id of the access key."""
         with translated("reading credentials"):
             credentials = self._session.get_credentials()
             key = credentials.access_key if credentials is not None else ""
@@ -111,7 +111,7 @@ class Calls:
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Turn botocore's errors into ours; `doing` says what was asked, in words."""
+    """Turn botocore's errors into ours; `doing` describes the call, in words."""
     try:
         yield
     except ClientError as error:

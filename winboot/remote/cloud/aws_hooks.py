@@ -103,14 +103,15 @@ class AwsHooks:
         """Nothing: an instance that waits for its hook is neither repaired nor chosen by a scale-in."""
 
     def heartbeat(self, action: HookAction) -> bool:
-        """Ask for more time; False where nobody waits any more: answered, timed out, or the machine is being ended."""
+        """Ask for more time; False where the group no longer waits: answered, timed out, or the machine is being
+        ended."""
         try:
             with translated(f"sending the heartbeat of {action.instance}"):
                 self._calls.client("autoscaling", self._region).record_lifecycle_action_heartbeat(
                     **_words(action)
                 )
         except CloudError:
-            # Auto Scaling answers ValidationError for any reason; the state tells whether it still waits.
+            # Auto Scaling answers ValidationError for any reason; the state shows whether it still waits.
             if waits_for(action, self._state(action)):
                 raise
             return False
@@ -126,14 +127,14 @@ class AwsHooks:
         return [problem for hook in hooks for problem in unfit_hook(hook, most, needs)]
 
     def complete(self, action: HookAction, result: str) -> bool:
-        """CONTINUE or ABANDON; False where nobody waits for it any more, because it was answered or timed out."""
+        """CONTINUE or ABANDON; False where the group no longer waits for it, because it was answered or timed out."""
         try:
             with translated(f"completing the hook of {action.instance}"):
                 self._calls.client("autoscaling", self._region).complete_lifecycle_action(
                     **_words(action), LifecycleActionResult=result
                 )
         except CloudError:
-            # Auto Scaling answers ValidationError for any reason; the state tells whether it still waits.
+            # Auto Scaling answers ValidationError for any reason; the state shows whether it still waits.
             if waits_for(action, self._state(action)):
                 raise
             return False
@@ -154,9 +155,9 @@ def stage_of(state: str) -> Stage:
 def waits_for(action: HookAction, state: str) -> bool:
     """Whether a machine in this lifecycle state waits for the answer of this hook.
 
-    With a warm pool, a machine that starts waits in Warmed:Pending:Wait and again in Pending:Wait; one that goes back into
-    the pool waits in Warmed:Pending:Wait for the hook of its end (Auto Scaling user guide, "Use lifecycle hooks with a warm
-    pool").
+    With a warm pool, a machine that starts waits in Warmed:Pending:Wait and again in Pending:Wait. One that goes back
+    into the pool waits in Warmed:Pending:Wait for the hook of its end (Auto Scaling user guide, "Use lifecycle hooks
+    with a warm pool").
     """
     if action.kind == "launch":
         return state in ("Pending:Wait", "Warmed:Pending:Wait")

@@ -1,8 +1,8 @@
 """EC2's signed instance identity document: what AWS says of the instance that shows it.
 
-The instance gets it from its metadata service (`/latest/dynamic/instance-identity/rsa2048`); AWS signs it with a key for
-each region (EC2 user guide, "Use the RSA-2048 signature to verify the instance identity document"). It proves possession
-alone: who reads the metadata service of an instance has its document.
+The instance gets it from its metadata service (`/latest/dynamic/instance-identity/rsa2048`). AWS signs it with a key
+for each region (EC2 user guide, "Use the RSA-2048 signature to verify the instance identity document"). It proves
+possession alone: any process that reads the metadata service of an instance has its document.
 """
 
 from __future__ import annotations

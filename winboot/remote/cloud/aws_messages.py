@@ -1,5 +1,5 @@
-"""What a message of the hook's queue says: a lifecycle hook's, straight from Auto Scaling, by EventBridge or inside SNS; or
-what EventBridge says about an instance beside hooks: that it will be taken away, or has ended.
+"""What a message of the hook's queue says: a lifecycle hook's, straight from Auto Scaling, by EventBridge or inside
+SNS. Without a hook, EventBridge reports that AWS will end an instance, or that it has ended.
 
 aws-node-termination-handler:pkg/monitor/sqsevent (asg-lifecycle-event.go, spot-itn-event.go,
 rebalance-recommendation-event.go, ec2-state-change-event.go, scheduled-change-event.go) knows the same forms.
@@ -27,7 +27,7 @@ _DEEPEST: Final = 3
 
 
 def parse(body: str, depth: int = 0) -> HookAction | Nothing:
-    """What is to be done; no text is an error: whoever may write to the queue must not stop the worker."""
+    """What is to be done; no text is an error: a sender with access to the queue must not stop the worker."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

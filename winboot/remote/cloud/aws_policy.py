@@ -15,11 +15,11 @@ PARTS: Final[tuple[Part, ...]] = ("inventory", "password", "hook", "routes", "re
 class Right:
     """One call: IAM's `service:Operation`, what it is for, and how far it can be narrowed.
 
-    `resource` is `*` for what IAM cannot narrow (Describe calls), `tagged` for what carries the cluster's tag, `queue` for
-    the hook's queue, and `key` for the KMS key of the customer's that encrypts it (SQS developer guide, "Key management":
-    who receives needs kms:Decrypt; AWS' own key needs no right). See the service authorization reference of EC2, EC2 Auto
-    Scaling and SQS. Actions on queues know no condition key aws:ResourceTag, so they are bound to the queue's ARN;
-    tests/cloud/test_aws_policy.py has the reference's rows.
+    `resource` is `*` for what IAM cannot narrow (Describe calls), `tagged` for what carries the cluster's tag,
+    `queue` for the hook's queue. `key` is for the customer's KMS key that encrypts the queue (SQS developer guide,
+    "Key management": a receiver needs kms:Decrypt; AWS' own key needs no right). See the service authorization
+    reference of EC2, EC2 Auto Scaling and SQS. Actions on queues know no condition key aws:ResourceTag, so they are
+    bound to the queue's ARN; tests/cloud/test_aws_policy.py has the reference's rows.
     """
 
     action: str

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from winboot.base.secret import Secret
 
-# One place for the versions of the API, so that an SDK update does not change what is asked.
+# One place for the versions of the API, so that an SDK update does not change the requests.
 COMPUTE_API: Final = "2024-07-01"
 NETWORK_API: Final = "2024-05-01"
 # The lists of a scale set's interfaces belong to Microsoft.Network and know this version alone
@@ -175,12 +175,12 @@ class Azure:
                 yield host
 
     def host(self, id: str) -> CloudHost | None:
-        """One machine by its ARM id or provider id; None where there is none (any more)."""
+        """One machine by its ARM id or provider id; None where Azure has no such machine (any more)."""
         resource = ResourceId.parse(id)
         return next(self.hosts(Query(ids=(resource.path,), scopes=(resource.group,))), None)
 
     def identity(self, host: CloudHost) -> NodeIdentity:
-        """Who it is in the cluster, by the rules of cloud-provider-azure."""
+        """Its identity in the cluster, by the rules of cloud-provider-azure."""
         return NodeIdentity(
             node_name=node_name(host.host_name),
             provider_id=ResourceId.parse(host.id).provider_id,
@@ -191,7 +191,7 @@ class Azure:
         )
 
     def password(self, host: CloudHost, key: Path, *, timeout: float, wait: Wait) -> Secret | None:
-        """None: in Azure whoever makes the machine chooses the password."""
+        """None: in Azure the creator of the machine chooses the password."""
         return None
 
     def _machines(self, groups: tuple[str, ...]) -> Iterator[CloudHost]:
@@ -246,7 +246,7 @@ class Azure:
         )
 
     def ensure_forwarding(self, host: CloudHost, pod_cidrs: tuple[str, ...]) -> tuple[str, ...]:
-        """UsageError: on Azure the cloud controller manager writes the routes, or whoever owns the route table."""
+        """UsageError: on Azure the cloud controller manager writes the routes, or the owner of the route table."""
         raise UsageError(
             "winboot does not write Azure's route tables",
             hint="Run cloud-controller-manager with --configure-cloud-routes, or use an overlay network (`routes: none`).",
@@ -308,8 +308,8 @@ class Azure:
     def replace(self, host: CloudHost) -> None:
         """Delete the instance and let its scale set start another one, with a name of its own.
 
-        Deleting takes one from the capacity (learn.microsoft.com/rest/api/compute, DeleteInstances); it is put back only
-        where nobody else has changed it meanwhile (If-Match).
+        Deleting takes one from the capacity (learn.microsoft.com/rest/api/compute, DeleteInstances); it is put back
+        only if no other client has changed it meanwhile (If-Match).
         """
         if not host.group:
             raise UsageError(
@@ -354,14 +354,14 @@ class Azure:
             one = vms.get(resource.group, resource.scale_set, resource.name)
             by_winboot = PROTECTED_TAG in (_at(one, "tags") or {})
             there = bool(_at(one, "properties", "protectionPolicy", "protectFromScaleIn"))
-            # A person's protection stays as it is, and what is not winboot's is not taken away.
+            # A person's protection stays as it is, and winboot removes only its own.
             if not by_winboot and (there or not protected):
                 return
             one["properties"]["protectionPolicy"] = {
                 "protectFromScaleIn": protected,
                 "protectFromScaleSetActions": protected,
             }
-            # Whose protection it is: a worker that follows a killed one takes away winboot's alone.
+            # Whose protection it is: a worker that follows a killed one removes winboot's alone.
             others = {key: value for key, value in (_at(one, "tags") or {}).items() if key != PROTECTED_TAG}
             one["tags"] = {**others, PROTECTED_TAG: "true"} if protected else others
             self._finish(vms.begin_update(resource.group, resource.scale_set, resource.name, one), what)
@@ -533,7 +533,7 @@ def _in(groups: tuple[str, ...], identifier: str) -> bool:
 
 @contextmanager
 def _mapped(what: str) -> Iterator[None]:
-    """Every error of the SDK becomes one of ours. Azure's code decides, never its text."""
+    """Every error of the SDK becomes a winboot error. Azure's code decides, never its text."""
     try:
         yield
     except ClientAuthenticationError as error:

@@ -1,4 +1,4 @@
-"""What winboot asks of Azure Resource Manager, as one table: the custom role is made from it, and a test holds it against
+"""What winboot asks of Azure Resource Manager, as one table. The custom role is made from it. A test compares it with
 the calls that a recording stand-in has seen.
 
 Actions are those of learn.microsoft.com/azure/role-based-access-control/permissions/compute and …/networking.

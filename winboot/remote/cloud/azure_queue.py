@@ -48,7 +48,7 @@ _FINAL: Final = frozenset({"Terminate", "Preempt"})
 # A look lasts for two rounds, so that one that comes late or fails does not make each machine's work ask by itself.
 _ROUNDS: Final = 2.0
 _LASTS_S: Final = 30.0
-# How often Nodes are read for what their machines tell: a cordon has five seconds.
+# How often Nodes are read for what their machines report: a cordon has five seconds.
 _LISTEN_S: Final = 2.0
 
 
@@ -138,7 +138,7 @@ class Log(Protocol):
 
 
 class AzureProvider(Protocol):
-    """What the queue asks of Azure beside the machines."""
+    """What the queue asks of Azure in addition to the machines."""
 
     def hosts(self, query: Query) -> Iterator[CloudHost]:
         """The machines."""
@@ -181,7 +181,7 @@ class AzureQueue:
     _noted: dict[str, str] = field(default_factory=dict)
 
     def receive(self, most: int, visibility: int) -> list[Message]:
-        """Look, at most once in `every` seconds; what a machine tells of itself is heard in between."""
+        """Look, at most once in `every` seconds; what a machine reports of itself arrives in between."""
         while not self._found and (left := self._due - self.clock()) > 0:
             if messages := self._messages(self._reported(), most, visibility):
                 return messages
@@ -196,7 +196,7 @@ class AzureQueue:
         return self._messages(self._rest(), most, visibility)
 
     def _rest(self) -> Iterator[HookAction]:
-        """What the last look has found and nobody has had yet."""
+        """What the last look has found and no worker has taken yet."""
         while self._found:
             yield self._found.popleft()
 
@@ -267,11 +267,11 @@ class AzureQueue:
         return False
 
     def heartbeat(self, action: HookAction) -> bool:
-        """Nothing: an event waits as long as its notice says, and a new machine for ever."""
+        """Nothing: an event waits as long as its notice says, and a new machine without end."""
         return True
 
     def unfit(self, group: str, needs: HookNeeds) -> list[str]:
-        """Nothing here: what is wrong with a scale set is said when it is first seen."""
+        """Nothing here: winboot reports what is wrong with a scale set when it first sees it."""
         return []
 
     def complete(self, action: HookAction, result: str) -> bool:
@@ -324,7 +324,8 @@ class AzureQueue:
             elif event.status == "Scheduled":
                 yield _asked_for(event, target)
         listed = {one.member.host.id.lower() for one in targets}
-        # A cluster whose last machine is gone still has that machine's Node. That one of these is away stops nobody.
+        # A cluster whose last machine is gone still has that machine's Node. If one of these is away, the work
+        # continues.
         for cluster in self.work.clusters():
             if id(cluster) in nodes:
                 self._forget_gone(cluster, nodes[id(cluster)], listed)
@@ -375,7 +376,7 @@ class AzureQueue:
         return event.kind in _EVENTS
 
     def _scale_set(self, host: CloudHost) -> ScaleSet:
-        """The machine's scale set; what is wrong with it for this work is said once."""
+        """The machine's scale set; winboot reports once what is wrong with it for this work."""
         key = _set_key(host)
         if key not in self._sets:
             found = self._sets[key] = self.provider.scale_set(ResourceId.parse(host.id).group, host.group)
@@ -477,14 +478,14 @@ def _asked_for(event: ScheduledEvent, target: Machine) -> HookAction:
 
 
 def _set_key(host: CloudHost) -> str:
-    """A machine outside of scale sets is told of its own events alone."""
+    """A machine outside of scale sets receives its own events alone."""
     if not host.group:
         return host.id.lower()
     return f"{ResourceId.parse(host.id).group}/{host.group}".lower()
 
 
 def _protectable(host: CloudHost) -> bool:
-    """Only instances of Uniform scale sets can be, and one that is already is somebody's decision."""
+    """Only instances of Uniform scale sets can be, and one that already is, is an administrator's decision."""
     return host.data.get("orchestration") == "uniform" and not host.data.get("protected")
 
 

@@ -36,9 +36,10 @@ class Query:
 class CloudHost:
     """One machine as the cloud describes it; nothing in it is secret.
 
-    `id` is the instance id or the ARM id; `group` the scaling group or scale set it belongs to, empty for none; `host_name`
-    the name the operating system has, where the cloud knows it. `data` is the cloud's own description in the words that
-    Ansible's plugin of that cloud uses (`instance_type`, `placement`, `tags`): what `compose` and `keyed_groups` see.
+    `id` is the instance id or the ARM id; `group` the scaling group or scale set it belongs to, empty for none.
+    `host_name` is the name the operating system has, where the cloud knows it. `data` is the cloud's own description
+    in the words that Ansible's plugin of that cloud uses (`instance_type`, `placement`, `tags`): what `compose` and
+    `keyed_groups` see.
     """
 
     provider: ProviderName
@@ -63,7 +64,7 @@ class CloudHost:
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """Who a machine is in the cluster: what controller and kubelet must agree on."""
+    """A machine's identity in the cluster: what controller and kubelet must agree on."""
 
     node_name: str
     provider_id: str
@@ -86,7 +87,7 @@ class PodRoute:
 @dataclass(frozen=True, slots=True)
 class Forwarding:
     """Whether the cloud's network lets a machine's pods speak: `forwards` is false while it drops packets that are not
-    the machine's own (AWS source/destination check on, Azure IP forwarding off); `routes` are those to its pods."""
+    the machine's own (AWS source/destination check on, Azure IP forwarding off). `routes` are those to its pods."""
 
     forwards: bool
     routes: tuple[PodRoute, ...] = ()
@@ -131,11 +132,11 @@ class Provider(Protocol):
         ...
 
     def host(self, id: str) -> CloudHost | None:
-        """One machine by its id; None where there is none (any more)."""
+        """One machine by its id; None where the cloud has no such machine (any more)."""
         ...
 
     def identity(self, host: CloudHost) -> NodeIdentity:
-        """Who it is in the cluster, by the rules of the cloud's own controller manager."""
+        """Its identity in the cluster, by the rules of the cloud's own controller manager."""
         ...
 
     def password(self, host: CloudHost, key: Path, *, timeout: float, wait: Wait) -> Secret | None:
@@ -158,8 +159,8 @@ class Provider(Protocol):
         ...
 
 
-# What is asked for. The first two wait for an answer: a machine is to be let in, or let go. `drain`: it is taken away at a
-# time; `cordon`: it may be, or has begun to go; `gone`: it has ended.
+# What the cloud asks for. The first two wait for an answer: a machine is to be let in, or let go. `drain`: the cloud
+# removes it at a time; `cordon`: the cloud may remove it, or has begun to; `gone`: it has ended.
 ActionKind = Literal["launch", "terminate", "drain", "cordon", "gone"]
 
 
@@ -202,8 +203,8 @@ class Message:
     id: str = ""
 
 
-# Where a machine is for its group: it waits to be let in, or to be prepared for a warm pool; it ends; it is in the group, and
-# nothing waits; no group lists it.
+# Where a machine is for its group: it waits to be let in, or to be prepared for a warm pool. Or it ends; it is in the
+# group, and nothing waits; no group lists it.
 Stage = Literal["starts", "warms", "ends", "stays", "unlisted"]
 
 
@@ -247,7 +248,7 @@ class HookQueue(Protocol):
         ...
 
     def heartbeat(self, action: HookAction) -> bool:
-        """Ask for more time; False where nobody waits for it any more."""
+        """Ask for more time; False where the cloud no longer waits for it."""
         ...
 
     def unfit(self, group: str, needs: HookNeeds) -> list[str]:
@@ -255,7 +256,7 @@ class HookQueue(Protocol):
         ...
 
     def complete(self, action: HookAction, result: str) -> bool:
-        """Answer CONTINUE or ABANDON; False where nobody waits for it any more."""
+        """Answer CONTINUE or ABANDON; False where the cloud no longer waits for it."""
         ...
 
 

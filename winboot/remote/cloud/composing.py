@@ -134,7 +134,7 @@ class Composer:
         """What an expression gives for a machine; None, and a complaint, where it fails."""
         try:
             value = self._environment.compile_expression(text, undefined_to_none=False)(**variables)
-            str(value)  # an undefined name is an object, and no error, until somebody asks for its text
+            str(value)  # an undefined name is an object, and no error, until a caller asks for its text
             return value
         except (TemplateError, TypeError, ValueError, KeyError) as error:
             self._fail(path, text, host, error)

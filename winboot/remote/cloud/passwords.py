@@ -32,7 +32,7 @@ class Passwords:
         self._lock = threading.Lock()
 
     def connection(self, spec: NodeSpec, *, timeout: float | None = None) -> Connection:
-        """The node's connection with the password in it; `timeout` in the place of the own. Raises CloudError,
+        """The node's connection with the password in it; `timeout` replaces its own. Raises CloudError,
         InvalidInput."""
         connection, provider_id = spec.machine.connection, spec.machine.provider_id
         key = connection.password.instance_key if connection.password is not None else None

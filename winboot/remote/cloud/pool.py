@@ -62,7 +62,8 @@ class Pool:
 
     @classmethod
     def read(cls, path: Path, accept: Accept = _anything) -> Pool:
-        """Read the file and check its expressions; nothing is asked. Raises InvalidInput, and what `accept` does."""
+        """Read the file and check its expressions; this calls no cloud. Raises InvalidInput, and what `accept`
+        does."""
         file, top = read_cloud_file(path)
         accept({path: top})
         composer = Composer(file, top)
@@ -225,11 +226,11 @@ def host_keys(member: Member) -> dict[str, Any]:
 
 
 def computer_name(member: Member) -> str:
-    """A name that Windows takes: 15 characters at most. The Node's own name stands in --hostname-override."""
+    """A name that Windows takes: 15 characters at most. The Node's own name is in --hostname-override."""
     label = member.name.partition(".")[0]
     if len(label) <= _COMPUTER_NAME_LENGTH or not member.host.private_ip:
         return label.upper()
-    # ip-10-100-100-100 and i-0123456789abcdef0 are too long; the address in hexadecimal tells machines apart.
+    # ip-10-100-100-100 and i-0123456789abcdef0 are too long; the address in hexadecimal distinguishes machines.
     try:
         return f"IP-{int(ipaddress.IPv4Address(member.host.private_ip)):08X}"
     except ValueError:

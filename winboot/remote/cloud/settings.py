@@ -1,6 +1,6 @@
 """The file of a cloud inventory (`pool.aws.yaml`): which machines, what they are called, which groups they are in.
 
-The words are those of Ansible's plugins aws_ec2 and azure_rm, so that a file of theirs can be taken over; `profile`,
+The words are those of Ansible's plugins aws_ec2 and azure_rm, so that you can reuse their files. `profile`,
 `defaults` and `settings` are winboot's own, in the form of its static inventory.
 """
 
@@ -118,7 +118,7 @@ class CloudFile(Model):
         return ()
 
     def owns(self, tags: Mapping[str, str]) -> bool:
-        """Whether a machine with these tags is the cluster's: decided by the answer, whatever was asked."""
+        """Whether a machine with these tags is the cluster's: decided by the answer, whatever the query was."""
         return True
 
     def contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -195,7 +195,7 @@ class AwsFile(CloudFile):
         return tuple(Query(ids=ids, filters={**self._own(filters), **filters}) for filters in asked)
 
     def _own(self, filters: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """The cluster's tag as a filter that the file's own filters leave room for: one name stands in a query once."""
+        """The cluster's tag as a filter that the file's own filters leave room for: one name is in a query once."""
         if not self.cluster:
             return {}
         return {f"tag:{self.tag}": ("*",)} if "tag-key" in filters else {"tag-key": (self.tag,)}

@@ -19,7 +19,7 @@ def connect(
 ) -> Cluster:
     """Open the cluster that a kubeconfig (or its file) names; InvalidInput and ClusterError when it is no good.
 
-    `wait` passes the time until an API server that cannot answer is asked again, and may end it.
+    `wait` passes the time until winboot calls again an API server that cannot answer, and may end it.
     """
     from winboot.remote.cluster.lightkube import LightkubeCluster  # heavy, and only a join needs it
 

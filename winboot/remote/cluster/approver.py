@@ -13,9 +13,9 @@ from winboot.remote.cluster.base import CertificateRequests, ExpectedNode
 class Approver:
     """A thread that looks at one node's requests every `poll` seconds, for as long as the context lasts.
 
-    `expected` is asked each time, because the machine says its address only when it is worked on. `refusals` are
-    sentences about requests that were not approved, each once; a cluster that cannot be asked is one of them, because
-    the node's own step says what is missing. The thread survives every error: an unexpected one is among the
+    `expected` is called each time, because the machine says its address only when it is worked on. `refusals` are
+    sentences about requests that were not approved, each once. A cluster that does not answer is one of them, because
+    the node's own step reports what is missing. The thread survives every error: an unexpected one is among the
     refusals, too.
     """
 

@@ -53,8 +53,9 @@ class NodeFacts:
     provider_id: str = ""
     network_reason: str = ""  # of the condition NetworkUnavailable, which a cloud's route controller writes
     runtime_version: str = ""  # as in containerd://2.1.4
-    # Since when the cluster has not heard from its kubelet, by the control plane's clock; None where it has. The node
-    # controller writes Ready=Unknown (node_lifecycle_controller.go, tryUpdateNodeHealth), a kubelet True or False.
+    # Since when the cluster has received nothing from its kubelet, by the control plane's clock; None where it has.
+    # The node controller writes Ready=Unknown (node_lifecycle_controller.go, tryUpdateNodeHealth), a kubelet True or
+    # False.
     silent_since: datetime | None = None
 
     def has_taint(self, key: str) -> bool:
@@ -89,8 +90,8 @@ def token_id(run: str, node: str) -> str:
 class ExpectedNode:
     """What a certificate for this node may say.
 
-    `names` and `addresses` are those that the inventory and the machine itself gave, not those that the
-    Node object claims; `addresses` are IP addresses as text, anything else there matches nothing.
+    `names` and `addresses` are those that the inventory and the machine itself gave, not those that the Node object
+    claims. `addresses` are IP addresses as text; anything else there matches nothing.
     `requestors` are users besides the node's own that may ask for its client certificate: the bootstrap token's.
     """
 
@@ -207,7 +208,7 @@ class PodFacts:
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """Something that a cluster keeps about a node beside its Node."""
+    """Something that a cluster keeps about a node in addition to its Node."""
 
     kind: Literal["certificate request", "lease"]
     name: str
@@ -228,7 +229,7 @@ class Nodes(Protocol):
     """Node objects and their Events."""
 
     def node(self, name: str) -> NodeFacts | None:
-        """The node, or None while there is none."""
+        """The node, or None while it does not exist."""
         ...
 
     def nodes(self) -> tuple[NodeFacts, ...]:
@@ -236,7 +237,7 @@ class Nodes(Protocol):
         ...
 
     def windows_nodes(self) -> tuple[NodeFacts, ...]:
-        """The Windows nodes as the API server has them at hand: maybe a moment old, and cheap enough to be asked for again
+        """The Windows nodes as the API server has them at hand: maybe a moment old, and cheap enough to read again
         and again."""
         ...
 
@@ -252,7 +253,7 @@ class Nodes(Protocol):
         ...
 
     def lift_taint(self, name: str, key: str) -> bool:
-        """Remove the taints with this key; False when there was none."""
+        """Remove the taints with this key; False when the node had none."""
         ...
 
     def tell(self, name: str, reason: str, message: str, *, good: bool) -> None:
@@ -260,7 +261,7 @@ class Nodes(Protocol):
         ...
 
     def cordon(self, name: str, *, why: str = "true") -> bool:
-        """Make the node unschedulable, marked as ours with `why`; False when somebody else already had."""
+        """Make the node unschedulable, marked as ours with `why`; False when it already was."""
         ...
 
     def uncordon(self, name: str) -> bool:
@@ -268,7 +269,7 @@ class Nodes(Protocol):
         ...
 
     def delete_node(self, name: str) -> bool:
-        """Remove the Node object; False when there was none."""
+        """Remove the Node object; False when it did not exist."""
         ...
 
 
@@ -295,8 +296,8 @@ class CertificateRequests(Protocol):
         """Look at each pending certificate request of this node; approve its newest serving one if that is in order.
 
         A kubelet makes a new key at each start, so the keys of older requests are gone. Client ones are the
-        controller-manager's to approve. What is refused stays pending: denying would be a decision for good. Asks once:
-        whoever waits for a certificate asks again.
+        controller-manager's to approve. What is refused stays pending: denying would be a decision for good. Asks
+        once: a caller that waits for a certificate asks again.
         """
         ...
 
@@ -326,10 +327,10 @@ class Pods(Protocol):
 
 
 class Leftovers(Protocol):
-    """What the cluster keeps about a node beside its Node."""
+    """What the cluster keeps about a node in addition to its Node."""
 
     def belongings(self, name: str) -> tuple[Belonging, ...]:
-        """What the cluster keeps about the node beside its Node."""
+        """What the cluster keeps about the node in addition to its Node."""
         ...
 
     def delete_belonging(self, one: Belonging) -> None:
@@ -367,7 +368,7 @@ class Contents(Protocol):
         ...
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        """The data of a ConfigMap; None where there is none."""
+        """The data of a ConfigMap; None where it does not exist."""
         ...
 
     def service_addresses(self, namespace: str, name: str) -> tuple[str, ...]:
@@ -407,7 +408,7 @@ class Cluster(Nodes, Tokens, CertificateRequests, Pods, Leftovers, Rights, Conte
         ...
 
     def leases(self, namespace: str) -> Leases:
-        """Who works on which node, kept in this namespace."""
+        """Which run works on which node, kept in this namespace."""
         ...
 
     def workbench(self) -> Workbench:

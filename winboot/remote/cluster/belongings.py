@@ -1,4 +1,4 @@
-"""What a cluster keeps about a node beside its Node: certificate requests and the kubelet's Lease."""
+"""What a cluster keeps about a node in addition to its Node: certificate requests and the kubelet's Lease."""
 
 from __future__ import annotations
 

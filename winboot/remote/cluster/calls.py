@@ -1,7 +1,7 @@
 """Calls that may be made twice: tried again, to a deadline, while the API server cannot answer.
 
-Everything that winboot asks may be: reads, reviews, deletions by name, patches that carry the version they have seen, and
-the creation of an object whose name no one else takes.
+Everything that winboot asks may be repeated: reads, reviews, deletions by name, patches that carry the version they
+have seen, and the creation of an object with its own name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def sleep(seconds: float) -> bool:
-    """A wait that nobody cuts short."""
+    """A wait that no caller cuts short."""
     time.sleep(seconds)
     return False
 
@@ -30,8 +30,8 @@ def sleep(seconds: float) -> bool:
 class Patience:
     """How long the API server may be away, in seconds.
 
-    `first` holds until it has answered once: a wrong address is to be said soon. `later`: it is being restarted, as in an
-    upgrade of the control plane, or has too much to do.
+    `first` holds until it has answered once: winboot is to report a wrong address soon. `later`: it is being
+    restarted, as in an upgrade of the control plane, or has too much to do.
     """
 
     first: float = 5.0
@@ -71,7 +71,7 @@ class Calls:
         )
 
     def once(self, doing: str, ask: Callable[[], T]) -> T:
-        """The same, asked once: for whoever asks again anyway."""
+        """The same, asked once: for a caller that asks again anyway."""
         try:
             with translated(doing, self._server, self._proxy):
                 answer = ask()

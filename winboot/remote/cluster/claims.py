@@ -1,7 +1,7 @@
-"""Who works on a node: a claim, taken by creating it, or by replacing one whose holder no longer renews it.
+"""Which run works on a node: a claim, taken by creating it, or by replacing one whose holder no longer renews it.
 
-A claim is a Lease of the cluster. Who works on many nodes renews one session
-(`sessions`) in the place of each claim: a claim that names a session is over when that one is.
+A claim is a Lease of the cluster. A run that works on many nodes renews one session (`sessions`) instead of each
+claim: a claim that names a session is over when that one is.
 
 That a holder is gone is seen by this process' own clock: the claim has not moved for its whole duration. Clocks of
 different machines are never compared (client-go's leader election does the same).
@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from winboot.base.errors import ClusterConflict
 
 NAMESPACE: Final = "winboot-system"
-# What a Lease says of the work beside its holder; nothing is decided by it.
+# What a Lease says of the work in addition to its holder; nothing is decided by it.
 PROVIDER_ID: Final = "winboot.io/provider-id"
 PLAN_DIGEST: Final = "winboot.io/plan-digest"
 # The settings that a node was worked on by (winboot.config.node_spec.digest).
@@ -28,15 +28,16 @@ STEP: Final = "winboot.io/step"
 RESULT: Final = "winboot.io/result"
 # The claim whose renewals count for this one.
 SESSION: Final = "winboot.io/session"
-# What a session is kept as, beside the claims on nodes; no node has a slash in its name.
+# What a session is kept as, next to the claims on nodes; no node has a slash in its name.
 SESSIONS: Final = "session/"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One claim. `version` changes with each write, `transitions` says how often it has changed hands, `run` is the holder's
-    run, `notes` are annotations, and `acquired` is None until the store has written it. Without a `holder` it was given back,
-    and tells what became of the node. `taken_over`: from a holder (of `former_run`) that may be paused, and not dead."""
+    """One claim. `version` changes with each write, `transitions` says how often it has changed hands. `run` is the
+    holder's run, `notes` are annotations, and `acquired` is None until the store has written it. Without a `holder`
+    it was given back, and shows what became of the node. `taken_over`: from a holder (of `former_run`) that may be
+    paused, and not dead."""
 
     node: str
     holder: str
@@ -51,8 +52,8 @@ class Claim:
 
 
 class Leases(Protocol):
-    """The claims that are kept in one place. Raises ClusterConflict where somebody else was quicker, ClusterRefused where
-    there is no such place, or it is not for this user."""
+    """The claims that are kept in one place. Raises ClusterConflict where another run was quicker, ClusterRefused
+    where there is no such place, or it is not for this user."""
 
     def read(self, node: str) -> Claim | None:
         """The claim on a node, or None."""
@@ -93,9 +94,9 @@ class Claimant:
         *,
         by_force: bool = False,
     ) -> Claim | None:
-        """The claim on a node; None while somebody else holds it. Two messages about one machine are two takers.
+        """The claim on a node; None while another run holds it. Two messages about one machine are two takers.
 
-        What the former holder noted of its work goes with it. `by_force` takes it over from whoever holds it.
+        What the former holder noted of its work goes with it. `by_force` takes it over from any holder.
         """
         return self.take_seen(leases, leases.read(node), node, notes, leases.read, by_force=by_force)
 

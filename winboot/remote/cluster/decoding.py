@@ -1,7 +1,7 @@
 """The API types that winboot decodes, made ready in one thread before any other uses them.
 
 msgspec builds what it must know of a type when the type is first decoded, and hangs it on the class before it is
-whole: two threads that decode the same type for the first time at the same moment end the process with a SIGSEGV
+whole. If two threads decode the same type for the first time at the same moment, they end the process with a SIGSEGV
 (msgspec 0.22.0; `tests/cluster/test_first_decode.py` shows it without this module). A type that is not in `TYPES`
 must not be decoded; the same test compares the list with what `lightkube.py` imports.
 """

@@ -1,7 +1,7 @@
 """The cluster's CA, found by the hash of its key: what kubeadm's discovery does, without its token.
 
-The ConfigMap `cluster-info` of kube-public is readable without a login; nothing of it is believed but a certificate
-whose key has the hash, and the server must then show a certificate below it.
+The ConfigMap `cluster-info` of kube-public is readable without a login; winboot believes nothing of it but a
+certificate whose key has the hash. The server must then show a certificate below it.
 """
 
 from __future__ import annotations

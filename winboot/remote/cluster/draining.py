@@ -19,7 +19,7 @@ from winboot.remote.cluster.calls import Calls
 from winboot.remote.cluster.failures import status_of
 
 _POLL_S: Final = 2.0
-# A budget that refuses is asked again after this long, and then twice as long each time.
+# After a budget's refusal winboot tries again after this long, and then twice as long each time.
 _FIRST_BACKOFF_S: Final = 2.0
 _LONGEST_BACKOFF_S: Final = 30.0
 _PAGE: Final = 500
@@ -29,7 +29,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 @dataclass(slots=True)
 class _Refused:
-    """Why one pod did not go the last time, and when it is asked for again."""
+    """Why one pod did not go the last time, and when winboot evicts it again."""
 
     why: str
     pause: float
@@ -100,7 +100,7 @@ class Draining:
         self._refused[key] = _Refused(problem, pause, self.clock() + pause)
 
     def _ended(self, seen: Iterable[str]) -> Drained:
-        """What became of the pods; of those seen last where nobody answers now."""
+        """What became of the pods; of those seen last where no API server answers now."""
         try:
             left = {key: self._reason(key) for key in (full_name(pod.metadata) for pod in self._look())}
         except ClusterUnreachable as error:

@@ -57,7 +57,7 @@ def translated(doing: str, server: str, proxy: Proxy | None = None) -> Iterator[
 
 
 def status_of(error: httpx2.HTTPStatusError) -> int:
-    """The HTTP status; the library's own error class stands for answers of one content type only."""
+    """The HTTP status; the library's own error class covers answers of one content type only."""
     return int(error.response.status_code)
 
 

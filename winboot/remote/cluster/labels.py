@@ -94,8 +94,8 @@ def _taint_difference(name: str, is_: str | None, want: str | None) -> Differenc
 def patch(facts: NodeFacts, wish: NodeWish) -> dict[str, Any]:
     """A merge patch that takes all differences away and notes what is ours.
 
-    It carries the resourceVersion: taints are replaced as a whole list, and whoever changed the node in
-    between must not be overwritten.
+    It carries the resourceVersion: taints are replaced as a whole list, and it must not overwrite a change made in
+    between.
     """
     mine = owned(facts)
     labels: dict[str, str | None] = {k: None for k in mine.labels - wish.labels.keys() if k in facts.labels}

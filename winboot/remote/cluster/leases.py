@@ -26,9 +26,9 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9.-]")
 class LightkubeLeases:
     """Leases in one namespace.
 
-    Each call is made once, unlike the others (`calls`): a write that was answered by nobody would meet itself as a conflict the
-    second time, and whoever holds claims asks again anyway, at his own pace: a session renews every quarter of its duration,
-    a claim is tried for a minute (`Ownership`), a fleet's worker looks every two seconds.
+    Each call is made once, unlike the others (`calls`). A write without an answer would meet itself as a conflict the
+    second time. A holder of claims asks again anyway, at its own pace: a session renews every quarter of its
+    duration, a claim is tried for a minute (`Ownership`), a fleet's worker looks every two seconds.
     """
 
     def __init__(self, client: Client, server: str, namespace: str, proxy: Proxy | None = None) -> None:

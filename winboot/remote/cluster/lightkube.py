@@ -153,7 +153,7 @@ class LightkubeCluster:
         self._way.present(certificate)
 
     def leases(self, namespace: str) -> Leases:
-        """Who works on which node, kept in this namespace."""
+        """Which run works on which node, kept in this namespace."""
         from winboot.remote.cluster.leases import LightkubeLeases
 
         return LightkubeLeases(self._client, self._server, namespace, self._proxy)
@@ -202,7 +202,7 @@ class LightkubeCluster:
     # Nodes
 
     def node(self, name: str) -> NodeFacts | None:
-        """The node, or None while there is none."""
+        """The node, or None while it does not exist."""
         return self._call(f"reading node {name}", lambda: self._node(name))
 
     def _node(self, name: str) -> NodeFacts | None:
@@ -228,7 +228,7 @@ class LightkubeCluster:
         return self._call("listing nodes", ask)
 
     def delete_node(self, name: str) -> bool:
-        """Remove the Node object; False when there was none."""
+        """Remove the Node object; False when it did not exist."""
         asked = itertools.count()
 
         def delete() -> bool:
@@ -264,7 +264,7 @@ class LightkubeCluster:
         return found
 
     def lift_taint(self, name: str, key: str) -> bool:
-        """Remove the taints with this key; False when there was none."""
+        """Remove the taints with this key; False when the node had none."""
 
         def patch(facts: NodeFacts) -> dict[str, Any] | None:
             if not facts.has_taint(key):
@@ -326,14 +326,14 @@ class LightkubeCluster:
         return facts
 
     def _patch_node(self, name: str, doing: str, patch: Callable[[NodeFacts], dict[str, Any] | None]) -> bool:
-        """Patch what is there now; look again when somebody else was quicker. False: nothing to do."""
+        """Patch what is there now; look again when another client was quicker. False: nothing to do."""
         asked = False
 
         def change() -> bool:
             nonlocal asked
             wanted = patch(self._present(name))
             if wanted is None:
-                # Nothing left to do after a try of ours: it was done, and its answer lost.
+                # Nothing left to do after our own try: it was done, and its answer lost.
                 return asked
             asked = True
             self._call(
@@ -433,7 +433,7 @@ class LightkubeCluster:
         ]
 
     def _approve(self, csr: CertificateSigningRequest, request: Request) -> bool:
-        """Approve exactly the object that was judged; False when somebody else was at it meanwhile."""
+        """Approve exactly the object that was judged; False when another client was at it meanwhile."""
         condition = CertificateSigningRequestCondition(
             type="Approved",
             status="True",
@@ -474,7 +474,7 @@ class LightkubeCluster:
     # What else there is of a node
 
     def belongings(self, name: str) -> tuple[Belonging, ...]:
-        """What the cluster keeps about the node beside its Node."""
+        """What the cluster keeps about the node in addition to its Node."""
         return self._belongings().of(name)
 
     def delete_belonging(self, one: Belonging) -> None:
@@ -547,7 +547,7 @@ class LightkubeCluster:
         return self._found(f"listing {kind.kind}", ask)
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        """The data of a ConfigMap; None where there is none."""
+        """The data of a ConfigMap; None where it does not exist."""
         found = self._found(
             f"reading {namespace}/{name}", lambda: self._client.get(ConfigMap, name, namespace=namespace)
         )

@@ -1,7 +1,7 @@
 """The workbench over the connections of lightkube's client.
 
 exec and port-forward go over WebSockets: `v5.channel.k8s.io` (Kubernetes 1.30 and later) or `v4.channel.k8s.io`. lightkube has
-exec, but tells of a refused upgrade without what the API server said; it has no port-forward.
+exec, but reports a refused upgrade without what the API server said. It has no port-forward.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PLURALS: Final[Mapping[str, str]] = {
     "ResourceQuota": "/api/v1/resourcequotas",
     "EndpointSlice": "/apis/discovery.k8s.io/v1/endpointslices",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
-    # https://network-policy-api.sigs.k8s.io/api-overview/ (v1alpha2 has one kind in the place of the two before it)
+    # https://network-policy-api.sigs.k8s.io/api-overview/ (v1alpha2 has one kind instead of the two before it)
     "ClusterNetworkPolicy": "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies",
     "AdminNetworkPolicy": "/apis/policy.networking.k8s.io/v1alpha1/adminnetworkpolicies",
     "BaselineAdminNetworkPolicy": "/apis/policy.networking.k8s.io/v1alpha1/baselineadminnetworkpolicies",
@@ -116,7 +116,7 @@ class LightkubeWorkbench:
         return self._remove("Namespace", name, "")
 
     def _remove(self, kind: str, name: str, namespace: str) -> bool:
-        """False if there is none of this name."""
+        """False if none has this name."""
 
         def delete() -> bool:
             try:

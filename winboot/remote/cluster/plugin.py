@@ -24,7 +24,7 @@ from winboot.base.foreign import Malformed, decoded
 from winboot.remote.cluster.way import Certificate
 
 VERSIONS: Final = tuple(f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1"))
-# Programs ask their cloud for a token; one that waits for a person has nobody here.
+# Programs ask their cloud for a token; one that waits for a person waits in vain here.
 PATIENCE_S: Final = 60.0
 # A credential that ends within this time is not used for another request.
 _MARGIN: Final = timedelta(seconds=10)
@@ -79,7 +79,8 @@ class PluginAuth(httpx2.Auth):
         present: Callable[[Certificate], None],
     ) -> None:
         """`entry` is the user's `exec`; a relative path with a separator is meant from `folder`. `cluster` is what a program
-        with provideClusterInfo is told of the cluster; `present` uses a client certificate from then on. Raises InvalidInput.
+        with provideClusterInfo receives about the cluster; `present` uses a client certificate from then on. Raises
+        InvalidInput.
         """
         command = entry.get("command")
         if not isinstance(command, str) or not command:

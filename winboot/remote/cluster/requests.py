@@ -27,7 +27,7 @@ _USAGE: Final = {"client": "client auth", "serving": "server auth"}
 _RSA_BITS: Final = 2048
 _CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
 _DIGESTS: Final = frozenset({"sha256", "sha384", "sha512"})
-# Groups of a user that a kubelet's client certificate stands for.
+# Groups of a user that a kubelet's client certificate names.
 _NODE_GROUPS: Final = frozenset({"system:nodes", "system:authenticated"})
 _EXTENSION_REQUEST: Final = x509.ObjectIdentifier("1.2.840.113549.1.9.14")
 _PEM: Final = re.compile(
@@ -87,8 +87,8 @@ def problems(request: Request, node: ExpectedNode) -> tuple[str, ...]:
 def _parse(request: Request) -> x509.CertificateSigningRequest | None:
     """The request, when it is exactly one PEM block and signed by its own key.
 
-    Two readers that find different blocks in one text must not judge and sign different requests, so nothing may stand
-    beside the block.
+    Two readers that find different blocks in one text must not judge and sign different requests, so nothing may be
+    next to the block.
     """
     if len(request.pem) > LARGEST_REQUEST:
         return None
@@ -143,7 +143,7 @@ def _subject_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode
 
 
 def _extra_problems(parsed: x509.CertificateSigningRequest) -> Iterator[str]:
-    """A kubelet's request has alternative names or nothing beside its subject:
+    """A kubelet's request has alternative names or nothing but its subject:
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/kubelet/certificate/kubelet.go (getTemplate)."""
     for extension in parsed.extensions:
         if extension.oid != ExtensionOID.SUBJECT_ALTERNATIVE_NAME:

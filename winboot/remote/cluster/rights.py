@@ -45,7 +45,7 @@ PREFLIGHT: Final = (
     Need("get", "configmaps", why="kube-proxy's mode, if a DaemonSet runs it on Windows", name="kube-proxy"),
     Need("create", "subjectaccessreviews", "authorization.k8s.io", why="what kubelets and agents may do"),
 )
-# For `winboot remove`, beside what a drain needs.
+# For `winboot remove`, in addition to what a drain needs.
 REMOVE: Final = (
     Need("get", "nodes", why="whether the Node is there, and on this machine"),
     Need("delete", "nodes", why="the Node of a machine that was put back"),

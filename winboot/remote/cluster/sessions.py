@@ -1,8 +1,9 @@
 """One renewal for all the nodes of a process: a claim of its own says that it lives, and the claims on its nodes name it.
 
 So a node costs two writes, when its claim is taken and when it is given back with what became of the node, however long the
-work lasts. A process that was paused longer than its session lasts looks at each of its claims when it wakes up: what another
-one has taken over is lost, and the work on it ends. The node's fence refuses what it would do before that.
+work lasts. A process that was paused longer than its session lasts looks at each of its claims when it wakes up. If
+another one has taken over a claim, it is lost, and the work on it ends. The node's fence refuses what it would do
+before that.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Held:
     claim: Claim
     session: Session = field(repr=False)
     lost: Callable[[str], None] = lambda holder: None
-    # Who has it by now, as far as that is known.
+    # Which run has it by now, as far as that is known.
     taken_by: str | None = None
 
     def lose(self, holder: str) -> None:
@@ -54,7 +55,7 @@ class Session:
     claimant: Claimant
     id: str
     now: Callable[[], float] = clock
-    # False: nobody renews it but `renew`, which whoever made it calls.
+    # False: only `renew` renews it, and the code that made it calls that.
     by_itself: bool = True
     _claim: Claim | None = None
     _renewed: float = 0.0
@@ -70,8 +71,8 @@ class Session:
         by_force: bool = False,
         seen: Mapping[str, Claim] | None = None,
     ) -> Held | None:
-        """The claim on a node; None while somebody else holds it. `seen` are all claims as they were a moment ago: with it
-        nothing is read."""
+        """The claim on a node; None while another run holds it. `seen` are all claims as they were a moment ago: with
+        it nothing is read."""
         self._begin()
         with self._lock:
             if node in self._held:
@@ -79,7 +80,7 @@ class Session:
         notes = {**(notes or {}), SESSION: self._name}
         read = self.leases.read if seen is None else seen.get
         there = read(node)
-        # A write of ours whose answer was lost: this session lives, so that nobody else would ever take it.
+        # Our own write whose answer was lost: this session lives, so that no other run would ever take it.
         mine = there is not None and there.holder != "" and there.notes.get(SESSION) == self._name
         claim = self.claimant.take_seen(self.leases, there, node, notes, read, by_force=by_force or mine)
         if claim is None:
@@ -90,7 +91,7 @@ class Session:
         return held
 
     def drop(self, held: Held) -> None:
-        """Hold it no more, without a word: it is another's, or is to be taken anew."""
+        """Hold it no more, without a word: it is another's, or is to be taken again."""
         with self._lock:
             self._held.pop(held.claim.node, None)
 
@@ -120,7 +121,7 @@ class Session:
             try:
                 paused |= self._write()
             except ClusterError:
-                # The next one may be heard; until then the time counts on.
+                # The next one may succeed; until then the time counts on.
                 self._renewed = before
                 return
             held = list(self._held.values()) if paused else []
@@ -161,7 +162,7 @@ class Session:
             self.renew()
 
     def _write(self) -> bool:
-        """Renew the session; whether it was gone: taken for dead by somebody else, or cleared away."""
+        """Renew the session; whether it was gone: taken for dead by another run, or cleared away."""
         if self._claim is None:
             return False
         try:
@@ -171,7 +172,7 @@ class Session:
             if there is None:
                 self._claim = self.leases.create(replace(self._claim, version=""))
                 return True
-            # A write of ours whose answer was lost.
+            # Our own write whose answer was lost.
             self._claim = self.leases.renew(replace(self._claim, version=there.version))
         return False
 

@@ -1,4 +1,4 @@
-"""How each request of this computer reaches an API server: TLS, proxy, and as whom.
+"""How each request of this computer reaches an API server: TLS, proxy, and the user.
 
 One transport carries all requests, WebSockets too, so that no command has another way than its kubeconfig says.
 """

@@ -36,7 +36,7 @@ class Workbench(Protocol):
         ...
 
     def remove_namespace(self, name: str) -> bool:
-        """Delete a namespace with all that is in it, and wait for nothing; False where there was none."""
+        """Delete a namespace with all that is in it, and wait for nothing; False where it did not exist."""
         ...
 
     def execute(self, namespace: str, pod: str, command: Sequence[str], *, timeout: float) -> Ran:

@@ -7,13 +7,13 @@
 What a transport promises, and one contract test (`tests/transport/test_contract.py`) asks of all of them:
 
 - `run` yields each output string the moment it arrives. Whatever else the script says (errors that do not
-  end it, warnings, verbose text) comes in between as a line `error: …`, `warning: …`; such a line is never
-  a JSON object.
+  end it, warnings, verbose text) comes in between as a line `error: …`, `warning: …`. Such a line is never a JSON
+  object.
 - A script runs at most once per `run`. When the connection breaks in the middle, `run` continues with the
-  same pipeline where the protocol allows it; where it does not, it raises `ConnectionLost` and the caller
-  may run the script again.
+  same pipeline where the protocol allows it. Where it does not, it raises `ConnectionLost` and the caller may run the
+  script again.
 - The script's text is dropped once it is sent: a fleet would hold half a megabyte a node while it waits.
-- Secrets travel beside the script, encrypted: never in its text, in a log, in an error or in a `repr`.
+- Secrets travel apart from the script, encrypted: never in its text, in a log, in an error or in a `repr`.
 - Every failure is one of `winboot.base.errors`. `close` never raises and takes a bounded time.
 """
 
@@ -32,8 +32,8 @@ Auth = Literal["negotiate", "ntlm", "kerberos", "basic"]
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whom to trust on an HTTPS endpoint: a CA (PEM text), one pinned certificate (SHA-256 in hex), or with
-    neither of them the system's CAs.
+    """What to trust on an HTTPS endpoint: a CA (PEM text), one pinned certificate (SHA-256 in hex), or with neither
+    of them the system's CAs.
     """
 
     ca_pem: str | None = None
@@ -45,9 +45,9 @@ class Timeouts:
     """How long to wait, in seconds. `read` must exceed `operation`: a quiet script answers every
     `operation` seconds.
 
-    `open` is how long opening a session is tried again while the machine is out of reach or busy, `resume`
-    how long a running script may be out of reach before it is given up, `close` the most that ending a
-    session may take, and `idle` how long a session that we could not end lives on the machine.
+    `open` is how long opening a session is tried again while the machine is out of reach or busy. `resume` is how
+    long a running script may be out of reach before it is given up. `close` is the most that ending a session may
+    take, and `idle` how long a session that we could not end lives on the machine.
     """
 
     connect: int = 10
@@ -61,7 +61,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a machine is reached and as whom. `tls` None means HTTP, whose bodies are then sealed by the
+    """Where and as which user winboot reaches a machine. `tls` None means HTTP, whose bodies are then sealed by the
     login. `via` is the place to dial instead (host, port), when a tunnel leads to the machine. `spn` is the service
     principal of Kerberos (`HTTP/name`) where it is not host/address.
     """

@@ -1,8 +1,8 @@
-"""Scripts on a machine that called us: it asks for work over HTTPS and tells what the work says (first boot).
+"""Scripts on a machine that called us: it asks for work over HTTPS and reports what the work says (first boot).
 
-A `Line` stands between the thread that works on the machine and the calls that the machine makes, which come from other
-threads and may come twice: each piece of output has its place, and a script that the machine has begun is not given to it
-again. What runs there is the loader of `console`, as over SSH.
+A `Line` stands between the thread that works on the machine and the calls that the machine makes, which come from
+other threads and may come twice. Each piece of output has its place, and a script that the machine has begun is not
+given to it again. What runs there is the loader of `console`, as over SSH.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from winboot.remote.transport.base import Outside, Probe, Transport, nobody_wait
 from winboot.remote.transport.console import AGAIN, Conversation, standard_input
 from winboot.remote.transport.probe import PROBE_SCRIPT, read_probe
 
-# A machine that runs a script tells at least every 10 seconds that it still does; one that waits asks every 20.
+# A machine that runs a script reports at least every 10 seconds that it still does; one that waits asks every 20.
 SILENCE_S: Final = 90.0
 # How long an offered script waits for a machine that is away, such as one that restarts.
 OFFER_S: Final = 60.0
@@ -38,12 +38,12 @@ class Job:
     payload: bytes
     id: str = field(default_factory=lambda: randomness.token_hex(8))
     runner: str = ""
-    # Bytes of output that have come so far, and those of them that nobody has read yet.
+    # Bytes of output that have come so far, and those of them that no thread has read yet.
     received: int = 0
     unread: bytes = b""
     code: int | None = None
     last_words: str = ""
-    # Nobody wants its output any more, or nobody there works on it any more.
+    # No reader wants its output any more, or the machine no longer works on it.
     dropped: bool = False
     lost: bool = False
 
@@ -79,7 +79,7 @@ class Line:
             self._changed.notify_all()
 
     def hang_up(self) -> None:
-        """No more work: whoever waits for the machine, or for work, is told so."""
+        """No more work: every thread that waits for the machine, or for work, ends its wait."""
         with self._changed:
             self._hung_up = True
             self._drop()
@@ -119,10 +119,10 @@ class Line:
     def hear(
         self, id_: str, runner: str, start: int, piece: bytes, code: int | None = None, words: str = ""
     ) -> int | None:
-        """Output of a script from the byte `start` on, and with `code` its end. Gives how many bytes were heard so far, from
-        where on the machine says more; None: its process `runner` is to end the script.
+        """Output of a script from the byte `start` on, and with `code` its end. Gives how many bytes came so far,
+        from where on the machine says more; None: its process `runner` is to end the script.
 
-        What was heard before is heard once; an empty piece says that the script begins or still runs.
+        Repeated output counts once; an empty piece says that the script begins or still runs.
         """
         with self._changed:
             self._called = time.monotonic()

@@ -1,6 +1,6 @@
 """Scripts over the standard streams of powershell.exe, for transports that can only start a program: SSH and local.
 
-The command line is always the same short loader; the script, its arguments and its secrets go to standard input, so
+The command line is always the same short loader. The script, its arguments and its secrets go to standard input, so
 that nothing of them is in a command line, a process list or an event of process creation. Standard input is
 
     {"arguments": {…}, "secrets": {…}}      one line of ASCII JSON
@@ -10,7 +10,7 @@ and every record comes back as a line `#winboot:<kind>:<base64 of UTF-8>`, whate
 are. Any other line is noise: a banner, a profile's greeting.
 
 Why not `-Command -`: it runs its input line by line, as a person would type it. Why `-InputFormat None`: with any other
-format powershell.exe reads standard input itself and feeds it to the pipeline while the loader reads it too
+format powershell.exe reads standard input itself and feeds it to the pipeline while the loader reads it too.
 (PowerShell, ConsoleHost/host/msh/Executor.cs ExecuteCommandAsyncHelper; Serialization.cs `AtEnd` is true for None).
 """
 
@@ -156,7 +156,7 @@ class Process(Protocol):
         ...
 
     def finish(self) -> tuple[int | None, str]:
-        """The exit code (None when nobody said one) and the last of standard error, after the end."""
+        """The exit code (None when none came) and the last of standard error, after the end."""
         ...
 
 
@@ -192,7 +192,7 @@ class Conversation:
         raise self._died()
 
     def _pid(self, text: str) -> int:
-        """The id of the process on the machine, which may be told to end."""
+        """The id of the process on the machine, which winboot may end."""
         if not re.fullmatch("[0-9]{1,10}", text):
             raise ProtocolError(f"{self.name}: the script's first record is not readable", node=self.name)
         return int(text)
@@ -265,7 +265,7 @@ class Conversation:
 
 
 def _frame(line: str) -> tuple[str, str]:
-    """The kind and the text of a frame; an empty kind for a line that is none."""
+    """The kind and the text of a frame; an empty kind for any other line."""
     mark, _, rest = line.partition(":")
     kind, separator, data = rest.partition(":")
     if mark != "#winboot" or not separator:

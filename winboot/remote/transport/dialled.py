@@ -11,8 +11,8 @@ from winboot.config.inventory import Connection
 def dialled_addresses(connection: Connection) -> tuple[str, ...]:
     """Addresses of the machine's host name as text; none where this host does not dial it itself or cannot resolve it.
 
-    They are a hint: behind NAT or a port forward none of them is the machine's. sshd tells the node by itself where the
-    connection came in.
+    They are a hint: behind NAT or a port forward none of them is the machine's. sshd itself reports to the node where
+    the connection came in.
     """
     try:
         return (str(ipaddress.ip_address(connection.host)),)
@@ -24,7 +24,7 @@ def dialled_addresses(connection: Connection) -> tuple[str, ...]:
 
 
 def resolved(host: str, port: int) -> tuple[str, ...]:
-    """The addresses of a host, as text, as this host's resolver tells them; none where it knows none."""
+    """The addresses of a host, as text, as this host's resolver returns them; empty where it has none."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:

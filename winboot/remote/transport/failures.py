@@ -1,9 +1,8 @@
 """What the libraries below raise, as one of winboot's errors.
 
-`winboot.remote.transport.psrp` is built on pypsrp, which is built on requests, urllib3, pyspnego, ssl and socket; each
-has an exception tree of its own, and an error may surface from any depth. Nothing else in winboot sees them.
-The order of `translate` goes from the special to the general; `tests/transport/test_failures.py` walks all
-the trees.
+`winboot.remote.transport.psrp` is built on pypsrp, which is built on requests, urllib3, pyspnego, ssl and socket.
+Each has an exception tree of its own, and an error may surface from any depth. Nothing else in winboot sees them. The
+order of `translate` goes from the special to the general; `tests/transport/test_failures.py` walks all the trees.
 """
 
 from __future__ import annotations
@@ -88,12 +87,12 @@ SHORT: Final = {
 }
 
 # pypsrp reads what the machine sent without looking: an answer in another form surfaces as one of these. Each has its
-# place in pypsrp 0.9; `_raised_here` tells them from a bug of our own, which raises the same classes.
+# place in pypsrp 0.9; `_raised_here` distinguishes them from our own bug, which raises the same classes.
 _MALFORMED: Final = (
     ElementTree.ParseError,  # wsman.py: ET.fromstring of an answer that is no XML
     struct.error,  # powershell.py: Fragment.unpack of a piece that is too short
     binascii.Error,  # shell.py and serializer.py: b64decode of what is no Base64
-    ValueError,  # serializer.py: int, float and UUID of another text; UTF-8 that is none
+    ValueError,  # serializer.py: int, float and UUID of another text; invalid UTF-8
     OverflowError,  # serializer.py: chr() of a number that is no character
     KeyError,  # serializer.py: a reference to an object that was not sent; messages.py: an unknown message type
     IndexError,  # encryption.py: a sealed part without its length or its body

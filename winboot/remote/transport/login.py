@@ -1,8 +1,8 @@
 """NTLM, Kerberos and SPNEGO logins that begin with the first request.
 
-pypsrp asks first and logs in when it is told to: one request more for each connection. Here the first token
-goes out at once, where that is possible: an NTLM token needs nothing of the machine, and over plain HTTP no
-token does (over TLS a Kerberos token is bound to the certificate, which is not known yet).
+pypsrp asks first and logs in when the machine demands it: one request more for each connection. Here the first token
+goes out at once, where that is possible. An NTLM token needs nothing of the machine, and over plain HTTP no token
+does. (Over TLS a Kerberos token is bound to the certificate, which is not known yet.)
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class EagerLogin(_Login):  # type: ignore[misc]
         self, context: Any, token: bytes | None, response: requests.Response, **kwargs: Any
     ) -> requests.Response:
         # The certificate is the connection's: the first answer shows it, while its body is still to be read. Over plain
-        # HTTP, where messages are sealed, there is none, and Kerberos' first answer has been read: it ends the login.
+        # HTTP, where messages are sealed, there is no such token, and Kerberos' first answer has been read: it ends
+        # the login.
         bound = self._get_cbt_data(response) if self.send_cbt and not self.wrap_required else None
         bindings = GssChannelBindings(application_data=bound) if bound else None
         while token:

@@ -1,7 +1,7 @@
 """A domain account that one machine refused is not tried at others: a few wrong passwords lock it for everybody.
 
 A local account (`.\\name`) is another one on each machine. Until a domain account has logged in somewhere, only
-`MOST_AT_ONCE` sessions are opened with it at a time: a domain locks an account after three wrong passwords at the
+`MOST_AT_ONCE` sessions are opened with it at a time. A domain locks an account after three wrong passwords at the
 earliest that anybody uses, after five or ten as a rule.
 """
 

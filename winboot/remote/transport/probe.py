@@ -20,8 +20,7 @@ from winboot.base.foreign import Malformed, decoded
 from winboot.remote.transport.base import Certificate, Endpoint, Outside, Probe
 from winboot.remote.transport.failures import LIBRARY_ERRORS, translate
 
-# Plain enough for Constrained Language, where .NET calls fail: there the answer stays null, and the mode
-# tells why.
+# Plain enough for Constrained Language, where .NET calls fail: there the answer stays null, and the mode shows why.
 PROBE_SCRIPT: Final = r"""
 $answer = @{
     language = $ExecutionContext.SessionState.LanguageMode.ToString()

@@ -5,7 +5,7 @@ What happens to a lost answer is decided by what it was an answer to:
 
     Create, opening      nothing has run: the session is deleted by its id, which we chose, and another one is
                          opened
-    Command              a Receive for its id, which we chose, tells whether the pipeline runs or never arrived
+    Command              a Receive for its id, which we chose, shows whether the pipeline runs or never arrived
     Send (not the last)  an incomplete script cannot run: it is terminated and sent again
     Send (the last)      output proves that it runs; silence proves nothing, so it is stopped: ConnectionLost
     Receive              the same Receive again, on a new connection; the machine repeats its answer
@@ -137,8 +137,8 @@ class _Pool(RunspacePool):
     """pypsrp's pool. After a repeated Receive it drops output that comes twice, and notices output that is
     missing.
 
-    Only then: Windows numbers the messages of a pool one by one, but it may tell the pool things that we
-    never ask for, and that is no reason to end a healthy run.
+    Only then: Windows numbers the messages of a pool one by one, but it may send the pool messages that we never ask
+    for. That is no reason to end a healthy run.
     """
 
     def __init__(self, connection: Connection, idle_s: int, name: str) -> None:
@@ -360,7 +360,7 @@ class PsrpTransport(Transport):
 
     def interrupt(self) -> None:
         """See `Transport.interrupt`. The open connection belongs to the thread that waits on it, so this logs in once
-        more: a stopped script runs its `finally` blocks, and one that hangs ends with its session.
+        more. A stopped script runs its `finally` blocks, and one that hangs ends with its session.
         """
         pool, pipeline = self._pool, self._finished
         if pool is None:
@@ -383,7 +383,7 @@ class PsrpTransport(Transport):
 
     @contextmanager
     def _named_failures(self) -> Iterator[None]:
-        """Let every failure be one of ours and carry the machine's name; a broken session is not used again."""
+        """Let every failure be a winboot error and carry the machine's name; a broken session is not used again."""
         try:
             yield
         except ScriptFailed:
@@ -430,7 +430,7 @@ class PsrpTransport(Transport):
             raise
 
     def _finish(self) -> None:
-        """Let the machine forget the last pipeline: it keeps them until told, and takes a thousand."""
+        """Let the machine forget the last pipeline: it keeps them until then, and takes a thousand."""
         last, self._finished = self._finished, None
         if last is not None:
             last.terminate(self._endpoint.timeouts.close)

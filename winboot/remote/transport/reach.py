@@ -11,8 +11,8 @@ PATIENCE_S: Final = 3.0
 
 
 def not_reached(connection: Connection) -> str:
-    """Why nothing answers at the machine's port; empty where something does, and where that cannot be seen from here: behind
-    a jump host or a tunnel, or on this very machine."""
+    """Why nothing answers at the machine's port; empty where something does, and where this host cannot see that:
+    behind a jump host or a tunnel, or on this very machine."""
     if connection.transport == "local" or connection.proxy_jump or connection.tunnel is not None:
         return ""
     where = (connection.host, connection.port_number)

@@ -1,10 +1,10 @@
 """Scripts over SSH: one connection to the machine, one channel for each run, powershell.exe behind it (see `console`).
 
-SSH cannot take up a channel again. A connection that breaks in the middle of a script raises ConnectionLost; the
+SSH cannot take up a channel again. A connection that breaks in the middle of a script raises ConnectionLost. The
 script on the machine ends at its next event, when it cannot write any more, and the caller runs it again.
 
-Win32-OpenSSH does not end what it started when the client goes away (PowerShell/Win32-OpenSSH issue 1751), so a script
-that is to stop is ended by its process id, on a second channel.
+Win32-OpenSSH does not end what it started when the client goes away (PowerShell/Win32-OpenSSH issue 1751). So winboot
+ends a script by its process id, on a second channel.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ _LAST_PIECES: Final = (
     64  # that are read of what a machine still says after the end: it may say it without an end
 )
 _LAST_WORDS: Final = 4096  # bytes of standard error that are kept
-# Members of Administrators have their keys in one common file, and sshd refuses it when others may write to it
-# (Microsoft Learn, "Key-based authentication in OpenSSH for Windows").
+# Members of Administrators have their keys in one common file. sshd refuses it when others may write to it (Microsoft
+# Learn, "Key-based authentication in OpenSSH for Windows").
 _KEY_HINT: Final = (
     r"For an account in Administrators, sshd on Windows reads C:\ProgramData\ssh\administrators_authorized_keys, which only"
     " SYSTEM and Administrators may have access to; for others .ssh/authorized_keys. Check `user`, `key` and `password`."
@@ -71,7 +71,7 @@ _KEY_HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How to prove who we are. Each callable reads its reference when it is needed."""
+    """How to prove our identity. Each callable reads its reference when it is needed."""
 
     user: str
     key: Callable[[], Secret] | None = field(default=None, repr=False)
@@ -91,7 +91,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class SshEndpoint:
-    """Where a machine is reached over SSH and as whom.
+    """Where and as which user winboot reaches a machine over SSH.
 
     `jump` is the host to go through. `via` is the place to dial instead, when a tunnel leads to the machine; the host
     key is still looked up under `address` and `port`.
@@ -224,7 +224,7 @@ class SshTransport(Transport):
 
     @contextmanager
     def _named_failures(self) -> Iterator[None]:
-        """Let every failure be one of ours; a connection that broke is not used again."""
+        """Let every failure be a winboot error; a connection that broke is not used again."""
         try:
             yield
         except ScriptFailed:
@@ -289,7 +289,7 @@ class _ChannelProcess:
         self._timeouts = timeouts
 
     def receive(self) -> bytes:
-        """More output. A quiet machine is asked from time to time whether it is still there."""
+        """More output. winboot asks a quiet machine from time to time whether it is still there."""
         while True:
             try:
                 return self.channel.recv(_PIECE)
@@ -340,8 +340,8 @@ def _open(endpoint: SshEndpoint, name: str) -> Link:
         _check_host_key(link.transport.get_remote_server_key(), endpoint, name)
         _log_in(link.transport, endpoint.login, name)
     except (SSHException, EOFError, OSError) as error:
-        # paramiko calls a connection that broke a refused login as well. Whoever was refused still has the connection,
-        # or was sent away.
+        # paramiko calls a connection that broke a refused login as well. After a refusal the client still has the
+        # connection, or the server closed it.
         stays = isinstance(error, AuthenticationException) and link.transport.is_active()
         refused = stays or link.transport.sent_away
         link.close()
@@ -372,7 +372,7 @@ class Session(paramiko.Transport):
 
 
 def _greet(endpoint: SshEndpoint, name: str) -> Link:
-    """A connection with its keys exchanged; nobody is logged in, and the host key is not checked."""
+    """A connection with its keys exchanged; no user is logged in, and the host key is not checked."""
     before = _open(endpoint.jump, f"{name} (jump host {endpoint.jump.address})") if endpoint.jump else None
     sock = _dial(endpoint, before, name)
     transport = Session(sock)
@@ -448,7 +448,7 @@ def _prefer_known_types(transport: paramiko.Transport, endpoint: SshEndpoint) ->
 
 def _known_keys(endpoint: SshEndpoint) -> dict[str, paramiko.PKey]:
     """The keys that known_hosts has for the machine, by their type. Lines with a marker (`@revoked`) are not among them,
-    and a line that nobody can read hides no other.
+    and an unreadable line hides no other.
     """
     file = endpoint.trust.known_hosts
     if file is None or not file.is_file():
@@ -557,7 +557,7 @@ def _private_key(login: Login, name: str) -> paramiko.PKey:
 
 
 def _offered(endpoint: SshEndpoint, name: str) -> tuple[str, ...]:
-    """The ways to log in that the server names to somebody who offers none."""
+    """The ways to log in that the server names to a client that offers none."""
     link = _greet(endpoint, name)
     try:
         link.transport.auth_none(endpoint.login.user)

@@ -1,7 +1,7 @@
 """A way to a machine that a command opens: SSM port forwarding, Azure Bastion, `ssh -L`, `kubectl port-forward`.
 
 winboot picks a free port on loopback, starts the command with it, waits until something listens there, and talks to
-127.0.0.1 as if it were the machine: host names for TLS, Kerberos and host keys stay those of the machine.
+127.0.0.1 as if it were the machine. Host names for TLS, Kerberos and host keys stay those of the machine.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _free_port() -> int:
 
 def _listeners(port: int) -> set[int]:
     """The ids of the users that listen at this port; 0 (root) where the system has no table of them."""
-    # A bind tells without a connection of ours: a forwarder may take one for the first use of the tunnel.
+    # A bind shows it without our own connection: a forwarder may take one for the first use of the tunnel.
     with socket.socket() as probe:
         try:
             probe.bind((LOOPBACK, port))

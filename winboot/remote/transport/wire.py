@@ -6,8 +6,8 @@ What changes:
 - A message sealed for one connection is never sent on another: pypsrp would, and WinRM would answer 400 each
   time.
 - A request that was certainly not sent is sent again on a new connection. One that may have been handled is
-  repeated only if the caller said that repeating is safe: a Receive, whose MessageID makes the machine repeat
-  its answer.
+  repeated only if the caller said that repeating is safe. Such a one is a Receive, whose MessageID makes the machine
+  repeat its answer.
 - TLS trusts exactly the given CA or the pinned certificate, on every new connection; environment variables
   change nothing.
 """
@@ -183,7 +183,7 @@ class Wire(_TransportHTTP):
         # laptop's REQUESTS_CA_BUNDLE is no opinion about this machine.
         session.trust_env = False
         session.headers["User-Agent"] = "winboot"
-        # pypsrp's own adapter can be told to open no new connection, which sealed messages need.
+        # an option makes pypsrp's own adapter open no new connection, which sealed messages need.
         plain = session.get_adapter("http://")
         secure = _TlsAdapter(self._tls) if self._tls is not None else session.get_adapter("https://")
         if self._via is not None:
@@ -228,7 +228,7 @@ class _Whole(BaseAdapter):
 
     An answer that ends within its header is taken by http.client for a short but valid one. A redirect would be followed
     with a new login, to another machine and out of TLS. A packed answer, one of any size or one that drips would take
-    memory and time of ours from all other machines. What answers a sealed request is sealed.
+    our memory and time from all other machines. What answers a sealed request is sealed.
     """
 
     def __init__(self, inner: BaseAdapter, name: str, seconds: float) -> None:
@@ -240,7 +240,7 @@ class _Whole(BaseAdapter):
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         answer = self._inner.send(request, *args, **kwargs)
-        # The login goes on by `answer.connection.send`, which must not go past this.
+        # The login continues by `answer.connection.send`, which must not go past this.
         answer.connection = self  # type: ignore[assignment]  # any adapter will do
         if "content-length" not in answer.headers and "transfer-encoding" not in answer.headers:
             answer.close()
