@@ -1,8 +1,8 @@
 """`winboot manifests hook`: what `winboot hook serve` needs to run as a pod of the cluster.
 
-Namespace, ServiceAccount with the cloud's identity, roles for exactly the calls that the hook makes, and a Deployment; with
-first boot its endpoint's Service and a volume for what it remembers. Made from a cloud inventory's file; neither cloud
-nor cluster is asked.
+Namespace, ServiceAccount with the cloud's identity, roles for exactly the calls that the hook makes, and a
+Deployment. With first boot, also its endpoint's Service and a volume for what it remembers. Made from a cloud
+inventory's file; winboot asks neither cloud nor cluster.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ WHY: Final = "What `winboot hook serve` needs to run in the cluster: account, ri
 @dataclass(frozen=True, slots=True)
 class HookPod:
     """What differs from cluster to cluster. `identity` is the ARN of an IAM role (AWS) or the client id of a managed
-    identity (Azure); empty leaves the annotation out, for nodes whose own identity has the rights."""
+    identity (Azure). An empty one leaves the annotation out, for nodes whose own identity has the rights."""
 
     inventory: Path
     image: str
@@ -123,7 +123,7 @@ def hook_manifest(pod: HookPod) -> str:
 
 
 def _files(inventory: Path) -> list[str]:
-    """The inventory and the files that it and its profile name beside it."""
+    """The inventory and the files next to it that it and its profile name."""
     file, _ = read_cloud_file(inventory)
     names = [inventory.name]
     if file.profile is not None:

@@ -86,7 +86,7 @@ def _survey(run: NodeRun, *, removal: Removal) -> None:
 def _remove(run: NodeRun, *, removal: Removal) -> None:
     run.refuse_other_script()
     node = _reached(run, removal)
-    # What is no node any more needs no claim that tells how it is.
+    # What is no node any more needs no claim that shows how it is.
     with run.claimed(leave=False):
         told = tuple(_cluster_look(run, node, removal))
         if not removal.cluster_only and not _machine_undone(run, node, told):

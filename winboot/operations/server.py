@@ -1,8 +1,9 @@
-"""An HTTP server for callers who have proved nothing yet: the first boot endpoint and the metrics use it.
+"""An HTTP server for callers that have proved nothing yet: the first boot endpoint and the metrics use it.
 
-A connection carries one request. A thread serves it, and each of its costs has a bound: one deadline covers the PROXY line,
-the handshake and the request; a head has at most 32 KiB; the application sees the head before the server reads a body, and
-names the largest body that it takes. h11 parses: it refuses two lengths, a negative one, and one of more than 20 digits.
+A connection carries one request. A thread serves it, and each of its costs has a bound: one deadline covers the PROXY
+line, the handshake and the request. A head has at most 32 KiB. The application sees the head before the server reads
+a body, and names the largest body that it takes. h11 parses: it refuses two lengths, a negative one, and one of more
+than 20 digits.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ MOST_OF_ONE: Final = 16
 MOST: Final = 256
 # h11 measures what it holds after a read: a head may have a piece more.
 LARGEST_HEAD: Final = 1 << 14
-# The server reads and drops a body that the application refuses, up to so many bytes: if it closed the connection at once,
-# the caller's system would discard the answer (RFC 9112, section 9.6).
+# The server reads and drops a body that the application refuses, up to so many bytes. If it closed the connection at
+# once, the caller's system would discard the answer (RFC 9112, section 9.6).
 _MOST_DROPPED: Final = 2 << 20
 _PIECE: Final = 1 << 14
 _LONGEST_PROXY_LINE: Final = 107
@@ -175,8 +176,8 @@ class Server:
 
 
 class _Places:
-    """Who has how many connections open. A newcomer takes the place of the address whose request is the oldest unfinished
-    one, where all places are taken: callers who only wait cannot keep others out."""
+    """How many connections each address has open. A newcomer takes the place of the address whose request is the
+    oldest unfinished one, where all places are taken: callers that only wait cannot keep others out."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

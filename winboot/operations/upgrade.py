@@ -4,8 +4,8 @@ unavailable.
     order → look → cordon, drain → change → Ready with the wanted versions → probes → lift our cordon
 
 What differs from `join --drain`: the order is checked for all nodes before anything is touched (the API server first, one
-minor at a time, no way back), pods go by kubectl drain's rules, each node is asked whether it works before pods may come
-back, and the first node that fails is the last one unless some may. A node that failed stays cordoned.
+minor at a time, no way back). Pods go by kubectl drain's rules, winboot tries whether each node works before pods may
+come back, and the first node that fails is the last one unless some may. A node that failed stays cordoned.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def upgrade(
 
 
 def one_by_one(specs: Sequence[NodeSpec], options: Options, *, flows: bool) -> Options:
-    """The options of other versions: drained, one node after the other, each proved, and none after the first that failed; as
-    many at a time as may be unavailable, and none after those that may fail, where the budget says so."""
+    """The options of other versions: drained, one node after the other, each proved, and none after the first that
+    failed. As many at a time as may be unavailable, and none after those that may fail, where the budget says so."""
     budget = options.budget
     # Flows are tried between two nodes that stand still.
     side_by_side = budget.max_unavailable is not None and not flows

@@ -1,5 +1,5 @@
-"""What winboot's own pods in a cluster have in common, the hook's and those of a fleet: an account with exactly the rights
-that it needs, and a container without any other."""
+"""What winboot's own pods in a cluster have in common, the hook's and those of a fleet. Each has an account with
+exactly the rights that it needs, and a container without any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who brings the text of first boot to a machine."""
+"""What brings the text of first boot to a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine has said on its serial console, for somebody who cannot log in."""
+"""What a machine has said on its serial console, for an administrator that cannot log in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WORD: Final = re.compile(r"winboot: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) ([^\r\n]+
 
 
 def last_word(text: str, machine: str) -> str:
-    """The last sentence that first boot has said, or that there is none."""
+    """The last sentence that first boot has said, or that it has said nothing."""
     said = _WORD.findall(text)
     if not said:
         about = "it may not have booted yet, or its user data did not run"

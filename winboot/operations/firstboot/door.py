@@ -1,8 +1,8 @@
 """Which machine may be which node, by what it proves. A refusal has a name and a sentence; nothing here changes a machine.
 
 A machine has a voucher, or a person let it in: possession of either is all that they prove. What binds it to a name is the
-address that it calls from, which must be the one of the inventory, and its SMBIOS UUID once it was let in. Or its cloud says
-who it is (`proof`).
+address that it calls from, which must be the one of the inventory, and its SMBIOS UUID once it was let in. Or its
+cloud confirms its identity (`proof`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from winboot.remote.cluster.identity import same_machine
 from winboot.remote.transport.dialled import resolved
 
 Meant = Sequence[tuple[NodeSpec, tuple[str, ...]]]
-# How long what the inventory means holds for everybody who calls: a group that starts asks its cloud for one list, not for one
-# each; so does somebody who calls all day.
+# How long what the inventory means holds for every caller. A group that starts asks its cloud for one list, not for
+# one each; so does a machine that calls all day.
 MEANT_S: Final = 5.0
 # How long what a name resolves to holds, and how many names are resolved side by side.
 NAMES_S: Final = 60.0
@@ -38,7 +38,8 @@ _RESOLVERS: Final = 16
 
 @dataclass(slots=True)
 class Shared:
-    """What the inventory means, asked once for all who call within `lasts` seconds. Any thread may call it."""
+    """What the inventory means, asked once for all machines that call within `lasts` seconds. Any thread may call
+    it."""
 
     ask: Callable[[], Meant]
     lasts: float = MEANT_S
@@ -47,7 +48,7 @@ class Shared:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> Meant:
-        """Raises what `ask` does, each time anew."""
+        """Raises what `ask` does, each time again."""
         with self._lock:
             if self._found is None or self.now() - self._found[0] >= self.lasts:
                 self._found = None
@@ -58,7 +59,8 @@ class Shared:
 
 @dataclass(slots=True)
 class Names:
-    """The addresses of hosts. A name is resolved once for all who call within `lasts` seconds. Any thread may call it."""
+    """The addresses of hosts. winboot resolves a name once for all machines that call within `lasts` seconds. Any
+    thread may call it."""
 
     resolve: Callable[[str, int], tuple[str, ...]] = resolved
     lasts: float = NAMES_S
@@ -84,8 +86,9 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """`hosts` gives what the inventory means now, asked for each machine that calls, so that a changed profile holds for the
-    next one: pairs of a spec and the groups of its host. `proof` is what machines of a cloud show in place of a voucher."""
+    """`hosts` gives what the inventory means now: pairs of a spec and the groups of its host. It runs for each
+    machine that calls, so that a changed profile holds for the next one.
+    `proof` is what machines of a cloud show in place of a voucher."""
 
     store: Store
     hosts: Callable[[], Meant]
@@ -169,7 +172,8 @@ class Door:
     def _free(
         self, spec: NodeSpec, hello: Hello, *, by_hand: bool = False, started: datetime | None = None
     ) -> Refusal | Done | None:
-        """Refuses a name that another machine has; a machine that has become a node already is told so.
+        """Refuses a name that another machine has; a machine that has become a node already receives that as the
+        reason.
 
         Whatever this endpoint remembers, a Node without the startup taint was admitted, and its pods can show what its machine
         can. Only an administrator's approval of one machine counts then, or that its cloud `started` it again after its kubelet

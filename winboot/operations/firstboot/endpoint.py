@@ -2,13 +2,13 @@
 
     POST /v1/nonce    → a nonce, good for hellos from the same address in this minute and the next; which proofs are taken; and
                         the client, the part of first boot that user data does not hold
-    POST /v1/hello    who the machine is and what proves it → its session, or a refusal by name
+    POST /v1/hello    the machine's identity and what proves it → its session, or a refusal by name
     POST /v1/work     "I run nothing" → the next script with its input, or how all ended
-    POST /v1/said     output of a script → how much of it was heard
+    POST /v1/said     output of a script → how much of it has arrived
 
 Each may be made again: an answer that was lost is given again. A session is its address's alone: a machine whose address
-changed says hello again, and continues its work in a new session. The key stays the same, and its hash stands in the user data;
-the certificate around it is made at each start, so that nothing expires.
+changed says hello again, and continues its work in a new session. The key stays the same, and its hash is in the user
+data; the certificate around it is made at each start, so that nothing expires.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ _LONGEST_WORD: Final = 500
 
 
 def endpoint_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """The key of this file, made where there is none. Raises InvalidInput where it cannot be read or written."""
+    """The key of this file, made where the file is missing. Raises InvalidInput where it cannot be read or
+    written."""
     try:
         if not path.exists():
             made = ec.generate_private_key(ec.SECP256R1())
@@ -92,8 +93,9 @@ def endpoint_key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def pin_of(key: ec.EllipticCurvePrivateKey) -> str:
-    """What user data says of the key: SHA-256, in hex, of what X509Certificate.GetPublicKey() gives on Windows: the key's
-    bits without their algorithm, for an elliptic curve the uncompressed point (RFC 5480, section 2.2)."""
+    """What user data says of the key: SHA-256, in hex, of what X509Certificate.GetPublicKey() gives on Windows. Those
+    are the key's bits without their algorithm, for an elliptic curve the uncompressed point (RFC 5480, section
+    2.2)."""
     point = key.public_key().public_bytes(
         serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
     )
@@ -281,7 +283,7 @@ class Calls:
 
 
 def _ended(state: State, word: str, ready_file: str) -> dict[str, object]:
-    """How it ended, as a machine hears it."""
+    """How it ended, as a machine receives it."""
     return {"state": state, "word": word, "ready_file": ready_file}
 
 

@@ -1,4 +1,4 @@
-"""What a machine says of itself, and what is answered to whoever may not come in."""
+"""What a machine says of itself, and what winboot answers to a machine that may not come in."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Machine:
     line: Line = field(default_factory=Line)
     session: str = field(default_factory=_session)
     result: Result | None = None
-    # How far it is, in one sentence, and the one that its Node was told last.
+    # How far it is, in one sentence, and the one that its Node received last.
     word: str = ""
     told: str = ""
 
@@ -54,8 +54,8 @@ class Machine:
 class Machines:
     """Those that are being worked on. `workers` is how many joins go on side by side; times are in seconds.
 
-    The same machine that comes again, after its restart or because an answer was lost, gets its own session back; from another
-    address it gets a new one for the same work.
+    The same machine that comes again, after its restart or because an answer was lost, gets its own session back.
+    From another address it gets a new one for the same work.
     """
 
     store: Store
@@ -91,11 +91,11 @@ class Machines:
 
     @property
     def ending(self) -> bool:
-        """Whether nothing new is begun any more: the endpoint was told to stop."""
+        """Whether winboot begins nothing new any more: the endpoint stops."""
         return self.context.stop.requested
 
     def of_session(self, session: str, address: str) -> Machine | None:
-        """The machine that has this session at this address; None where there is none."""
+        """The machine that has this session at this address; None where no machine has it."""
         given = session.encode()
         with self._lock:
             return next(

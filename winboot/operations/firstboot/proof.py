@@ -1,6 +1,7 @@
-"""Proof of which machine calls, beside vouchers: the word of its cloud.
+"""Proof of which machine calls, in addition to vouchers: the word of its cloud.
 
-AWS is there. Azure's attested data fits the same interface: a kind, and who the machine is or why it is not believed.
+AWS is there. Azure's attested data fits the same interface: a kind, and the machine's identity or why winboot does
+not believe it.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class Proof(Protocol):
 
     @property
     def kind(self) -> str:
-        """What the machine is told to ask its metadata service for: `aws`."""
+        """What the machine is to ask its metadata service for: `aws`."""
         ...
 
     def prove(self, hello: Hello, *, known: bool) -> Proven | Refusal:
-        """Who it is. `known`: it was let in before, from the same address. Raises CloudError."""
+        """Its identity. `known`: it was let in before, from the same address. Raises CloudError."""
         ...
 
 
@@ -56,7 +57,7 @@ class Instances(Protocol):
         ...
 
     def host(self, id: str) -> CloudHost | None:
-        """An instance; None for none of ours."""
+        """An instance; None where it is not our own."""
         ...
 
 
@@ -68,8 +69,9 @@ def _now() -> datetime:
 class AwsProof:
     """EC2's signed document, and the place: the call comes from the instance's own private address.
 
-    The document alone would be worth little: whoever reads the metadata service of any of our instances has one, pods
-    included, and keeps it. The address cannot be had from elsewhere in a VPC. `owns` says whether tags are the cluster's.
+    The document alone would be worth little: any process that reads the metadata service of any of our instances has
+    one, pods included, and keeps it. The address cannot be had from elsewhere in a VPC. `owns` says whether tags are
+    the cluster's.
     """
 
     instances: Instances
@@ -84,7 +86,8 @@ class AwsProof:
         return "aws"
 
     def prove(self, hello: Hello, *, known: bool) -> Proven | Refusal:
-        """See `Proof.prove`. EC2 is asked last: documents of anybody's instances are signed as well as ours."""
+        """See `Proof.prove`. winboot asks EC2 last: AWS signs the documents of all customers' instances, not only of
+        our own."""
         document = self.certificates.document(hello.document, self.now())
         if isinstance(document, Flaw):
             return Refusal(document.id, document.why)

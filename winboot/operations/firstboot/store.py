@@ -88,9 +88,9 @@ class Seen:
 
 @dataclass(slots=True)
 class Remembered:
-    """The whole file. `approved` are nodes that an administrator let in by hand, each with the UUID of its machine;
-    `machines` were let in once, and no caller without a proof changes them; `refused` are the last callers that were not let
-    in: by their address, and those that wait for an approval by address and UUID."""
+    """The whole file. `approved` are nodes that an administrator let in by hand, each with the UUID of its machine.
+    `machines` were let in once, and no caller without a proof changes them. `refused` are the last callers that were
+    not let in: by their address, and those that wait for an approval by address and UUID."""
 
     vouchers: dict[str, Voucher] = field(default_factory=dict)
     approved: dict[str, str] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Store:
             return Remembered(
                 {id_: Voucher(**one) for id_, one in raw["vouchers"].items()},
                 dict(raw["approved"]),
-                # Former releases kept callers who wait here: they have proved nothing.
+                # Former releases kept waiting callers here: they have proved nothing.
                 {name: Seen.read(one) for name, one in raw["machines"].items() if one["state"] != "waits"},
                 {key: Seen.read(one) for key, one in raw.get("refused", {}).items()},
             )
@@ -132,7 +132,7 @@ class Store:
 
     @contextmanager
     def change(self) -> Iterator[Remembered]:
-        """Read, change, and write; nobody else changes it meanwhile."""
+        """Read, change, and write; no other process changes it meanwhile."""
         try:
             own_folder(self.path.parent)
             with _locked(self.path.with_suffix(".lock")):
@@ -147,7 +147,7 @@ class Store:
     # ---- vouchers ------------------------------------------------------------------------------------------
 
     def voucher(self, kind: Literal["host", "group"], scope: str) -> Secret:
-        """A new voucher; its text is told here and kept nowhere."""
+        """A new voucher; only the caller receives its text; winboot does not keep it."""
         id_, secret = secrets.token_hex(3), secrets.token_urlsafe(24)
         with self.change() as known:
             known.vouchers[id_] = Voucher(id_, _hash(secret), kind, scope, self.now())
@@ -155,7 +155,7 @@ class Store:
         return Secret(f"{id_}.{secret}")
 
     def revoke(self, id_: str) -> None:
-        """Forget a voucher. Raises UsageError where there is none of this id."""
+        """Forget a voucher. Raises UsageError where no voucher has this id."""
         with self.change() as known:
             if known.vouchers.pop(id_, None) is None:
                 listed = ", ".join(sorted(known.vouchers)) or "none"
@@ -163,7 +163,7 @@ class Store:
             self._record("voucher revoked", voucher=id_, by=_user())
 
     def find(self, text: str) -> Voucher | None:
-        """The voucher of this text; None where it is none, or revoked."""
+        """The voucher of this text; None where no voucher has it, or it is revoked."""
         id_, _, secret = text.partition(".")
         voucher = self.read().vouchers.get(id_)
         if voucher is None or not hmac.compare_digest(voucher.hash, _hash(secret)):
@@ -198,9 +198,9 @@ class Store:
             known.machines[node] = seen
 
     def refuse(self, refusal: Refusal, *, uuid: str, address: str, node: str = "") -> None:
-        """Keep who was not let in and why: the last of each address, and of the newest addresses alone. The same name again
-        is written once a minute, whatever UUID it is said with, since anybody may call. With `node`, each machine that waits
-        to be it is kept, the newest few."""
+        """Keep which callers were not let in and why: the last of each address, and of the newest addresses alone.
+        The same name again is written once a minute, whatever UUID comes with it, since anybody may call. With
+        `node`, each machine that waits to be it is kept, the newest few."""
         key = f"{address} {uuid}" if node else address
         last = self.read().refused.get(key)
         if last is not None and last.why.startswith(refusal.head) and self.now() - last.at < _SAME_S:
@@ -214,7 +214,8 @@ class Store:
                 del known.refused[old]
 
     def begin(self) -> None:
-        """An endpoint starts: what an earlier one was joining is nobody's work any more, and no other machine waits for it."""
+        """An endpoint starts: what an earlier one was joining is no process's work any more, and no other machine
+        waits for it."""
         with self.change() as known:
             for name, seen in known.machines.items():
                 if seen.state == "joining":
@@ -222,7 +223,7 @@ class Store:
 
     def approve(self, node: str, uuid: str) -> Seen | None:
         """Let the machine with this SMBIOS UUID in to be this node; gives its last call, if it has called. Raises UsageError
-        where the UUID is none."""
+        where the UUID is invalid."""
         try:
             uuids.UUID(uuid)
         except ValueError as error:
@@ -247,7 +248,7 @@ class Store:
 
 
 def _user() -> str:
-    """Who runs this command, for the record."""
+    """The user that runs this command, for the record."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

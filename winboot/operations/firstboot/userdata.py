@@ -1,4 +1,4 @@
-"""What a machine is given to begin with, in the form of whoever carries it."""
+"""What a machine is given to begin with, in the form of its carrier."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from winboot.base.secret import Secret
 from winboot.operations.firstboot.carrier import Carrier
 from winboot.script.first_boot import stub
 
-# Bytes that a carrier takes. EC2: "16 KB, in raw form, before it is base64-encoded" (EC2 user guide, "Run commands when you
-# launch an EC2 instance"); cloudbase-init: the smallest of its sources, OpenStack nova's 65,535 bytes of base64.
+# Bytes that a carrier takes. EC2: "16 KB, in raw form, before it is base64-encoded" (EC2 user guide, "Run commands
+# when you launch an EC2 instance"). Cloudbase-init: the smallest of its sources, OpenStack nova's 65,535 bytes of
+# base64.
 LIMITS: Final = {Carrier.EC2: 16384, Carrier.CLOUDBASE: 49151, Carrier.FILE: None}
 # cloudbase-init restarts the machine after 1001 and 1003, and runs the script again at the next start after 1002 and 1003;
 # it takes anything else, 1 included, for done (cloudbaseinit/plugins/common/execcmd.py, get_plugin_return_value). Restarts are
@@ -24,7 +25,7 @@ LARGEST: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class UserData:
-    """The text with its voucher in it: it is written where it is asked for and nowhere else."""
+    """The text with its voucher in it: winboot writes it where a caller asks for it and nowhere else."""
 
     text: str
     carrier: Carrier
@@ -36,7 +37,7 @@ class UserData:
 
     @property
     def budget(self) -> str:
-        """The size beside the carrier's limit, in one sentence."""
+        """The size next to the carrier's limit, in one sentence."""
         limit = LIMITS[self.carrier]
         of = f" of {limit:,} that {self.carrier} takes" if limit is not None else ""
         return f"{self.size:,} bytes{of}"
@@ -93,8 +94,9 @@ def user_data(
 
 
 def _wrapped(carrier: Carrier, text: str) -> str:
-    """EC2Launch v1, v2 and Karpenter take the tag `<powershell>` (EC2 user guide, "Format the user data scripts"); the first
-    line tells cloudbase-init which program runs the rest (cloudbaseinit/plugins/common/userdataplugins/shellscript.py)."""
+    """EC2Launch v1, v2 and Karpenter take the tag `<powershell>` (EC2 user guide, "Format the user data scripts");
+    the first line shows cloudbase-init which program runs the rest
+    (cloudbaseinit/plugins/common/userdataplugins/shellscript.py)."""
     match carrier:
         case Carrier.EC2:
             return f"<powershell>\n{text}</powershell>\n"

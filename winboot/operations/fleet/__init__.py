@@ -1,6 +1,6 @@
 """One run over many nodes by many workers, on as many machines: pods of a Kubernetes Indexed Job, or plain processes.
 
-    view      what the claims say: who works on what, what became of it, and how far the run may go
+    view      what the claims say: which worker works on what, what became of it, and how far the run may go
     worker    claim, work, give back; its own shard first, then the others'
     release   one worker at a time lets the nodes in, by the same budget as `winboot join`
     manifest  the Job and what it needs, as plain YAML

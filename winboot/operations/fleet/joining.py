@@ -22,7 +22,7 @@ from winboot.script.steps import STEPS
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The claims of a run whose node is ours already, by somebody else's doing; see `winboot.node.fleet.ownership`."""
+    """The claims of a run whose node is ours already, by another run's doing; see `winboot.node.fleet.ownership`."""
 
     held: Held
 
@@ -40,7 +40,7 @@ class Given:
         return self.held, False
 
     def give_back(self, spec: NodeSpec, held: Held, result: str, *, leave: bool = True) -> None:
-        """Whoever gave it does."""
+        """The worker that gave it does."""
 
     def done(self, specs: Sequence[NodeSpec]) -> frozenset[str]:
         """There is one node alone."""
@@ -57,7 +57,7 @@ class Joining:
         self._command = command
         self._specs = {spec.node.name: spec for spec in specs}
         self._context = context
-        # The budget is kept by whoever gives the nodes.
+        # The worker that gives the nodes keeps the budget.
         self._options = replace(options, workers=1, budget=Budget())
         self._preflight = Preflight(specs, context.cluster, skip=options.skip_preflight, drains=options.drain)
         # The first call reads the whole library: nodes that begin at the same moment would each do it.

@@ -1,7 +1,8 @@
 """`winboot fleet render`: what a run by the cluster's own workers needs, as plain YAML for `kubectl apply`.
 
-Namespace, account, roles for exactly the calls of a join and its claims, the files of the inventory in a ConfigMap, and an
-Indexed Job: one index a shard, tried again where its pod is killed, given up where nodes failed or the budget was used up.
+Namespace, account, roles for exactly the calls of a join and its claims, the files of the inventory in a ConfigMap,
+and an Indexed Job. It has one index a shard, tried again where its pod is killed, given up where nodes failed or the
+budget was used up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who lets the nodes of a run in: one worker at a time, by the budget of `winboot join`.
+"""Which worker lets the nodes of a run in: one at a time, by the budget of `winboot join`.
 
 It writes the number of the last wave that may begin into the claim of the run. When it is killed, another one takes that claim
-over and goes on from what the claims on the nodes say; what was let in stays so.
+over and continues from what the claims on the nodes say; what was let in stays so.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Release:
     _told: set[str] = field(default_factory=set)
 
     def keep(self, view: View) -> None:
-        """Let in whom the budget allows, where it is ours to do so. Raises ClusterError."""
+        """Let in the nodes that the budget allows, where it is ours to do so. Raises ClusterError."""
         if self._held is not None and self._held.taken_by is not None:
             self._drop(self._held)
         if self._held is None:
@@ -51,7 +51,7 @@ class Release:
         try:
             self._held.claim = self.session.leases.renew(replace(self._held.claim, notes=notes))
         except ClusterConflict:
-            # Another one has it, for we were away for too long; or the answer to a write of ours was lost.
+            # Another one has it, for we were away for too long; or the answer to our own write was lost.
             self._drop(self._held)
 
     def _drop(self, held: Held) -> None:

@@ -36,7 +36,7 @@ class RunId:
 
     @property
     def key(self) -> str:
-        """What its own claim is kept as: each try is let in anew."""
+        """What its own claim is kept as: each try is let in again."""
         return f"{RUNS}{self.name}-{self.attempt}"
 
 

@@ -1,7 +1,8 @@
 """One worker of a run: it claims nodes, works on them and gives them back with what became of them.
 
-Its own shard comes first, then what is left of the others'. A worker that is killed leaves claims that nobody renews: whoever
-looks next takes them over. It stays until every node of the run has its result, or nothing new may begin.
+Its own shard comes first, then what is left of the others'. A worker that is killed leaves claims that no process
+renews: the next worker that looks takes them over. It stays until every node of the run has its result, or nothing
+new may begin.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class FleetWorker:
             self.release.keep(view)
             self._begin(view)
         except ClusterError as error:
-            # What was begun goes on; the claims last as long as their session.
+            # Work that has begun continues; the claims last as long as their session.
             if error.problem != self._away:
                 self.say(f"the claims cannot be read or written: {error.problem}")
             self._away = error.problem
@@ -95,7 +96,7 @@ class FleetWorker:
         places = {node: place for place, node in enumerate(order)}
         own = [node for node in released if places[node] % self.shard.of == self.shard.index]
         others = [node for node in released if places[node] % self.shard.of != self.shard.index]
-        # Not all begin with the same one; and from the end, as those who own them come from the beginning.
+        # Not all begin with the same one; and from the end, as their own workers come from the beginning.
         first = len(others) * self.shard.index // self.shard.of
         for node in (*own, *reversed(others[first:]), *reversed(others[:first])):
             with self._lock:
@@ -121,7 +122,8 @@ class FleetWorker:
         result = "failed:InternalError"
         try:
             report = self.work(node, held)
-            # One that was interrupted, or that somebody without a claim has taken over, is whoever's takes it next.
+            # One that was interrupted, or that a run without a claim has taken over, belongs to the next worker that
+            # takes it.
             undecided = report.outcome == "interrupted" or report.exit_code == exits.SUPERSEDED
             result = "" if undecided else result_of(report)
             with self._lock:

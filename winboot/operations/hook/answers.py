@@ -94,7 +94,7 @@ class Answers:
         return Next("done", "its hook no longer waits", outcome="stale")
 
     def forget(self, instance: str) -> None:
-        """Delete the Node of a machine that is gone, or that its group ends now: no further message tells of it."""
+        """Delete the Node of a machine that is gone, or that its group ends now: no further message reports it."""
         place = self.shared.work.place(instance)
         if place is not None and (place.ours or self.shared.work.whose(instance) != "foreign"):
             place.cluster.delete_node(place.node.name)

@@ -51,8 +51,9 @@ class WorkItem:
 
     `busy` while a thread works on it; `due` is when the scheduler looks at it again, `beat_due` when its next heartbeat is.
     `ours` once the machine is known to be ours: another cluster's machine gets no heartbeat. `halt` asks a join to end at its
-    next step; `ending` is why a machine that starts will not stay. `begun` is when its first join or drain began, `last` how
-    its last join ended, `looks` how often the cloud did not list it, `errors` how often in a row it failed.
+    next step; `ending` is why a machine that starts will not stay. `begun` is when its first join or drain began,
+    `last` how its last join ended. `looks` is how often the cloud did not list it, `errors` how often in a row it
+    failed.
     """
 
     action: HookAction
@@ -80,7 +81,7 @@ class WorkItem:
 
     @property
     def answers(self) -> bool:
-        """Whether its machine answered when it was asked last."""
+        """Whether its machine answered at the last look."""
         return self.state in ("queued", "joining")
 
     @property

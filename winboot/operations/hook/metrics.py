@@ -71,7 +71,7 @@ class Metrics:
 
 
 class MetricsServer(Server):
-    """Serves its paths while the context lasts. `healthy` is asked for each /healthz, `ready` for each /readyz."""
+    """Serves its paths while the context lasts. `healthy` is called for each /healthz, `ready` for each /readyz."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Log:
         self._lock = threading.Lock()
 
     def __call__(self, message: str, **about: Any) -> None:
-        """Write one line; one that nobody takes (journald restarts) ends no work."""
+        """Write one line; one that no reader takes (journald restarts) ends no work."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = json.dumps({"time": now, "message": message, **about}, default=str)
         with self._lock, suppress(OSError):

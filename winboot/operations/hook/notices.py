@@ -1,4 +1,4 @@
-"""What a cloud announces beside hooks: a machine will be taken away, may be, or has ended."""
+"""What a cloud announces without hooks: it will remove a machine, may remove it, or it has ended."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from winboot.operations.hook.item import Next, WorkItem
 from winboot.operations.hook.shared import Shared
 from winboot.operations.hook.work import Place
 
-# SQS keeps a message whose visibility is extended for 12 hours from its first delivery (SQS developer guide, "Visibility
-# timeout"); a drain that would last longer goes on with the next delivery.
+# SQS keeps a message whose visibility is extended for 12 hours from its first delivery (SQS developer guide,
+# "Visibility timeout"). A drain that would last longer continues with the next delivery.
 _LONGEST_S: Final = 11 * 3600.0
-# How long the hook waits for a machine that is to be taken away, so that its Node goes with it.
+# How long the hook waits for a machine that the cloud will remove, so that its Node goes with it.
 _LAST_S: Final = 900.0
 
 

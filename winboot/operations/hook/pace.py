@@ -12,7 +12,7 @@ from winboot.node.run import Stop
 
 
 class Running(Protocol):
-    """Work that was started beside ours."""
+    """Work that runs at the same time as ours."""
 
     def is_alive(self) -> bool:
         """Whether it has not ended."""

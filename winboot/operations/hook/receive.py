@@ -23,8 +23,8 @@ class Receiver:
         self.looked = shared.pace.now()
 
     def run(self) -> None:
-        """Receive until the worker is asked to stop, or was idle for `settings.idle`. Raises UsageError and CloudRefused where
-        the queue does not exist, or not for this account, at the first request."""
+        """Receive until the worker is to stop, or was idle for `settings.idle`. Raises UsageError and CloudRefused
+        where the queue does not exist, or not for this account, at the first request."""
         shared, idle = self._shared, self._shared.settings.idle
         quiet, first = shared.pace.now(), True
         while not shared.stop.requested:
@@ -45,7 +45,7 @@ class Receiver:
         try:
             messages = shared.queue.receive(10, shared.settings.visibility)
         except WinbootError as error:
-            # What will not mend by itself is an error at the start.
+            # A fault that does not correct itself is an error at the start.
             if first and isinstance(error, UsageError | CloudRefused):
                 raise
             problem, hint = error.problem, error.hint

@@ -54,7 +54,7 @@ class Scheduler:
             free -= self._next(item, free)
 
     def drain(self, item: WorkItem) -> None:
-        """Begin a termination or a notice at once, beside all others."""
+        """Begin a termination or a notice at once, in parallel with all others."""
         self._start(item, "draining", item.action.hook)
 
     def _next(self, item: WorkItem, free: int) -> bool:

@@ -17,8 +17,9 @@ from winboot.remote.cluster.claims import Claimant, Leases
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Seconds, except `workers` (joins at a time), `minders` (heartbeat threads) and `gone_after`: looks, or deliveries, after
-    which an instance that the cloud does not list is gone, and failures after which a message is left to the queue.
+    """Seconds, except `workers` (joins at a time), `minders` (heartbeat threads) and `gone_after`. That counts looks,
+    or deliveries, after which an instance that the cloud does not list is gone, and failures after which a message is
+    left to the queue.
 
     `sweep` lies between two looks at machines that join by themselves, also those that no message names: None for none.
     `look` lies between two looks of the scheduler; after `again` seconds it tries what could not be done.

@@ -38,7 +38,7 @@ from winboot.script.plan import make_plan
 from winboot.script.steps import STEPS
 
 _AGAIN_S: Final = 15.0
-# How many machines are asked at the same time whether they answer.
+# How many machines winboot tries at the same time for an answer.
 _AT_ONCE: Final = 64
 Heard = Callable[[str], None]
 Whose = Literal["ours", "ours, ended", "foreign", "gone"]
@@ -50,7 +50,7 @@ def _unheard(instance: str, problem: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One machine of ours: what it is in the cloud, what it is to be, and its cluster."""
+    """One of our machines: what it is in the cloud, what it is to be, and its cluster."""
 
     member: Member
     spec: NodeSpec
@@ -77,7 +77,7 @@ class Place:
 
     @property
     def ours(self) -> bool:
-        """Whether winboot has made it a node; then nobody is asked whose the machine is."""
+        """Whether winboot has made it a node; then winboot asks no cloud whose the machine is."""
         return OWNED in self.node.annotations
 
 
@@ -85,8 +85,8 @@ class Place:
 class NodeWork:
     """The ways to machines and cluster, and how long each may take. Times are in seconds.
 
-    `self_registering` says that machines join by themselves (their image or user data does it): no session is opened, and
-    what a machine cannot do for itself is done in the cluster.
+    `self_registering` says that machines join by themselves (their image or user data does it). winboot opens no
+    session, and does in the cluster what a machine cannot do for itself.
     """
 
     pool: Pool
@@ -113,7 +113,7 @@ class NodeWork:
         return self._resolved(members)[0] if members else None
 
     def look(self, lasts: float) -> tuple[Target, ...]:
-        """All machines, asked now; for so many seconds `seen` and `target` answer from this list and ask nobody.
+        """All machines, asked now; for so many seconds `seen` and `target` answer from this list without a call.
 
         For a cloud whose list of one machine costs as much as that of all.
         """
@@ -122,7 +122,7 @@ class NodeWork:
         return found
 
     def seen(self) -> tuple[Target, ...] | None:
-        """What `look` has found; None where nobody has looked, or too long ago."""
+        """What `look` has found; None where no look was made, or too long ago."""
         look = self._look
         return look[1] if look is not None and self.clock() < look[0] else None
 
@@ -133,7 +133,7 @@ class NodeWork:
 
     def targets(self, instances: tuple[str, ...] = ()) -> list[Target]:
         """All machines that the inventory means, or those of these ids, as the cloud has them now. One that does not
-        resolve (its address or its name is gone already) is told of, and hides no other."""
+        resolve (its address or its name is gone already) is reported, and hides no other."""
         known = self.seen() if instances else None
         if known is not None and self.pool.name != "aws":
             return [one for one in known if one.member.host.id in instances]
@@ -173,7 +173,7 @@ class NodeWork:
 
     def clusters(self) -> list[Cluster]:
         """The clusters of the inventory's profiles and of all machines that were seen. A profile that can be read no
-        longer takes away none of them."""
+        longer removes none of them."""
         for profile in self._profiles():
             # Only what it says of the cluster counts; no machine has this name.
             machine = Machine("none", "", "2022", "NONE", None, Connection(), profile=profile)
@@ -216,16 +216,17 @@ class NodeWork:
         return "gone" if host.state == "terminated" and not host.tags else "foreign"
 
     def has_ended(self, instance: str) -> bool:
-        """Whether the machine is no more, whoever it belonged to."""
+        """Whether the machine is no more, whatever cluster it belonged to."""
         host = self.host(instance)
         return host is None or host.state == "terminated"
 
     def host(self, instance: str) -> CloudHost | None:
-        """The machine, whoever it belongs to."""
+        """The machine, whatever cluster it belongs to."""
         return self.pool.provider.host(instance)
 
     def answering(self, targets: Sequence[Target]) -> dict[str, str]:
-        """By instance: why a machine cannot be joined yet, empty where it answers. All are asked at the same time."""
+        """By instance: why a machine cannot be joined yet, empty where it answers. winboot asks all at the same
+        time."""
         if self.self_registering:
             return {one.member.host.id: "" for one in targets}
         with ThreadPoolExecutor(max_workers=min(_AT_ONCE, max(len(targets), 1))) as pool:
@@ -235,8 +236,9 @@ class NodeWork:
     def launch(
         self, target: Target, halt: Stop, *, take_over: bool = False, heard: Heard | None = None
     ) -> Outcome:
-        """Try once to make the Node Ready. `halt` ends it at its next step; `take_over` raises the machine's fence against a
-        run that another worker left there; `heard` is called with the name of each step that has ended well."""
+        """Try once to make the Node Ready. `halt` ends it at its next step; `take_over` raises the machine's fence
+        against a run that another worker left there. `heard` is called with the name of each step that has ended
+        well."""
         joined = partial(self._joined, halt=halt, take_over=take_over, heard=heard or _nothing)
         bring = self._finished_here if self.self_registering else joined
         try:
@@ -258,7 +260,7 @@ class NodeWork:
     def _joined(
         self, target: Target, *, halt: Stop, take_over: bool, heard: Heard, only: tuple[str, ...] = ()
     ) -> Outcome:
-        """One join, or the part of it that `only` names. A machine that still starts is no error."""
+        """One join, or the part that `only` names. A machine that still starts is no error."""
         patience = replace(self.options.patience, poll=target.spec.machine.connection.poll_s)
         options = replace(self.options, patience=patience, take_over=take_over, only=only)
         context = replace(self.context, listener=_Steps(self.context.listener, heard), stop=halt)
@@ -271,7 +273,8 @@ class NodeWork:
 
     def settle(self) -> tuple[list[Verdict], list[Target]]:
         """Judge the certificate requests of all machines that the inventory means; gives what became of them, and the
-        machines whose Node is Ready and still has its startup taint. A cordoned Node is somebody's: it is left out."""
+        machines whose Node is Ready and still has its startup taint. A cordoned Node is an administrator's: winboot
+        leaves it out."""
         clusters: dict[int, list[Target]] = {}
         for one in self.targets():
             clusters.setdefault(id(one.cluster), []).append(one)
@@ -382,7 +385,7 @@ def not_answering(spec: NodeSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """A listener that also tells which steps have ended well."""
+    """A listener that also reports which steps have ended well."""
 
     inner: Listener
     heard: Heard

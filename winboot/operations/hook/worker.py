@@ -28,7 +28,7 @@ _STUCK_S = 300.0
 
 @dataclass(slots=True, kw_only=True)
 class Worker(Shared):
-    """One process. `run` returns when it is asked to stop and holds nothing any more, or after `settings.idle`."""
+    """One process. `run` returns when it is to stop and holds nothing any more, or after `settings.idle`."""
 
     scheduler: Scheduler = field(init=False)
     receiver: Receiver = field(init=False)

@@ -47,8 +47,8 @@ def change_secrets(
     """The secrets that the differing steps ask for. A token that was minted here is deleted at the end.
 
     Another controller at the same node has a token of its own, which its kubelet may still need: only ours goes.
-    `minted_one` hears of that token, and of its end; its id follows from the `run`.
-    Raises InvalidInput where a reference cannot be read, ClusterError where no token can be made.
+    `minted_one` receives that token, and its end; its id follows from the `run`. Raises InvalidInput where a
+    reference cannot be read, ClusterError where no token can be made.
     """
     names = secret_names(spec, plan, differing)
     minted = (
@@ -69,7 +69,8 @@ def change_secrets(
 
 
 def own_secrets(spec: NodeSpec, cluster: Tokens | None, lifetime: timedelta) -> Mapping[str, Secret]:
-    """All secrets of a node's steps, for a machine that nobody talks to later; a token that is minted lives so long.
+    """All secrets of a node's steps, for a machine that winboot does not reach later; a token that is minted lives so
+    long.
 
     Raises InvalidInput where a reference cannot be read, ClusterError where no token can be made.
     """

@@ -76,7 +76,7 @@ def check_both_sides(specs: Sequence[NodeSpec], context: RunContext, options: Op
 
 
 def ask_sources(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> Report:
-    """Let each machine ask for what it would have to download; the cluster is asked nothing."""
+    """Let each machine ask for what it would have to download, without a call to the cluster."""
     only = replace(options, only=("download-sources",), versions="released")
     return run_nodes("ping", _look, specs, context, only)
 
@@ -145,7 +145,7 @@ def _needs(run: NodeRun, node: NodeFacts | None, look: Pass) -> Iterator[Need]:
 
 
 def join_node(run: NodeRun, *, preflight: Preflight) -> None:
-    """Bring one machine to Ready. Preflight is asked only where something is to be changed: a node that is right costs
+    """Bring one machine to Ready. Preflight runs only where something is to be changed: a node that is right costs
     the cluster nothing more."""
     run.refuse_other_script()
     join_known_node(run, run.connect_cluster(), preflight=preflight)
@@ -238,7 +238,7 @@ def _looked(run: NodeRun, node: NodeFacts | None) -> Pass:
 
 def refuse_another_machine(spec: NodeSpec, node: NodeFacts | None, look: Pass) -> None:
     """A Node that is Ready or was admitted must not lose its name to another machine: WrongMachine. One that is not Ready may
-    have pods all the same, which could answer in the place of a machine."""
+    have pods all the same, which could answer instead of a machine."""
     if node is None or same_machine(node.system_uuid, look.started.smbios_uuid):
         return
     if not node.ready and not node.was_admitted(spec.node.startup_taint.key):
@@ -332,7 +332,7 @@ def _admit(state: _Join) -> None:
 
 
 def _admission(run: NodeRun) -> Admission | None:
-    """The controller's own steps of the plan; None without a cluster, or where none of them was asked for."""
+    """The controller's own steps of the plan; None without a cluster, or where the plan has none of them."""
     steps, prove = _own_steps(run), run.options.prove
     if run.cluster is None or not steps:
         return None

@@ -1,6 +1,6 @@
 """Does traffic really flow? What `winboot verify` and `join --verify` do.
 
-flows      what is asked, as values
+flows      what winboot tries, as values
 objects    what is made in the cluster
 stage      the namespace: made, filled, deleted
 scene      where the ends are

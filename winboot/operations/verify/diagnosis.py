@@ -42,8 +42,8 @@ _BELOW: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def cause_of(trial: Trial, outcome: Outcome, scene: Scene, known: Mapping[str, Cause]) -> Cause:
-    """The first cause that the facts speak for, else that of a flow below this one which failed as well (`known`, by flow),
-    else the one that this flow usually has."""
+    """The first cause that the facts speak for, else that of a failed flow below this one (`known`, by flow), else
+    the one that this flow usually has."""
     looked: Sequence[Callable[[], Iterator[Cause]]] = (
         lambda: _api(trial, outcome),
         lambda: _hidden(trial, outcome),
@@ -111,7 +111,7 @@ def _api(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
 
 
 def _rule(node: NodeScene | None, name: str) -> bool:
-    """Whether a firewall rule of ours lets in; true where the machine said nothing of it."""
+    """Whether one of our firewall rules lets in; true where the machine said nothing of it."""
     found = next((one for one in _facts(node, "rules") if one["name"] == name), None)
     return found is None or bool(found["ok"])
 
@@ -324,7 +324,7 @@ def _blocked(node: NodeScene, pod: str, way: str, port: int, other: str) -> Iter
 
 
 def _maker(node: NodeScene) -> str:
-    """Who may have made an access list."""
+    """Which component may have made an access list."""
     if not node.policies:
         return "A policy of the network's own kind, or an ACL policy of the CNI configuration, makes it."
     several = f"{', '.join(node.policies[:_NAMED])}{' and others' if len(node.policies) > _NAMED else ''}"
@@ -447,7 +447,7 @@ def _tunnel(node: NodeScene, network: Facts | None, address: str, to: NodeScene 
     remotes: Sequence[Any] = network["remotes"] if network is not None else ()
     cni = node.spec.network.solution.cni
     if cni in ("calico", "none"):
-        return  # Calico writes each pod, not subnets; what others write, nobody knows
+        return  # Calico writes each pod, not subnets; what others write is unknown
     fitting = [one for one in remotes if _within(address, str(one["prefix"]))]
     if not fitting:
         yield (

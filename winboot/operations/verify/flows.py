@@ -1,6 +1,6 @@
-"""The flows that a cluster with Windows nodes is asked for, as values: who reaches whom, and what is expected.
+"""The flows that a cluster with Windows nodes must carry, as values: which end reaches which, and what is expected.
 
-Their ids stand in `winboot verify --help`, in its rows and in docs/seeds.md.
+Their ids are in `winboot verify --help`, in its rows and in docs/seeds.md.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ _BY_ID: Final = {flow.id: flow for flow in FLOWS}
 
 
 def flow(id: str) -> Flow:
-    """The flow of an id; KeyError where there is none."""
+    """The flow of an id; KeyError where no flow has it."""
     return _BY_ID[id]
 
 
 def chosen(names: Sequence[str]) -> frozenset[str]:
-    """The ids that these names mean: all where there are none. Raises UsageError for a name that is none."""
+    """The ids that these names mean: all where the list is empty. Raises UsageError for an unknown name."""
     for name in names:
         if name not in IDS:
             meant = nearest(name, IDS)

@@ -46,8 +46,8 @@ def namespace(name: str, run: str, holder: str, until: str, *, kept: bool) -> Ob
 
 
 def _script() -> str:
-    """PowerShell that answers HTTP over a plain socket and says who asked: HttpListener would want an administrator. It has
-    no double quotation marks, which a command line on Windows would swallow."""
+    """PowerShell that answers HTTP over a plain socket and names the caller: HttpListener would want an
+    administrator. It has no double quotation marks, which a command line on Windows would swallow."""
     return "\n".join(
         [
             f"$listener = New-Object Net.Sockets.TcpListener ([Net.IPAddress]::Any, {PORT})",

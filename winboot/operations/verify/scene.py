@@ -50,7 +50,8 @@ class NodeScene:
 
     @property
     def overlay(self) -> bool:
-        """Whether its pods are on an overlay: as the solution has it, or the machine where somebody else brings the network."""
+        """Whether its pods are on an overlay: as the solution has it, or the machine where another component brings
+        the network."""
         kind = self.spec.network.solution.hns_type
         if kind is not None or self.look is None:
             return kind == "Overlay"
@@ -68,11 +69,11 @@ class Scene:
     linux_problem: str = ""
     service: str = ""  # of all servers
     domain: str = "cluster.local"
-    policies: Sequence[str] = ()  # NetworkPolicies that somebody has put into the namespace
+    policies: Sequence[str] = ()  # NetworkPolicies that another client has put into the namespace
     everywhere: Sequence[str] = ()  # kind and name of policies over all namespaces
 
     def partners(self, node: NodeScene) -> list[NodeScene]:
-        """The other nodes that a node is tried with; those without pods are none."""
+        """The other nodes that a node is tried with; those without pods do not count."""
         running = [one for one in self.nodes if one.server is not None]
         if node not in running:
             return []

@@ -37,7 +37,8 @@ _ENDS: Final = frozenset(
 
 @dataclass(slots=True)
 class Stage:
-    """The objects of one run. `wait` passes seconds and says True when the run is to end; `say` tells a person."""
+    """The objects of one run. `wait` passes seconds and says True when the run is to end; `say` reports to the
+    user."""
 
     cluster: Cluster
     bench: Workbench
@@ -119,7 +120,7 @@ class Stage:
         )
 
     def close(self, *, patient: bool) -> str:
-        """Delete the namespace and, when `patient`, wait until it has gone. What is left is said in the answer."""
+        """Delete the namespace and, when `patient`, wait until it has gone. The answer names what is left."""
         if self.given:
             return self._empty()
         if self.keep:
@@ -184,7 +185,8 @@ class Stage:
                 scene.linux_problem = self._explained(error).problem
 
     def network_policies(self) -> tuple[str, ...]:
-        """What somebody's controller has put into the namespace to refuse connections; nothing where it may not be read."""
+        """What another controller has put into the namespace to refuse connections; nothing where it may not be
+        read."""
         try:
             found = self.bench.listed("NetworkPolicy", self.space)
         except ClusterError:

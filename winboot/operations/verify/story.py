@@ -48,9 +48,10 @@ _HTTPS: Final = 443
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asked for. `images` by Windows release, or `linux`; `egress` a place outside (host, port), None for
-    the registry of the pause image; `timeout` in seconds, for pods to run; `changed_s`: how many seconds before now a node was
-    changed, for those that were; `others`: nodes that take part only as the other end."""
+    """What the command line asked for. `images` by Windows release, or `linux`; `egress` a place outside (host,
+    port), None for the registry of the pause image. `timeout` in seconds, for pods to run. `changed_s`: how many
+    seconds before now a node was changed, for those that were; `others`: nodes that take part only as the other
+    end."""
 
     flows: frozenset[str] = frozenset(IDS)
     images: Mapping[str, str] = field(default_factory=dict)
@@ -65,8 +66,8 @@ class Options:
 
 
 def verify(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> FlowReport:
-    """Try every flow of these nodes. What the cluster refuses is in the report, with its exit code; the namespace is deleted in
-    any case, also when the run is told to stop. Raises UsageError where a profile names no cluster.
+    """Try every flow of these nodes. What the cluster refuses is in the report, with its exit code; winboot deletes
+    the namespace in any case, also when the run is to stop. Raises UsageError where a profile names no cluster.
     """
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     rows: list[FlowRow] = []
@@ -93,9 +94,9 @@ def verify(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> 
 def verify_changed(
     result: Report, specs: Sequence[NodeSpec], context: RunContext, options: Options | None = None
 ) -> FlowReport | None:
-    """Verify the nodes that a run has changed and that are Ready; None where there are none, or the run was told to stop. Where
-    it is one node, another that is Ready takes part as the other end. To be called when the run has just ended: ends of
-    services count from now on."""
+    """Verify the nodes that a run has changed and that are Ready; None where no node qualifies, or the run is to
+    stop. Where it is one node, another that is Ready takes part as the other end. To be called when the run has just
+    ended: ends of services count from now on."""
     changed = {one.node for one in result.nodes if one.ready and one.outcome == "changed"}
     chosen = [spec for spec in specs if spec.node.name in changed]
     if not chosen or context.stop.requested:
@@ -373,7 +374,7 @@ class _Run:
         )
 
     def _place(self, spec: NodeSpec) -> tuple[str, int, str] | None:
-        """Where egress goes: what was asked for, else the registry of the pause image, through the profile's proxy."""
+        """Where egress goes: the given place, else the registry of the pause image, through the profile's proxy."""
         if self._options.egress is not None:
             host, port = self._options.egress
         else:
@@ -554,7 +555,8 @@ def _connections(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _linux_node(nodes: Iterable[NodeFacts]) -> str:
-    """The Linux node for the Linux ends: one that takes ordinary pods before one with taints. Empty where there is none."""
+    """The Linux node for the Linux ends: one that takes ordinary pods before one with taints. Empty where it is
+    missing."""
     ready = [
         one
         for one in nodes

@@ -36,8 +36,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One flow between two ends. `node` is the node it is about; `at` the one whose pod or machine asks, None for a Linux pod;
-    `to` the node on the other end, if there is one; `address` where it goes; `own`: it does not need exec."""
+    """One flow between two ends. `node` is the node it is about; `at` the one whose pod or machine asks, None for a
+    Linux pod. `to` is the node on the other end, if there is one. `address` is where it goes; `own`: it does not need
+    exec."""
 
     flow: str
     node: NodeScene | None
@@ -121,7 +122,7 @@ def _answered(answer: Answer, wanted: str = "", source: str = "") -> Outcome:
 
 
 def _connected(answer: Answer) -> Outcome:
-    """Whether TCP came about, whatever was said then."""
+    """Whether TCP came about, whatever came over it."""
     if answer.connected:
         return Outcome(True, "a connection")
     return failed(answer) or Outcome(False, "no connection", "other")
