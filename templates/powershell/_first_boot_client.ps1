@@ -1,10 +1,10 @@
 # winboot: the part of first boot that the endpoint sends. It runs in the script that asked for it, with its functions.
 
 function Invoke-Script {
-    # Runs one script in a PowerShell of its own, which reads it from standard input, and tells what it says.
+    # Runs one script in a PowerShell of its own, which reads it from standard input, and reports its events.
     param([object]$Session, [string]$Job, [byte[]]$Payload)
     $said = @{ 'Winboot-Session' = $Session.session; 'Winboot-Job' = $Job; 'Winboot-Runner' = $script:Runner }
-    # It begins: said until it was heard, or the endpoint takes a script for lost that this process is about to run.
+    # The script begins. The client repeats this message until the endpoint receives it; else the endpoint counts the script as lost.
     if ((Send-Output -Said $said -Heard 0 -Text '') -lt 0) { return }
     $start = [Diagnostics.ProcessStartInfo]@{
         FileName = "$([Environment]::SystemDirectory)\WindowsPowerShell\v1.0\powershell.exe"; Arguments = $Session.arguments
@@ -99,7 +99,7 @@ function Get-Proof {
 }
 
 function Enter-Endpoint {
-    # Says who this machine is: its session, the result of one that is a node already, or nothing while it has to wait.
+    # Reports which machine this is: its session, the result of one that is a node already, or nothing while it has to wait.
     param([object]$Told)
     $script:Doubt = ''
     $proof = ''
@@ -125,7 +125,7 @@ function Invoke-FirstBoot {
     if ($null -eq $session) { return 'wait' }
     # The answer that said so was lost.
     if ($null -ne $session.result) { return Complete-FirstBoot -Result $session.result }
-    # It was let in: an answer that is lost from here on is asked for again soon, however long it has waited before.
+    # The endpoint let it in: if an answer is lost from here on, the client retries soon, however long it has waited before.
     try { Invoke-Work -Session $session }
     catch [Exception] {
         Write-Word -Text "the endpoint does not answer: $($_.Exception.GetBaseException().Message)"
@@ -134,7 +134,7 @@ function Invoke-FirstBoot {
 }
 
 function Invoke-Work {
-    # Asks for work until there is none left: Ready, or again.
+    # Asks for work until the endpoint has no more: Ready, or again.
     param([object]$Session)
     while ($true) {
         $answer = Send-Call -Path '/v1/work' -Headers @{ 'Winboot-Session' = $Session.session; 'Winboot-Runner' = $script:Runner }
@@ -149,7 +149,7 @@ function Invoke-Work {
 }
 
 function Complete-FirstBoot {
-    # Says how it ended, and writes the file that somebody waits for, such as Cluster API's bootstrap-success.complete.
+    # Reports how it ended, and writes the file that another program waits for, such as Cluster API's bootstrap-success.complete.
     param([object]$Result)
     Write-Word -Text $Result.word
     if ($Result.state -ne 'Ready') { return 'again' }

@@ -1,5 +1,5 @@
 function Write-Word {
-    # One line about how far it is, where somebody without a login can see it; the same line once.
+    # One line about its progress, where an administrator can see it without a login; the same line once.
     param([string]$Text)
     if ($Text -eq $script:Said) { return }
     $script:Said = $Text

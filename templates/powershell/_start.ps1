@@ -1,4 +1,4 @@
-#region Start: runs the steps of the node's part in the mode that was asked for.
+#region Start: runs the steps of the node's part in the mode that the controller named.
 # The text of this script, for the tasks that store it: what a loader says, the file that a task runs, or what came over the wire.
 $text = $Whole
 if ($text -eq '') { $text = if ($PSCommandPath) { [IO.File]::ReadAllText($PSCommandPath) } else { [string]$MyInvocation.MyCommand.ScriptBlock } }

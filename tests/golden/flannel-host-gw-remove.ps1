@@ -101,10 +101,10 @@
 #   <<pod_cidr>>     the IPv4 network that the cluster gives to the pods of this node
 #   <<pod_gateway>>  the first address of the pods' network: their gateway
 #
-# Mode Look tells what would be put back, and changes nothing. Undo puts back what was there before winboot first changed
+# Mode Look reports what would be put back, and changes nothing. Undo puts back what was there before winboot first changed
 # it, as it was noted then; what is winboot's and was not noted goes only where the controller says so (Unnoted).
 # Detached is for the task that takes a network back, Rescue for the task that corrects what a killed Detached left.
-# Secrets come beside this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
+# Secrets come with this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
 param(
     [string]$Mode = 'Look',
     [hashtable]$Secrets = @{},
@@ -390,7 +390,7 @@ Look = {
     Get-RemovalDifference
 }
 Undo = {
-    # An image that was pulled harms nobody; the kubelet's own collection removes it.
+    # An image that was pulled harms nothing; the kubelet's own collection removes it.
 }
 }
 

@@ -107,7 +107,7 @@
 # Mode Look reports what differs and changes nothing; Change corrects it and looks again. Detached is for the task that
 # continues while the network is changed, Rescue for the task that takes back what a killed Detached left, Boot for the
 # task at each start of the machine, Guard for the task that keeps the address while networks are made.
-# Secrets come beside this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
+# Secrets come with this text, in the parameter Secrets. Everything this script says is JSON, one event a line.
 param(
     [string]$Mode = 'Look',
     [hashtable]$Secrets = @{},
@@ -187,7 +187,7 @@ Name = 'node-preflight'
 Values = {
     $bad = @(@{ first = 2582; fixed = 2762; kb = 'KB5040437'; fixed_kb = 'KB5044281'
             what = 'the update of July 2024 broke container networking' })
-    # How winboot describes its own services: one of these names with another description is somebody else's.
+    # How winboot describes its own services: one of these names with another description is another tool's.
     $services = @{ containerd = 'Runs containers for Kubernetes. Managed by winboot.'; kubelet = 'Kubernetes kubelet. Managed by winboot.'
         flanneld = 'flannel network agent. Managed by winboot.'; 'kube-proxy' = 'Kubernetes kube-proxy. Managed by winboot.' }
 }
@@ -454,7 +454,7 @@ timeout: 10
 [host.''https://mirror.corp.example'']
   capabilities = [''pull'', ''resolve'']
 ' }
-    # What other installers put here is laid over the file: it stays, and what it changes of ours is shown.
+    # Other installers' files here are laid over the file: they stay, and winboot shows which of its settings they change.
     $dropIns = @{ Folder = 'C:\Program Files\containerd\conf.d'
         Settings = @{ root = 'C:\ProgramData\containerd\root'; state = 'C:\ProgramData\containerd\state'
             'grpc.address' = '\\.\pipe\containerd-containerd'
@@ -709,7 +709,7 @@ Look = {
 }
 Change = {
     $standing = (Test-PodNetwork -Wanted $network) -and -not (Get-AgentHold)
-    # Nobody but a guarded run lets it start before: at a restart it would make its network with nobody to watch.
+    # Only a guarded run lets it start before: at a restart it would make its network unwatched.
     if (-not $standing) { $service.start = if (Get-AgentHold) { 'disabled' } else { 'demand' } }
     Set-ServiceDefinition -Service $service
     if ($standing) { Start-CurrentService -Name $service.name }

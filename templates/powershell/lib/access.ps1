@@ -44,8 +44,8 @@ function Set-PrivateAccess {
 }
 
 function Set-PrivateFolder {
-    # Makes the folder, for SYSTEM and Administrators alone. One that an ordinary user made, or could open with the right to
-    # change its rules, is refused: Windows asks for rights when something is opened, and what he has open stays open
+    # Makes the folder, for SYSTEM and Administrators alone. It refuses one that an ordinary user made, or could open with the right
+    # to change its rules: Windows asks for rights when something is opened, and what that user has open stays open
     # (devblogs.microsoft.com/oldnewthing/20200320-00/?p=103579).
     param([string]$Path)
     Assert-NoLink -Path $Path
@@ -57,7 +57,7 @@ function Set-PrivateFolder {
 
 function New-ClosedFolder {
     # Makes a folder with its owner and rules in one call, so that there is no moment with those of the folder above. One that
-    # is there stays as it is: whoever calls this looks at it afterwards.
+    # is there stays as it is: the caller looks at it afterwards.
     param([string]$Path, [switch]$Readable)
     $security = [Security.AccessControl.DirectorySecurity]::new()
     $security.SetSecurityDescriptorSddlForm((Get-PrivateAccess -Folder -Readable:$Readable), 'Owner, Group, Access')
@@ -66,7 +66,7 @@ function New-ClosedFolder {
 
 function Test-Trusted {
     # Whether an account may own or write what SYSTEM runs: SYSTEM, Administrators, Windows' own installer, the built-in
-    # administrator, and whoever runs this, who is an administrator.
+    # administrator, and the account that runs this, which is an administrator.
     param([string]$Sid)
     $installer = 'S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464'
     if (@('S-1-5-18', 'S-1-5-32-544', $installer) -contains $Sid -or $Sid -match '^S-1-5-21-[0-9-]+-500$') { return $true }
@@ -74,7 +74,7 @@ function Test-Trusted {
 }
 
 function Get-UntrustedAccount {
-    # Who has any right on a path besides SYSTEM and Administrators: SIDs, or null.
+    # The accounts that have any right on a path besides SYSTEM and Administrators: SIDs, or null.
     param([string]$Path)
     $rules = (Read-Access -Path $Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
     $found = @($rules | ForEach-Object { $_.IdentityReference.Value } | Where-Object { @('S-1-5-18', 'S-1-5-32-544') -notcontains $_ })
@@ -82,14 +82,14 @@ function Get-UntrustedAccount {
 }
 
 function Get-UntrustedOwner {
-    # The SID of an owner who is no administrator, or null. An owner may always change the rules.
+    # The SID of an owner that is no administrator, or null. An owner may always change the rules.
     param([string]$Path)
     $owner = (Read-Access -Path $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
     if (Test-Trusted -Sid $owner) { $null } else { $owner }
 }
 
 function Get-UntrustedWriter {
-    # Who, besides those that are trusted, owns a path or has one of these rights on it: SIDs, or null. The usual rights are
+    # The accounts, besides trusted ones, that own a path or have one of these rights on it: SIDs, or null. The usual rights are
     # all that change something: write and append data (2, 4), extended attributes (10), children (40), attributes (100),
     # delete (10000), rules (40000), owner (80000), and the generic ones. Rules for children count as well, but for -Itself.
     param([string]$Path, [int]$Rights = 0x500d0156, [switch]$Itself)
@@ -102,7 +102,7 @@ function Get-UntrustedWriter {
 
 function Get-AccessMemory {
     # What an owner and rules mean, by their text: most of a thousand files and folders have the same ones.
-    # The small scripts beside the main one have no run.
+    # The small scripts next to the main one have no run.
     if ($null -eq $script:Run) { return @{} }
     if (-not $script:Run.ContainsKey('Accesses')) { $script:Run.Accesses = @{} }
     $script:Run.Accesses
@@ -114,7 +114,7 @@ function Find-UntrustedWriter {
     $found = @(
         $Security.GetOwner([Security.Principal.SecurityIdentifier]).Value
         foreach ($rule in $Security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
-            # CREATOR OWNER is whoever creates something, and nobody else may.
+            # CREATOR OWNER is the account that creates something; no other account may.
             if ($rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
             if ($Itself -and ([int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly)) {
                 continue
@@ -127,8 +127,8 @@ function Find-UntrustedWriter {
 }
 
 function Get-UntrustedHolder {
-    # Who, besides administrators, owns a file or folder or may delete or rename it or change its rules or owner (10000, 40000,
-    # 80000, 10000000): he may have it open with that right, and keeps it whatever the rules become. SIDs, or null.
+    # The accounts, besides administrators, that own a file or folder or may delete or rename it or change its rules or owner (10000,
+    # 40000, 80000, 10000000). Such an account may have it open with that right, and keeps it whatever the rules become. SIDs, or null.
     param([string]$Path)
     Get-UntrustedWriter -Path $Path -Rights 0x100d0000 -Itself
 }
@@ -141,7 +141,7 @@ function Test-Link {
 }
 
 function Assert-NoLink {
-    # Ends the step when the path, or a folder above it, is a link: whoever made it decides where our files go.
+    # Ends the step when the path, or a folder above it, is a link: the link's owner decides where our files go.
     param([string]$Path)
     foreach ($part in @(Get-ParentPath -Path $Path) + $Path) {
         if (Test-Link -Path $part) {
@@ -164,8 +164,8 @@ function Save-FormerAccess {
 }
 
 function Save-SecretFile {
-    # Notes a file that will hold a secret of ours: that there was none, or its text and access rules, kept where only SYSTEM
-    # and Administrators can read them.
+    # Notes a file that will hold one of our secrets: that it was absent, or its text and access rules. The note is kept where
+    # only SYSTEM and Administrators can read it.
     param([string]$Path)
     if (Test-FormerNote -Kind 'File' -Key $Path) { return }
     if ([IO.File]::Exists($Path)) { Save-FormerAccess -Path $Path }

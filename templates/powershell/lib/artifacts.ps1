@@ -26,8 +26,8 @@ function Get-ArtifactDifference {
 }
 
 function Test-Unplaced {
-    # Whether winboot put nothing there, on a machine that is no node yet. Whoever did may have it open, and Windows asks for rights
-    # when a file is opened: his handle is to write into what SYSTEM never starts. A node that runs is not disturbed for it.
+    # Whether winboot put nothing there, on a machine that is no node yet. The user that put it there may have it open, and Windows
+    # asks for rights when a file is opened: that handle must write only into what SYSTEM never starts. A node that runs is not disturbed for it.
     param([string]$Path)
     if (Read-Registry -Path 'SYSTEM\CurrentControlSet\Services\kubelet' -Name 'ImagePath') { return $false }
     @(Read-Placed | ForEach-Object { $_.files } | Where-Object { $_.destination -eq $Path }).Count -eq 0
@@ -87,7 +87,7 @@ function Install-Artifact {
 }
 
 function Copy-UnplacedProgram {
-    # Puts a copy of ours in the place of each program with the right hash that somebody else put there; nothing is downloaded. It is
+    # Replaces each program that has the right hash but came from another installer by our copy, without a download. It is
     # the copy whose hash counts: one that was written meanwhile stays, and is downloaded.
     param([hashtable]$Artifact)
     $folder = Get-DownloadFolder
@@ -109,7 +109,7 @@ function Get-DownloadFolder {
     # The folder of downloads, private and ours.
     $folder = Get-StatePath -Name 'downloads'
     Set-PrivateFolder -Path $folder
-    # An administrator may have made it, with the rules of the folder above: whoever holds a download open writes after its hash.
+    # An administrator may have made it, with the rules of the folder above: a user that holds a download open writes after its hash.
     Assert-OwnFolder -Path $folder
     $folder
 }
@@ -271,7 +271,7 @@ function Wait-Task {
 
 function Test-TaskEnd {
     # Whether a .NET task ends within Seconds; one that fails throws. It is waited for in slices: a stop of this script is
-    # not heard within a call into .NET.
+    # not possible within a call into .NET.
     param([object]$Task, [int]$Seconds)
     $watch = [Diagnostics.Stopwatch]::StartNew()
     while (-not $Task.Wait(500)) {

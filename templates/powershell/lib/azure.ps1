@@ -9,7 +9,7 @@ function Get-BootTime {
 }
 
 function Get-AzureStateFile {
-    # The files that Azure's plug-in keeps, their locks among them; nothing where there are none.
+    # The files that Azure's plug-in keeps, their locks among them; nothing if none exist.
     param([string[]]$Folders)
     foreach ($folder in $Folders) {
         if (-not [IO.Directory]::Exists($folder)) { continue }
@@ -20,7 +20,7 @@ function Get-AzureStateFile {
 }
 
 function Get-AzureStateDifference {
-    # Files that nobody has written since the start of the machine speak of pods before it.
+    # Files without a write since the start of the machine speak of pods before it.
     param([string[]]$Folders, [string]$Network)
     $started = Get-BootTime
     if ($null -eq $started) { return }

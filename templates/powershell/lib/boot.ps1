@@ -35,7 +35,7 @@ function Set-BootTask {
         Set-Task -Name 'guard' -Task (New-GuardTask)
     }
     Save-Library
-    # What failed at the start was told; from here on it is the steps' own looks that count.
+    # The step reported what failed at the start; from here on it is the steps' own looks that count.
     Save-Start
     Remove-BootScript -But (Get-BootScriptPath)
 }
@@ -60,14 +60,14 @@ function Restore-BootTask {
 }
 
 function Invoke-Boot {
-    # What each start of the machine needs. Nothing that fails, and no file that somebody holds, keeps the rest from it:
+    # What each start of the machine needs. A failure, or a file that another program holds, does not keep the rest from it:
     # this is when scanners and agents are busiest.
     $script:Run.BootFailed = @()
     Invoke-BootWork -Name '' -Work {
         Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4
     }
     Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
-    # Before an agent that a cut left half way makes its network with nobody to watch.
+    # Before an agent that a cut left half way makes its network unwatched.
     Invoke-BootWork -Name '' -Work { Complete-InterruptedRun }
     Invoke-BootWork -Name '' -Work { Restore-AgentHold }
     Invoke-BootWork -Name '' -Work { Clear-OldFile }
@@ -106,7 +106,7 @@ function Save-Reached {
 }
 
 function Get-ReachedStep {
-    # The steps that have done their work at this start. Nothing where there is none.
+    # The steps that have done their work at this start. Returns nothing if none exists.
     $noted = Read-StateJson -Name 'starting.json'
     if ($noted -and (Read-Member -Object $noted -Names 'boot_id') -eq (Get-BootId)) { Read-Item -Object $noted -Name 'done' }
 }
@@ -187,7 +187,7 @@ function Start-FailedService {
     $awaited
     Save-LateStart -Awaited $awaited
     if ($awaited.Count -eq 0) { return }
-    # Whoever works on this machine starts services itself, in its own order and with a guard.
+    # A run that works on this machine starts services itself, in its own order and with a guard.
     $lock = Wait-MutexIfPossible -Seconds 0
     if (-not $lock) { return }
     try {
@@ -227,8 +227,8 @@ function Start-ProgramWithoutWait {
 }
 
 function Get-AwaitedService {
-    # Our services that start with the machine and do not run yet. One that is disabled is held by somebody, or by a run
-    # that was rolled back; one that a person stopped has no such exit code. Nothing when all run.
+    # Our services that start with the machine and do not run yet. An administrator, or a run that was rolled back, holds one that is
+    # disabled; one that a person stopped has no such exit code. Nothing when all run.
     foreach ($name in Get-OwnService) {
         if (@('auto', 'delayed-auto') -notcontains (Read-Service -Name $name).start) { continue }
         if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFailed -Name $name)) { $name }
@@ -240,7 +240,7 @@ function Test-ServiceFailed {
     # there yet (2, 3; a power cut may leave it under another name, see Complete-OldFile). A start ends with these two
     # (MS-SCMR 3.1.4.19, RStartServiceW); of a driver `sc query` shows 2 afterwards (a recording). Unsourced: that it does so
     # of a service, too; its program moved away, `sc start`, `sc query` show it.
-    # After a crash (1067) it has recovery actions; what was never tried (1077) somebody is about to start.
+    # After a crash (1067) it has recovery actions; another program is about to start what was never tried (1077).
     param([string]$Name)
     if ((Get-ServiceState -Name $Name) -ne 'Stopped') { return $false }
     $found = Get-CimInstance -ClassName 'Win32_Service' -Filter "Name='$Name'" -Property 'ExitCode'

@@ -35,7 +35,7 @@ function Get-CalicoEndpointDifference {
 }
 
 function Test-RemoteEndpoint {
-    # Whether an endpoint stands for something behind another address; Windows leaves the member out where it is not.
+    # Whether an endpoint represents something behind another address; Windows leaves the member out where it does not.
     param([object]$Endpoint)
     [bool](Read-Member -Object $Endpoint -Names 'IsRemoteEndpoint')
 }
@@ -82,7 +82,7 @@ function Remove-HostEndpoint {
 function Reset-CalicoNetwork {
     # At the start of the machine: the network goes and the agent makes it again, because HNS does not say what of it
     # came through the restart (Calico's node-service.ps1: "the HNS networks will be in unknown state"). Calico takes
-    # every network away; here the first switch stays, so the adapter is not rewired while nobody watches.
+    # every network away; here the first switch stays, so the adapter is not rewired unwatched.
     param([hashtable]$Wanted, [string]$Service)
     if (@(Get-HnsObject -Kind networks -Name $Wanted.name).Count -eq 0) { return }
     if (Test-LateWithPod -Network $Wanted.name -Own $Wanted.endpoint) { return }

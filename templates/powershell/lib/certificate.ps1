@@ -8,7 +8,7 @@ function Read-PemCertificate {
 }
 
 function ConvertFrom-Pem {
-    # The first certificate of a PEM text; $null when there is none, or one that is damaged.
+    # The first certificate of a PEM text; $null when it has none, or one that is damaged.
     param([string]$Text)
     $match = [regex]::Match($Text, '-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----')
     if (-not $match.Success) { return $null }
@@ -30,7 +30,7 @@ function Test-CurrentCertificate {
 }
 
 function Read-KubeconfigServer {
-    # The API server that a kubeconfig names first, in YAML or JSON; an empty text where there is none.
+    # The API server that a kubeconfig names first, in YAML or JSON; an empty text where it names none.
     param([string]$Path)
     [regex]::Match("$(Read-FileText -Path $Path)", '(?m)^\s*"?server"?:\s*"?([^\s",]+)').Groups[1].Value
 }
@@ -69,7 +69,7 @@ function Set-Credential {
     param([hashtable]$Credential)
     if ($null -eq (Get-CredentialFault -Credential $Credential)) { return }
     Stop-RunningService -Name 'kubelet'
-    # Somebody else's keys come back with an undo; those of a kubelet of ours go with it. The note about ours comes after
+    # An undo restores the keys that were there before winboot; our kubelet's keys go with it. The note about ours comes after
     # theirs, so that an undo, which goes backwards, removes ours first.
     $ours = (Test-FormerNote -Kind 'KubeletKey' -Key $Credential.pki) -or (Test-FormerNote -Kind 'File' -Key $Credential.kubeconfig)
     if (-not $ours -and [IO.Directory]::Exists($Credential.pki)) {
@@ -90,7 +90,7 @@ function Set-Credential {
 }
 
 function Restore-KubeletKey {
-    # Removes the keys and certificates that a kubelet of ours made, also where their folder was there before it.
+    # Removes the keys and certificates that our kubelet made, also where their folder was there before it.
     param([object]$Former)
     if (-not [IO.Directory]::Exists($Former.path)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Former.path, 'kubelet-*')) { Remove-File -Path $path }
@@ -98,7 +98,7 @@ function Restore-KubeletKey {
 
 function Get-KubeconfigDifference {
     # A kubeconfig with a credential in it. Wanted is a table: path, server, ca_path, secret. Everything but the
-    # credential itself is compared: that it is there, who may read it, for which cluster, and until when it holds.
+    # credential itself is compared: that it is there, which accounts may read it, for which cluster, and until when it holds.
     param([hashtable]$Wanted)
     $what = "file $($Wanted.path):"
     $text = Read-FileText -Path $Wanted.path
@@ -130,7 +130,7 @@ function Get-KubeconfigDifference {
 }
 
 function Get-CredentialEnd {
-    # Until when a token or an inline certificate holds, in UTC; nothing when it has no end or does not tell.
+    # Until when a token or an inline certificate holds, in UTC; nothing when it has no end or does not show it.
     param([object]$User)
     $inline = "$(Read-Member -Object $User -Names 'client-certificate-data')"
     if ($inline) {

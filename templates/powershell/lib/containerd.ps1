@@ -94,7 +94,7 @@ function Assert-NamedFile {
 }
 
 function Get-PipeDifference {
-    # A difference where somebody else's program serves the pipe on which kubelet and crictl look for containerd; nothing while
+    # A difference where another program serves the pipe on which kubelet and crictl look for containerd; nothing while
     # containerd runs: it starts only where it is the first to open it (Microsoft/go-winio pipe.go, FILE_FLAG_FIRST_PIPE_INSTANCE).
     param([string]$Path)
     if (Test-PipeTaken -Path $Path) {
@@ -103,7 +103,7 @@ function Get-PipeDifference {
 }
 
 function Test-PipeTaken {
-    # Whether the pipe is there though containerd does not run. Listed, not opened: who opens it takes one of its instances.
+    # Whether the pipe is there though containerd does not run. Listed, not opened: a program that opens it takes one of its instances.
     param([string]$Path)
     if ((Get-ServiceState -Name 'containerd') -eq 'Running') { return $false }
     # .NET before 4.6.2 takes no names with characters that files cannot have.
@@ -128,7 +128,7 @@ function Wait-Containerd {
 }
 
 function Get-FormerShimPath {
-    # Where the shims are of containerds of another major that winboot placed here; nothing where there are none.
+    # Where the shims are of containerds of another major that winboot placed here; nothing if none exist.
     # containerd 1.x cannot speak to shims that 2.x started (containerd/containerd#11720), and a container that 2.x adds to a pod
     # of a 1.7 shim does not start (containerd/containerd#10888). Within a major they go together.
     foreach ($artifact in $script:Node['artifacts'] | Where-Object { $_.name -eq 'containerd' }) {
@@ -141,7 +141,7 @@ function Get-FormerShimPath {
 }
 
 function Get-FormerShim {
-    # The running shims of another major, each of which holds a pod, as id and start time. Nothing where there are none.
+    # The running shims of another major, each of which holds a pod, as id and start time. Returns nothing if none exist.
     $paths = @(Get-FormerShimPath)
     if ($paths.Count -eq 0) { return }
     Get-CimInstance -ClassName 'Win32_Process' -Filter "Name='containerd-shim-runhcs-v1.exe'" -Property 'ProcessId', 'CreationDate', 'ExecutablePath' |
@@ -149,7 +149,7 @@ function Get-FormerShim {
 }
 
 function Get-ShimDifference {
-    # A difference where pods are held by shims of another major of containerd. Nothing where there are none.
+    # A difference where pods are held by shims of another major of containerd. Returns nothing if none exist.
     $count = @(Get-FormerShim).Count
     if ($count -gt 0) { New-Difference -Key 'containerd:shims' -What 'pods of another major of containerd' -Is "$count" -Want $null -Disturbs }
 }
@@ -168,13 +168,13 @@ function Remove-FormerPod {
 }
 
 function Remove-AllPod {
-    # Removes all pods by the runtime, where it answers. Returns nothing. crictl gives each request 2 seconds, unless told otherwise.
+    # Removes all pods by the runtime, where it answers. Returns nothing. crictl gives each request 2 seconds by default.
     [void](Invoke-Crictl -Arguments @('--timeout', '60s', 'rmp', '--all', '--force') -Seconds 300)
 }
 
 function Get-DropInDifference {
-    # A difference for each setting of ours that a file in containerd's folder of drop-ins changes: it is laid over our file. Nothing where
-    # there is none. Their owner keeps them.
+    # A difference for each of our settings that a file in containerd's folder of drop-ins changes: it is laid over our file. Nothing
+    # without such a file. Their owner keeps them.
     param([string]$Folder, [hashtable]$Settings, [int]$Version)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder, '*.toml') | Sort-Object) {

@@ -8,7 +8,7 @@ function Get-ExclusionDifference {
     $preference = Get-MpPreference
     foreach ($pair in @(@('process', 'ExclusionProcess', $Processes), @('path', 'ExclusionPath', $Paths))) {
         $is = @($preference.($pair[1]))
-        # Exclusions that a Group Policy locks come back only to those who may read them; then ours are its business.
+        # Exclusions that a Group Policy locks come back only to users that may read them; then ours are its business.
         $locked = 1 -eq (Read-Registry -Path 'SOFTWARE\Policies\Microsoft\Windows Defender' -Name 'DisableLocalAdminMerge')
         foreach ($want in $pair[2]) {
             if ($is -notcontains $want) {

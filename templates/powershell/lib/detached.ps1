@@ -1,5 +1,5 @@
 # SUMMARY Runs work that may cut its own session as a task, and restores the network if it fails.
-# Seconds that its parts may take beside the work itself: the mutex, the watch after the work, the way back, the watch after that.
+# Seconds that its parts may take besides the work itself: the mutex, the watch after the work, the way back, the watch after that.
 #   120 + 120 + 360 + 120 = 720
 
 function Start-DetachedRun {
@@ -29,8 +29,8 @@ function Start-DetachedRun {
 
 function Get-ReachedEndpoint {
     # Where the controller comes in: own addresses, each with a port that something listens on now; nothing for port 0 (winboot runs
-    # on the machine itself). Behind NAT, a tunnel or a jump host the address or port that was dialled is none of the machine's: what
-    # did not answer before the rewiring is not asked for after it.
+    # on the machine itself). Behind NAT, a tunnel or a jump host the machine does not have the address or port that was dialled: winboot
+    # does not ask after the rewiring for what did not answer before it.
     param([int]$Port)
     if ($Port -eq 0) { return }
     # sshd names the connection: client, its port, own address, own port (w32-doexec.c of PowerShell/openssh-portable, setup_session_env).
@@ -71,7 +71,7 @@ function Assert-NoFailure {
 }
 
 function Read-UnreportedRun {
-    # The detached runs of a step that nobody has been told the end of, each once; nothing where there are none. Purpose
+    # The detached runs of a step whose end no run has received yet, each once; nothing if none exist. Purpose
     # is the mode that started it.
     param([string]$Step, [string[]]$Purpose)
     foreach ($status in Read-DetachedRun -Step "$Step-") {
@@ -87,7 +87,7 @@ function Invoke-Detached {
     param([switch]$Rescue)
     $id = $script:Run.Facts.Detached
     $status = Read-OwnNote -Id $id
-    # Without it nobody knows what is to be done; the rescue finds it as it is, or a start of the machine does.
+    # Without it no run knows what is to be done; the rescue finds it as it is, or a start of the machine does.
     if (-not $status) { return }
     # One that hangs still runs and holds the mutex: Windows ends no task that was started on demand, whatever its time limit.
     if ($Rescue) { Stop-ScheduledTask -TaskName "detached-$id" -TaskPath '\winboot\' -ErrorAction SilentlyContinue }
@@ -106,7 +106,7 @@ function Invoke-Detached {
             }
         }
         catch { $ended.Message = $_.Exception.GetBaseException().Message }
-        # Two minutes of patience: nobody else can say how it ended.
+        # Two minutes of patience: no other process can report how it ended.
         try { Complete-DetachedRun -Status $status -Ended $ended -Tries 12 }
         catch {
             # The run stays noted as running: its script and its rescue stay too, which settle it when the file is free.
@@ -145,7 +145,7 @@ function Complete-DetachedRun {
 }
 
 function Invoke-Guarded {
-    # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is none.
+    # The step's work under watch. Only what the node itself can see is a reason to go back: an API server that is away is not.
     param([object]$Status)
     $script:Run.Facts.Purpose = $Status.purpose
     $snapshot = Get-CurrentSnapshot
@@ -211,7 +211,7 @@ function Invoke-Rescue {
 
 function Complete-InterruptedRun {
     # At the start of the machine: a run that the restart cut off has ended, and its agent waits for the next guarded run.
-    # A note that somebody holds keeps no other one from being settled.
+    # A note that another process holds does not stop it from settling the others.
     $script:Run['Cut'] = @()
     foreach ($note in Get-DetachedNote) { Invoke-BootWork -Name '' -Work { Complete-CutRun -Note $note } }
 }
@@ -300,12 +300,12 @@ function Invoke-RollbackPart {
 }
 
 function Disable-NetworkAgent {
-    # Keeps an agent from making the switch when nobody watches: disabled, stopped and noted. Only a guarded run enables it.
+    # Keeps an agent from making the switch unwatched: disabled, stopped and noted. Only a guarded run enables it.
     param([string]$Name, [string]$Why)
     if ($Name -eq '' -or $null -eq (Get-ServiceState -Name $Name)) { return }
     $dependents = @(Get-StartingDependent -Name $Name)
     $since = [DateTime]::UtcNow.ToString('s') + 'Z'
-    # The note is for the next run: where somebody holds its file, the agent is stopped all the same.
+    # The note is for the next run: where another process holds its file, the agent is stopped all the same.
     Invoke-ServiceControl -Arguments @('config', $Name, 'start=', 'disabled')
     foreach ($one in $dependents) { Invoke-ServiceControl -Arguments @('config', $one.name, 'start=', 'demand') }
     Stop-RunningService -Name $Name
@@ -314,8 +314,8 @@ function Disable-NetworkAgent {
 
 function Get-StartingDependent {
     # What starts with the machine and depends on the agent, as noted before or as it is: the control manager would
-    # start the agent for it, also one that does not start by itself (a guarded run that a cut ends). Nothing where
-    # there is none.
+    # start the agent for it, also one that does not start by itself (a guarded run that a cut ends). Returns nothing if
+    # none exists.
     param([string]$Name)
     $noted = @(Get-AgentHold | ForEach-Object { Read-Item -Object $_ -Name 'dependents' })
     if ($noted.Count -gt 0) { return $noted }
@@ -341,7 +341,7 @@ function Enable-NetworkAgent {
 }
 
 function Get-AgentHold {
-    # Who is kept from starting, and why; nothing where nobody is.
+    # The services that may not start, and why; nothing where all may.
     $hold = Read-StateJson -Name 'held.json'
     if ($hold -and (Read-Member -Object $hold -Names 'agent')) { $hold }
 }

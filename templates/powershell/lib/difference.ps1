@@ -4,7 +4,7 @@ function New-Difference {
     # One thing that is not as wanted, as an object for Read-Difference. Key names it for code and is unique within a step
     # (`service:state`); What, Is and Want are for people and never decide anything. Unknown: what is wanted cannot be
     # known before the join. Reboot, Disrupts (the network for a moment), Disturbs (running pods) say what correcting it
-    # costs; Policy: somebody else holds it, so it is reported and not changed. Texts: a file before (Was) and after (Will).
+    # costs; Policy: an administrator's policy holds it, so it is reported and not changed. Texts: a file before (Was) and after (Will).
     param(
         [string]$What, [string]$Key = $What, [object]$Is, [object]$Want,
         [switch]$Unknown, [switch]$Reboot, [switch]$Disrupts, [switch]$Disturbs, [switch]$Policy, [hashtable]$Texts = @{}
@@ -56,13 +56,13 @@ function New-Reboot {
 
 function Stop-Step {
     # Ends the step with an error: an id, a message, and a hint where a step of the profile's own has one (the
-    # controller has the hints for winboot's ids). The prefix of the error's id tells these errors from all others.
+    # controller has the hints for winboot's ids). The prefix of the error's id sets these errors apart from all others.
     param([string]$Id, [string]$Message, [string]$Hint = '')
     throw [Management.Automation.ErrorRecord]::new([InvalidOperationException]::new($Message), "winboot.$Id", 'InvalidOperation', $Hint)
 }
 
 function ConvertTo-Problem {
-    # An error as the problem of a step: id, message, hint, and the position where it is not one of ours.
+    # An error as the problem of a step: id, message, hint, and the position where winboot does not define it.
     param([object]$Caught, [string]$OtherwiseId)
     $problem = @{ id = $OtherwiseId; message = $Caught.Exception.GetBaseException().Message; hint = ''; position = '' }
     $at = $Caught.InvocationInfo

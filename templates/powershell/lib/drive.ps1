@@ -20,7 +20,7 @@ function New-Run {
         Complete = $false
         # Answers that cost something: read once, forgotten after each change.
         Cache = @{}
-        # How far this machine's clock is ahead of the cluster's, in seconds; $null where nobody said the time.
+        # How far this machine's clock is ahead of the cluster's, in seconds; $null where the controller sent no time.
         ClockOffset = Get-ClockOffset -Now $known.Now
         Step = ''; Fence = 0; Sequence = 0
         # Lines of the journal that could not be written yet.
@@ -140,7 +140,7 @@ function Invoke-Undo {
 }
 
 function Get-ForgottenStep {
-    # Steps that an older profile had and that left former values here. Nothing where there are none.
+    # Steps that an older profile had and that left former values here. Returns nothing if none exist.
     $known = @($script:Run.Steps | ForEach-Object { $_.Name })
     $folder = Get-StatePath -Name 'former'
     if (-not [IO.Directory]::Exists($folder)) { return }
@@ -310,7 +310,7 @@ function Assert-Allowed {
 }
 
 function New-RunEvent {
-    # The line of the first event: which machine this is and which boot of it; what runs, and for whom.
+    # The line of the first event: which machine this is and which boot of it; what runs, and for which owner.
     $identity = Get-MachineIdentity
     # A run that fails has to say so, too. What cannot be read here ends a change before its first step (Start-VersionChange).
     $versions = try { Read-VersionNote } catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { $null }

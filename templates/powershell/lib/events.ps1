@@ -27,10 +27,10 @@ function Get-ScheduledEventText {
 }
 
 function Invoke-EventRound {
-    # One question, and what is new told to the Node. State is what was told last and how this machine is called in events.
+    # One question; it reports what is new to the Node. State is the last report and how this machine is called in events.
     param([hashtable]$State, [string]$Kubectl, [string]$Kubeconfig, [string]$Cache, [string]$Node)
     if (-not $State.Machine) { $State.Machine = Read-MetadataText -Path 'instance/compute/name?api-version=2021-02-01&format=text' -Seconds 10 }
-    # "A delayed response in your first call of up to two minutes": it is the first question that makes Azure tell this machine at all.
+    # "A delayed response in your first call of up to two minutes": Azure reports to this machine only after its first question.
     $text = Get-ScheduledEventText -Document (Read-MetadataText -Path 'scheduledevents?api-version=2020-07-01' -Seconds 130) -Machine $State.Machine
     if ($text -ceq $State.Told) { return }
     # A kubelet may annotate its own Node, and may not taint it (NodeRestriction).

@@ -1,7 +1,7 @@
 # SUMMARY Excludes port ranges from the ports that Windows gives to clients.
 
 function Get-ExcludedRange {
-    # The ranges of ports that Windows keeps from clients, each as a table; nothing where there are none. Only netsh
+    # The ranges of ports that Windows keeps from clients, each as a table; nothing if none exist. Only netsh
     # knows them. A line that is two numbers is a range, in every language.
     param([string]$Protocol)
     $lines = (Invoke-ExcludedRange -Verb 'show' -Protocol $Protocol) -split '\r?\n'

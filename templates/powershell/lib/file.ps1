@@ -46,7 +46,7 @@ function Invoke-WithRetry {
 }
 
 function Open-SharedFile {
-    # A stream to read a file with. Whoever wants to write, rename or delete it meanwhile may.
+    # A stream to read a file with. Another program may write, rename or delete it meanwhile.
     param([string]$Path)
     [IO.FileStream]::new($Path, [IO.FileMode]::Open, [IO.FileAccess]::Read, [IO.FileShare]'ReadWrite, Delete')
 }
@@ -59,9 +59,9 @@ function Read-FileByte {
 }
 
 function Read-AnyFileByte {
-    # The content of a file as one byte[], whoever wrote it: to be kept, never to be believed. Nothing when it is absent.
+    # The content of a file as one byte[], whichever account wrote it: to be kept, never to be believed. Nothing when it is absent.
     param([string]$Path)
-    # Between the two halves of a replacement a file is absent for a moment, with its successor beside it.
+    # Between the two halves of a replacement a file is absent for a moment, with its successor next to it.
     for ($try = 1; -not [IO.File]::Exists($Path); $try++) {
         # Its successor may have taken its place between the two looks.
         if ($try -gt 10 -or -not ([IO.File]::Exists("$Path.winboot-new") -or [IO.File]::Exists($Path))) { return }
@@ -77,7 +77,7 @@ function Read-AnyFileByte {
 }
 
 function Read-FileText {
-    # The text of a file; $null when there is none: without output the caller's [regex]::Match would get no text at all.
+    # The text of a file; $null when it is absent: without output the caller's [regex]::Match would get no text at all.
     # ReadAllText would drop a byte order mark, which JSON and TOML parsers stumble over.
     param([string]$Path)
     $bytes = Read-FileByte -Path $Path
@@ -99,7 +99,7 @@ function Open-FlushedFile {
 }
 
 function Write-FileByte {
-    # Writes a file whole (Mode Create), adds to its end (Append), or writes a new one in the place of what is there
+    # Writes a file whole (Mode Create), adds to its end (Append), or replaces an existing one by a new one
     # (CreateNew), which may have other rules, or be open. It is on the disk when this returns: what is changed next must not
     # survive a power cut that this does not.
     param([string]$Path, [byte[]]$Bytes, [string]$Mode = 'Create', [int]$Tries = 9, [switch]$Private)
@@ -189,8 +189,8 @@ function Set-FileText {
 }
 
 function Write-FileText {
-    # Writes a text file, with Private for SYSTEM and Administrators alone. Returns nothing. It is written beside and
-    # renamed: a power cut leaves the old file or the new one.
+    # Writes a text file, with Private for SYSTEM and Administrators alone. Returns nothing. It writes a second file and
+    # renames it: a power cut leaves the old file or the new one.
     param([string]$Path, [string]$Text, [switch]$Private, [int]$Tries = 9)
     [void][IO.Directory]::CreateDirectory([IO.Path]::GetDirectoryName($Path))
     $beside = "$Path.winboot-new"
@@ -233,7 +233,7 @@ function Remove-File {
 }
 
 function Move-FileOver {
-    # Puts the file From in the place of To. A program that runs cannot be overwritten, but renamed. After any failure
+    # Replaces the file To by the file From. A program that runs cannot be overwritten, but renamed. After any failure
     # the old file is in its place again; after a power cut Clear-OldFile puts it there.
     param([string]$From, [string]$To, [int]$Tries = 9)
     if (-not [IO.File]::Exists($From)) { throw [IO.FileNotFoundException]::new("there is no file $From", $From) }
@@ -339,7 +339,7 @@ function Save-FormerFile {
 }
 
 function Restore-File {
-    # Puts back a file as it was before winboot, or takes away what was not there. The kept copy stays: this may be cut.
+    # Puts back a file as it was before winboot, or removes what was not there. The kept copy stays: a cut may come at any time.
     param([object]$Former)
     # Notes of older releases have no link.
     $link = Read-Member -Object $Former -Names 'link'
@@ -357,8 +357,8 @@ function Restore-File {
 }
 
 function Restore-SymbolicLink {
-    # Makes a symbolic link to a file in the place of what is there. Windows PowerShell makes none to a file that is absent
-    # (PowerShell 6 does: PowerShell/PowerShell pull request 804), so that one which leads nowhere is left out. Returns nothing.
+    # Replaces what is there by a symbolic link to a file. Windows PowerShell makes no link to a file that is absent (PowerShell 6
+    # does: PowerShell/PowerShell pull request 804), so a link that leads nowhere is left out. Returns nothing.
     param([string]$Path, [string]$Target)
     Remove-File -Path $Path
     if (-not [IO.File]::Exists($Target)) { return }

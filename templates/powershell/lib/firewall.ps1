@@ -2,8 +2,8 @@
 # Rules are read from the registry, which takes milliseconds; Get-NetFirewallRule takes seconds.
 
 function Get-FirewallDifference {
-    # What differs of the rules, which of our own an earlier join opened and nobody wants, and which profiles ignore local
-    # rules by Group Policy.
+    # What differs of the rules, which of our own an earlier join opened and the profile no longer has, and which profiles ignore
+    # local rules by Group Policy.
     param([hashtable[]]$Rules, [string[]]$Closed = @())
     foreach ($rule in $Rules) {
         $is = Get-FirewallShown -Name $rule.name
@@ -22,7 +22,7 @@ function Get-FirewallDifference {
 }
 
 function Get-FirewallShown {
-    # A rule of this machine as people read it; nothing where there is none.
+    # A rule of this machine as people read it; nothing if none exists.
     param([string]$Name)
     $rules = 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules'
     ConvertFrom-FirewallText -Text (Read-Registry -Path $rules -Name $Name)
@@ -36,7 +36,7 @@ function ConvertTo-FirewallShown {
 }
 
 function ConvertFrom-FirewallText {
-    # A rule as people read it, from its line in the registry; nothing where there is none. The line reads
+    # A rule as people read it, from its line in the registry; nothing if none exists. The line reads
     # v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=10250|RA4=10.0.0.0/255.0.0.0|... with a field for each
     # port and each source (MS-GPFAS 2.2.2).
     param([string]$Text)
@@ -76,7 +76,7 @@ function ConvertTo-Prefix {
 }
 
 function Set-FirewallRule {
-    # Makes the rules that are missing or differ (undone by Restore-FirewallRule), and removes those of ours that nobody wants.
+    # Makes the rules that are missing or differ (undone by Restore-FirewallRule), and removes our own that the profile dropped.
     param([hashtable[]]$Rules, [string[]]$Closed = @())
     foreach ($name in $Closed) { Restore-FirewallRule -Former @{ name = $name } }
     foreach ($rule in $Rules) {

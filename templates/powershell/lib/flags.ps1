@@ -3,7 +3,7 @@
 
 function Assert-ProgramFlag {
     # Stops the step where a program does not take what its service starts it with: the arguments, and the feature gates of its
-    # configuration as Takes has them. One whose hash is remembered is asked once while neither changes. Returns nothing.
+    # configuration as Takes has them. A program with a remembered hash runs for this once while neither changes. Returns nothing.
     param([string]$Path, [hashtable]$Takes)
     $question = (@($Takes.arguments) + @($Takes['gates'])) -join "`n"
     $known = (Get-HashMemory)[$Path]

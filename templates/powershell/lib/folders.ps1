@@ -42,33 +42,33 @@ function Get-FolderDifference {
 }
 
 function Get-FolderAbove {
-    # The folders above these, outermost first, without those that are in the list themselves. Nothing where there are
-    # none.
+    # The folders above these, outermost first, without those that are in the list themselves. Returns nothing if
+    # none exist.
     param([string[]]$Paths)
     $above = @($Paths | ForEach-Object { Get-ParentPath -Path $_ } | Sort-Object -Unique)
     $above | Where-Object { $Paths -notcontains $_ }
 }
 
 function Get-FolderOther {
-    # Whose folder this is, if no administrator's: SIDs, or null. He owns it or may change its rules or owner; one that is to be
-    # ours he may not rename either. He may have it open: rights are asked for only then.
+    # The accounts, besides administrators, that own this folder or may change its rules or owner: SIDs, or null. A folder that is to
+    # be ours they may not rename either. They may have it open: Windows asks for rights only then.
     param([string]$Path, [switch]$Above)
-    # Those of Windows itself are reported otherwise: by who may replace what is in them.
+    # It reports those of Windows itself otherwise: by the accounts that may replace what is in them.
     if (Test-WindowsFolder -Path $Path) { return }
     if ($Above) { return (Get-UntrustedWriter -Path $Path -Rights 0x100c0000 -Itself) }
     Get-UntrustedHolder -Path $Path
 }
 
 function Get-UntrustedReplacer {
-    # Who, besides administrators, owns a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
+    # The accounts, besides administrators, that own a folder or may delete, rename or open up what is in it: SIDs, or null. 40: delete
     # children, 10000: delete, 40000: rules, 80000: owner, 10000000: everything.
     param([string]$Path)
     Get-UntrustedWriter -Path $Path -Rights 0x100d0040 -Itself
 }
 
 function Get-UntrustedEntry {
-    # What users own or may change below a path, with the links that they made or could have made: path, who, aside
-    # (it has to go, with what is in it). Nothing where there is none. But: patterns of what is not looked into.
+    # What users own or may change below a path, with the links that they made or could have made: path, `who`, aside
+    # (it has to go, with what is in it). Returns nothing if none exists. But: patterns of what is not looked into.
     param([string]$Path, [string[]]$But = @())
     if (-not [IO.Directory]::Exists($Path)) { return }
     foreach ($entry in [IO.Directory]::GetFileSystemEntries($Path)) {
@@ -85,7 +85,7 @@ function Get-UntrustedEntry {
 }
 
 function Set-Folder {
-    # Makes what is missing, sets aside what belongs to somebody else, and takes rights from others who have too many.
+    # Makes what is missing, sets aside what belongs to other users, and takes rights from others that have too many.
     param([string[]]$Private, [string[]]$Readable, [string[]]$Ours, [string[]]$Watched, [string[]]$Opaque)
     $wanted = $Private + $Readable
     foreach ($path in $wanted) { Assert-NoLink -Path $path }
@@ -127,7 +127,7 @@ function Move-FolderOther {
     # Sets aside which of these folders others may have open with the right to change its rules, and what they may have open
     # Through these. It comes before the first rule is changed: Windows hands the rules of a folder down to all that is in it
     # (learn.microsoft.com/windows/win32/secauthz/automatic-propagation-of-inheritable-aces), and once a folder is closed nothing
-    # tells any more what others could open.
+    # shows any more what others could open.
     param([string[]]$Folders, [string[]]$Wanted, [string[]]$Through, [string[]]$But)
     foreach ($path in $Folders) {
         if (-not [IO.Directory]::Exists($path)) { continue }
@@ -182,7 +182,7 @@ function Protect-Path {
 }
 
 function Move-Aside {
-    # Sets a file, folder or link of somebody else aside on the same drive, for an undo. Windows renames no folder in which
+    # Sets another user's file, folder or link aside on the same drive, for an undo. Windows renames no folder in which
     # something is open.
     param([string]$Path)
     $state = Get-StatePath -Name 'aside'
@@ -205,7 +205,7 @@ function Move-Entry {
 }
 
 function Restore-Aside {
-    # Puts back what was set aside; beside its place, and says so, where something else is there now.
+    # Puts back what was set aside; next to its place, with a report, where something else is there now.
     param([object]$Former)
     if (-not [IO.File]::Exists($Former.aside) -and -not [IO.Directory]::Exists($Former.aside)) { return }
     $to = $Former.path
@@ -226,7 +226,7 @@ function Restore-CheckedFolder {
 }
 
 function Restore-Folder {
-    # A folder that winboot made goes when it is empty, or with all that its services wrote where nobody else does.
+    # A folder that winboot made goes when it is empty, or with all that its services wrote where no other account does.
     param([object]$Former)
     if ($Former.existed -or -not [IO.Directory]::Exists($Former.path)) { return }
     $empty = [IO.Directory]::GetFileSystemEntries($Former.path).Count -eq 0

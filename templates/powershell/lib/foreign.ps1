@@ -25,7 +25,7 @@ function Test-ForeignNode {
 function Get-ForeignAgent {
     # Services of other tools that run a kubelet as their own child: RKE2 and K3s, k0s, and OpenShift's agent.
     # docs.rke2.io/install/windows, docs.k0sproject.io/stable/experimental-windows,
-    # openshift/windows-machine-config-operator. Nothing where there is none.
+    # openshift/windows-machine-config-operator. Returns nothing if none exists.
     foreach ($name in @('rke2', 'k3s', 'k0sworker', 'windows-instance-config-daemon')) {
         if (Get-ServiceState -Name $name) { $name }
     }
@@ -42,8 +42,8 @@ function Test-ForeignService {
 }
 
 function Get-ForeignTrace {
-    # What kubeadm, AKS and EKS leave, and a kubeconfig of another cluster that winboot did not write. Nothing where
-    # there is none.
+    # What kubeadm, AKS and EKS leave, and a kubeconfig of another cluster that winboot did not write. Returns nothing if
+    # none exists.
     param([string]$Server)
     foreach ($path in @('C:\var\lib\kubelet\kubeadm-flags.env', 'C:\etc\kubernetes\kubelet.conf', 'C:\AzureData\CustomDataSetupScript.ps1',
             'C:\Program Files\Amazon\EKS\Start-EKSBootstrap.ps1')) {

@@ -8,7 +8,7 @@ function Get-FormerPath {
 
 function Get-FormerLine {
     # The notes of a step, the current one unless it is named: kind, key and value each; with Key only lines in which it is
-    # written. What has another shape is none of ours. Nothing where there are no notes.
+    # written. What has another shape is not winboot's. Nothing where there are no notes.
     param([string]$Step = $script:Run.Step, [string]$Key)
     $written = if ($Key) { ConvertTo-Json -InputObject $Key -Compress } else { '' }
     foreach ($line in "$(Read-FileText -Path (Get-FormerPath -Step $Step))".Split("`n")) {
@@ -54,13 +54,13 @@ function Restore-FormerValue {
 
 function Clear-FormerValue {
     # Deletes the notes of the current step, whose things are back. Which things that were stays known for as long as the state
-    # folder is there: they are somebody's again, whatever mark or place they have, until a note says otherwise. Returns nothing.
+    # folder is there: they are another owner's again, whatever mark or place they have, until a note says otherwise. Returns nothing.
     $back = @(Get-FormerLine | ForEach-Object { "$($_.kind):$($_.key)" })
     if ($back) { Write-StateJson -Name 'restored.json' -Value @(@(Get-RestoredThing) + $back | Sort-Object -Unique) }
     Remove-File -Path (Get-FormerPath)
 }
 
 function Get-RestoredThing {
-    # What undos have put back, kind and key in one text each. Nothing where there was none.
+    # What undos have put back, kind and key in one text each. Nothing before the first undo.
     Read-StateJson -Name 'restored.json' | ForEach-Object { $_ }
 }

@@ -2,7 +2,7 @@
 # It runs during a join and after each start of Windows, which may follow a cut run.
 
 function Get-GuardDifference {
-    # A difference where nobody guards the machine's address while its network is missing; nothing where no adapter has settings made by
+    # A difference where no task guards the machine's address while its network is missing; nothing where no adapter has settings made by
     # hand. Where the network stands the task comes back by itself within a minute.
     param([hashtable]$Wanted)
     $own = @(Get-SetInterface)
@@ -15,18 +15,18 @@ function Get-GuardDifference {
 }
 
 function Get-SetInterface {
-    # The interfaces, as Read-InterfaceIdentity shows them, that have something that a switch can take. Nothing where there is none.
+    # The interfaces, as Read-InterfaceIdentity shows them, that have something that a switch can take. Returns nothing if none exists.
     Get-OwnInterface | ForEach-Object { Read-InterfaceIdentity -Own $_ } | Where-Object { Test-OwnSetting -Interface $_ }
 }
 
 function Test-OwnSetting {
-    # Whether somebody set something on an interface that a switch can take from it.
+    # Whether a user or program set something on an interface that a switch can take from it.
     param([object]$Interface)
     @($Interface.addresses).Count -gt 0 -or @($Interface.dns).Count -gt 0 -or @(Get-PersistentRoute -Interface $Interface).Count -gt 0
 }
 
 function Get-PersistentRoute {
-    # The routes of an interface that somebody set for good. Nothing where there is none. Those of a cloud's metadata service
+    # The routes of an interface that were set for good. Returns nothing if none exists. Those of a cloud's metadata service
     # (169.254...) are the image's: it sets them at each start, for that one or for good.
     param([object]$Interface)
     $Interface.routes | Where-Object { $_.persistent -and $_.prefix -notlike '169.254.*' }
@@ -48,8 +48,8 @@ function Save-NetworkRecord {
 }
 
 function Update-NetworkRecord {
-    # The record as somebody's changes have it. A run right after a start may be there before the startup task: what ended with that
-    # start is no change of anybody's, and comes back first. Returns nothing.
+    # The record with others' changes in it. A run right after a start may be there before the startup task: what ended with that
+    # start is no change, and comes back first. Returns nothing.
     Restore-EndedRoute
     Save-NetworkRecord
 }
@@ -79,14 +79,14 @@ function Test-RouteAwaited {
 }
 
 function Read-NetworkRecord {
-    # The interfaces of the last record; nothing where there is none that can be read.
+    # The interfaces of the last record; nothing where the guard can read none.
     param([string]$Name = 'network.json')
     $record = Read-StateJson -Name $Name
     foreach ($was in Read-Item -Object $record -Name 'adapters') { if (Read-Member -Object $was -Names 'guid') { $was } }
 }
 
 function Get-RecordDifference {
-    # A record that is missing, cannot be read or is older than what somebody changed since. Interfaces of one team or switch share
+    # A record that is missing, cannot be read or is older than the last change by others. Interfaces of one team or switch share
     # a MAC address, and one that a switch took over has another GUID since: known is what the record has with this MAC and these
     # settings.
     if (-not (Get-NodeAddress)) { return }
@@ -101,7 +101,7 @@ function Get-RecordDifference {
 }
 
 function ConvertTo-InterfaceText {
-    # What somebody set on an interface, as one text to compare.
+    # What others set on an interface, as one text to compare.
     param([object]$Interface)
     $addresses = @($Interface.addresses | ForEach-Object { "$($_.ip)/$($_.prefix_length)" } | Sort-Object)
     $routes = @(Get-PersistentRoute -Interface $Interface | ForEach-Object { "$($_.prefix) via $($_.next_hop) at $($_.metric)" } | Sort-Object)
@@ -121,18 +121,18 @@ function Test-CarryingInterface {
 
 function Test-LostInterface {
     # Whether a switch took the settings of an interface: it carries none any more, and its successor has no good address; where the
-    # address is leased, none of the DNS servers and routes that somebody set.
+    # address is leased, the DNS servers and routes that others set are all gone.
     param([object]$Was)
     if (-not (Test-OwnSetting -Interface $Was) -or (Test-CarryingInterface -Guid $Was.guid)) { return $false }
     if (@($Was.addresses).Count -eq 0) { return (Test-LostSetting -Was $Was) }
     foreach ($address in $Was.addresses) { if (Find-Address -Ip $address.ip) { return $false } }
     $index = Find-Successor -Was $Was
-    # Another address that works is somebody's choice.
+    # Another address that works is an administrator's choice.
     $null -eq $index -or @(Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ }).Count -eq 0
 }
 
 function Test-LostSetting {
-    # Whether nothing of what somebody set beside a lease is on the interface that took this one's place.
+    # Whether all that others set besides a lease is missing on the interface that replaced this one.
     param([object]$Was)
     $index = Find-Successor -Was $Was
     if ($null -eq $index) { return $true }
@@ -142,14 +142,14 @@ function Test-LostSetting {
 }
 
 function Test-MovedInterface {
-    # Whether another interface carries now what this one carried, and nobody gave that one an address of its own.
+    # Whether another interface carries now what this one carried, without an address that an administrator gave it.
     param([object]$Was)
     if (Test-CarryingInterface -Guid $Was.guid) { return $false }
     $null -ne (Find-Successor -Was $Was) -and -not (Test-OtherAddress -Was $Was)
 }
 
 function Test-OtherAddress {
-    # Whether somebody gave what carries today the addresses of this interface another one. With a lease the address may be any.
+    # True if the interface that now holds this interface's addresses was given a different one. With a lease the address may be any.
     param([object]$Was)
     $own = @($Was.addresses | ForEach-Object { $_.ip })
     $index = Find-Successor -Was $Was
@@ -251,7 +251,7 @@ function Invoke-Guard {
     while ($watch.Awaited -or (Test-BusyGuard -Watch $watch)) {
         # While nothing happens, a look every ten seconds: an address is back in less than half a minute.
         $pause = 2
-        # HNS answers nobody for a while, or somebody holds a file: the next round may be the one that is needed.
+        # HNS answers no process for a while, or another program holds a file: the next round may be the one that is needed.
         try {
             Invoke-GuardRound -Watch $watch
             if (-not (Test-BusyGuard -Watch $watch)) { $pause = 10 }
@@ -301,7 +301,7 @@ function Invoke-GuardRound {
 }
 
 function Get-MovedInterface {
-    # The interfaces whose settings a switch took. Nothing where there is none.
+    # The interfaces whose settings a switch took. Returns nothing if none exists.
     param([object[]]$Adapters)
     $Adapters | Where-Object { (Test-OwnSetting -Interface $_) -and -not (Test-Undisturbed -Was $_) -and (Test-MovedInterface -Was $_) }
 }
@@ -328,7 +328,7 @@ function Update-GuardWork {
     # What begins now is looked at closely.
     if ($missing -and -not $Watch.Missing) { $Watch.Busy = [DateTime]::UtcNow }
     $Watch.Missing = $missing
-    # Where somebody set something on an adapter, a network may come at any time: an agent that ends and starts again, a plug-in, a person.
+    # Where an adapter has settings of others, a network may come at any time: an agent that ends and starts again, a plug-in, a person.
     $Watch.Awaited = $missing -or @($Watch.Known.adapters | Where-Object { Test-OwnSetting -Interface $_ }).Count -gt 0
     # Started again in mid-boot with nothing to do, it does not stay.
     if (-not $Watch.Awaited -and $Watch.Round -eq 0 -and -not (Test-Starting)) { $Watch.Busy = [DateTime]::MinValue }
@@ -349,7 +349,7 @@ function Read-AddressText {
 }
 
 function Read-SettingText {
-    # What somebody may set on an interface, as far as it is read at once, as one text to compare: a snapshot asks a dozen times for each.
+    # What others may set on an interface, as far as it is read at once, as one text to compare: a snapshot asks a dozen times for each.
     param([string]$Addresses, [object[]]$Adapters)
     $lines = @($Addresses)
     $lines += @(Get-NetIPInterface -AddressFamily IPv4 | ForEach-Object { "$($_.InterfaceIndex) $($_.Dhcp) $($_.InterfaceMetric) $($_.NlMtu)" } | Sort-Object)
@@ -360,7 +360,7 @@ function Read-SettingText {
 }
 
 function Read-WorkText {
-    # What tells the guard that the steps have something to do, as one text to compare: our services and HNS with their processes, the
+    # What shows the guard that the steps have something to do, as one text to compare: our services and HNS with their processes, the
     # networks of HNS, the addresses, and when the startup task noted what it did.
     param([string]$Addresses)
     $filter = @(@('hns') + @(Get-OwnService) | ForEach-Object { "Name='$_'" }) -join ' OR '
@@ -384,7 +384,7 @@ function Test-Undisturbed {
 }
 
 function Restore-MovedInterface {
-    # Puts back what a switch took. Returns nothing. Nobody begins to change the machine meanwhile; who is at it already is not waited for.
+    # Puts back what a switch took. Returns nothing. No run begins to change the machine meanwhile; it does not wait for one at work already.
     param([hashtable]$Watch, [object[]]$Moved)
     $lock = Wait-Mutex -Seconds 0
     try {
@@ -438,7 +438,7 @@ function Repair-Start {
 }
 
 function Invoke-UnderMutex {
-    # Does Work, which rewires or restarts something, while nobody else changes this machine; later where somebody does. Returns nothing.
+    # Does Work, which rewires or restarts something, while no other run changes this machine; later where one does. Returns nothing.
     param([scriptblock]$Work)
     $lock = Wait-Mutex -Seconds 0
     if (-not $lock) { return }
@@ -451,8 +451,8 @@ function Test-StartSettled {
 }
 
 function Watch-Agent {
-    # Starts the agent that makes the network, and what depends on it: neither starts with the machine by itself, so that no switch is made
-    # that nobody watches. Returns whether the network may still come. Dependents: names of services.
+    # Starts the agent that makes the network, and what depends on it: neither starts with the machine by itself, so that no switch
+    # comes unwatched. Returns whether the network may still come. Dependents: names of services.
     param([hashtable]$Wanted, [string[]]$Dependents)
     if (-not (Test-FormerValue) -or (Get-AgentHold)) { return $false }
     if (-not (Test-StartSettled) -or (Test-RouteAwaited)) { return $true }
@@ -505,7 +505,7 @@ function Restart-OwnService {
 }
 
 function Restart-IdleAgent {
-    # Starts an agent again whose network somebody took away, every five minutes at most: it looks for its network only when it starts.
+    # Starts an agent again whose network another program removed, every five minutes at most: it looks for its network only when it starts.
     # Returns nothing.
     param([string]$Name)
     $key = "Restarted $Name"
@@ -586,7 +586,7 @@ function Add-GuardTrouble {
 
 function Update-Snapshot {
     # How the interfaces are now. One that a switch took since it was known is as it was, and what took it is left out, until it has
-    # all of it: it is one of Settled, or somebody gave it another address.
+    # all of it: it is one of Settled, or an administrator gave it another address.
     param([object]$Known, [object[]]$Settled = @())
     $fresh = Read-NetworkSnapshot
     $here = @($fresh.adapters | ForEach-Object { $_.guid })
@@ -619,7 +619,7 @@ function Get-MissingAddress {
         foreach ($address in $was.addresses) {
             if ($address.settled -and -not (Test-SettledAddress -Ip $address.ip)) { return "the address $($address.ip)" }
         }
-        # With DHCP the lease may be another one; an adapter that nobody rewired is not looked at.
+        # With DHCP the lease may be another one; an adapter without a rewiring is not looked at.
         if (-not $was.settled -or @($was.addresses).Count -gt 0 -or (Test-CarryingInterface -Guid $was.guid)) { continue }
         $index = Find-Successor -Was $was
         if ($null -eq $index -or -not (Read-InterfaceAddress -Index $index | Where-Object { Test-UsableAddress -Address $_ })) {

@@ -3,7 +3,7 @@
 
 function Get-KnownHash {
     # SHA-256 of a file, or nothing when it is absent or not believed. It is the remembered one while size and both times are
-    # what they were in this boot: only administrators can write there, and a program that is put in the place of another
+    # what they were in this boot: only administrators can write there, and a program that replaces another
     # brings times of its own. A power cut may empty a file and keep both.
     param([string]$Path)
     if (-not (Test-OwnPath -Path $Path)) { return }

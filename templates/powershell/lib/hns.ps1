@@ -2,7 +2,7 @@
 # Windows has no cmdlet for writing them.
 
 function Get-HnsObject {
-    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name. Nothing where there is none.
+    # The HNS objects of a kind (networks, endpoints, policylists), or those of one name. Returns nothing if none exists.
     param([string]$Kind, [string]$Name = '')
     # Persistent networks are there even while it does not run.
     if ((Get-ServiceState -Name 'hns') -eq 'Stopped' -and $script:Run.Mode -ne 'Look') { Start-Service -Name 'hns' }
@@ -14,7 +14,7 @@ function Get-HnsObject {
 }
 
 function Read-HnsKind {
-    # All objects of a kind. Nothing where there is none. Windows' own commands (Get-HnsNetwork) have no limit, and compile such a
+    # All objects of a kind. Returns nothing if none exists. Windows' own commands (Get-HnsNetwork) have no limit, and compile such a
     # declaration as well (Get-VmComputeNativeMethods in hns.psm1 of microsoft/SDN).
     param([string]$Kind)
     Get-Fact -Name "HNS $Kind" -Ask { foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found } }

@@ -1,7 +1,7 @@
 # SUMMARY Reads and repairs the files in which an IPAM plug-in stores addresses.
 
 function Get-StoreFile {
-    # The files of an IPAM store that stand for an address. Nothing where there is none.
+    # The files of an IPAM store that reserve an address. Returns nothing if none exists.
     param([string]$Store)
     if (-not [IO.Directory]::Exists($Store)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Store)) {
@@ -11,20 +11,20 @@ function Get-StoreFile {
 }
 
 function Get-StorePath {
-    # The file that stands for an address in an IPAM store.
+    # The file that reserves an address in an IPAM store.
     param([string]$Store, [string]$Address)
     "$Store\$($Address.Replace(':', '_'))"
 }
 
 function Read-StoreEntry {
-    # One entry of an IPAM store: its address, and who holds it on which interface.
+    # One entry of an IPAM store: its address, and which pod holds it on which interface.
     param([string]$Path)
     $lines = @("$(Read-FileText -Path $Path)" -split '\r?\n') + @('', '')
     @{ path = $Path; address = [IO.Path]::GetFileName($Path).Replace('_', ':'); owner = $lines[0]; interface = $lines[1] }
 }
 
 function Get-StoreVip {
-    # The one reserved before, while it is in the pod network; else the first that nobody has. Nothing while the pod
+    # The one reserved before, while it is in the pod network; else the first free one. Nothing while the pod
     # network is not known, or where it has no address left.
     param([string]$Place, [hashtable]$Known)
     if (-not $Known.ContainsKey('pod_cidr')) { return }
@@ -69,17 +69,17 @@ function Get-ReservationDifference {
 }
 
 function Get-StaleEntry {
-    # Reservations of pods that are gone: after a hard restart the plug-in is never asked to give addresses back.
+    # Reservations of pods that are gone: after a hard restart no runtime asks the plug-in to give addresses back.
     # containerd lists a sandbox seconds after its address is taken (sandbox_run.go: setupPodNetwork, StartSandbox,
-    # sandboxStore.Add), so a reservation of the last ten minutes may be of a pod that is being created. Nothing where
-    # there is none.
+    # sandboxStore.Add), so a reservation of the last ten minutes may be of a pod that is being created. Returns nothing if
+    # none exists.
     param([string]$Store, [string[]]$Cidrs)
     $recent = [DateTime]::UtcNow.AddMinutes(-10)
     $sandboxes = $null
     foreach ($path in Get-StoreFile -Store $Store) {
         $entry = Read-StoreEntry -Path $path
         if (-not ($Cidrs | Where-Object { Test-CidrMember -Cidr $_ -Address $entry.address })) { $entry; continue }
-        # A container id; anything else is somebody's reservation.
+        # A container id; anything else is another tool's reservation.
         if ($entry.owner -notmatch '^[0-9a-f]{64}$') { continue }
         if ([IO.File]::GetLastWriteTimeUtc($path) -gt $recent) { continue }
         # Without an answer nothing is known to be stale.

@@ -28,7 +28,7 @@ function Stop-Unknown {
 }
 
 function Get-Known {
-    # What only this machine and its Node object can tell: place to value.
+    # What only this machine and its Node object can report: place to value.
     Get-Cached -Name 'Known' -Read { Read-Known }
 }
 
@@ -82,7 +82,7 @@ function Read-Known {
 }
 
 function Get-EndpointVip {
-    # The address of an endpoint that the owner of the network makes; nothing while there is none.
+    # The address of an endpoint that the owner of the network makes; nothing while it is missing.
     param([string]$Place, [hashtable]$Known)
     foreach ($found in Get-HnsObject -Kind endpoints -Name $Place) { return (Read-Member -Object $found -Names 'IPAddress') }
 }
@@ -179,7 +179,7 @@ function Complete-Value {
 }
 
 function Complete-Text {
-    # The text with its places filled, or with words in the place of what is not known.
+    # The text with its places filled; words replace a place whose value is not known.
     param([string]$Text)
     $filled = Expand-Known -Text $Text
     if ($null -eq $filled) { return ($Text -replace '<<[a-z0-9_]+>>', (Get-UnknownText)) }
@@ -187,7 +187,7 @@ function Complete-Text {
 }
 
 function Get-ForeignFile {
-    # The CNI configurations in the folder that are not among Own. Nothing where there is none.
+    # The CNI configurations in the folder that are not among Own. Returns nothing if none exists.
     param([string]$Folder, [hashtable]$Own)
     if (-not [IO.Directory]::Exists($Folder)) { return }
     foreach ($path in [IO.Directory]::GetFiles($Folder)) {

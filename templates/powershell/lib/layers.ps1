@@ -12,8 +12,8 @@ function Save-FormerLayer {
 }
 
 function Get-LayerDifference {
-    # A difference where there are layers of which no containerd knows: whoever put them there, none can use them, and a new one
-    # can unpack nothing beside them. Nothing otherwise.
+    # A difference where there are layers of which no containerd knows. No containerd can use them, and a new one
+    # can unpack nothing next to them. Nothing otherwise.
     param([string]$Root)
     $store = Get-LayerStore -Root $Root
     if (Test-LayerUnknown -Store $store) {
@@ -30,7 +30,7 @@ function Test-LayerUnknown {
 }
 
 function Clear-UnknownLayer {
-    # Sets layers aside of which no containerd knows. Before the service is made: it must not start beside them.
+    # Sets layers aside of which no containerd knows. Before the service is made: it must not start with them there.
     param([string]$Root)
     $store = Get-LayerStore -Root $Root
     if (Test-LayerUnknown -Store $store) { Move-Aside -Path $store }

@@ -18,7 +18,7 @@ function Get-UserLink {
 function Get-LinkText {
     # What a reparse point with this tag is, if an ordinary user made or could have made it; nothing otherwise. Any user can make
     # a junction. A symbolic link needs a privilege, which a user may have: its owner decides. Other tags count as links if they
-    # are name surrogates (20000000, ntifs.h: IsReparseTagNameSurrogate); a kubelet's socket is none (MS-FSCC 2.1.2.1: AF_UNIX).
+    # are name surrogates (20000000, ntifs.h: IsReparseTagNameSurrogate); a kubelet's socket is not (MS-FSCC 2.1.2.1: AF_UNIX).
     param([string]$Path, [int]$Tag)
     if ($Tag -eq 0xA0000003) { return 'a junction' }
     try { $owner = Read-Entry -Path $Path -Work { [Winboot.Entry]::Owner($Path) } }

@@ -7,7 +7,7 @@ function Invoke-LogRotation {
     foreach ($path in $Logs) {
         $folder = [IO.Path]::GetDirectoryName($path)
         if (-not [IO.Directory]::Exists($folder)) { continue }
-        # SYSTEM would cut off, or delete, what a link of somebody else leads to.
+        # SYSTEM would cut off, or delete, what another user's link leads to.
         $doubt = @(Get-FolderDoubt -Path $folder -Adding; Get-PathDoubt -Path $path) | Where-Object { $_ } | Select-Object -First 1
         if ($doubt) { Write-Warning -Message $doubt; continue }
         $stem = [IO.Path]::GetFileNameWithoutExtension($path)
@@ -30,7 +30,7 @@ function Invoke-LogRotation {
             }
             catch [IO.IOException], [UnauthorizedAccessException] { Write-Warning -Message $_.Exception.Message }
         }
-        # Whoever begins a new log names the old one after its time: stem-20260102T030405.log, or with the time behind .log.
+        # A program that begins a new log names the old one after its time: stem-20260102T030405.log, or with the time behind .log.
         $dated = "^$([regex]::Escape($stem))($([regex]::Escape([IO.Path]::GetExtension($path))))?[-.]\d{8}"
         $old = @([IO.Directory]::GetFiles($folder, "$stem*") | Where-Object { $_ -ne $path -and [IO.Path]::GetFileName($_) -match $dated } |
                 Sort-Object -Property { [IO.File]::GetLastWriteTimeUtc($_) } -Descending | Select-Object -Skip $MaxFiles)
@@ -85,7 +85,7 @@ function Restore-LogTask {
 }
 
 function Get-LogSize {
-    # How many bytes a program's log has now. 0 where there is none, nobody may read it, or it may be another's: it is not read then.
+    # How many bytes a program's log has now. 0 where it is missing, unreadable, or perhaps another's: it is not read then.
     param([string]$Path)
     if (-not [IO.File]::Exists($Path) -or (Get-PathDoubt -Path $Path)) { return [long]0 }
     try { $file = Open-SharedFile -Path $Path } catch [IO.IOException], [UnauthorizedAccessException] { return [long]0 }
@@ -93,9 +93,9 @@ function Get-LogSize {
 }
 
 function Get-LastWord {
-    # What a program said last, as the end of a message: of its log's lines behind the byte From the last error as klog (E or F and the
-    # date) or Calico (projectcalico/cni-plugin#1001 has such a log) marks it, else the last line. Whoever writes there decides nothing by it.
-    # '' where it said nothing.
+    # What a program wrote last, as the end of a message. Of its log's lines behind the byte From it is the last error as klog (E or F
+    # and the date) or Calico (projectcalico/cni-plugin#1001 has such a log) marks it, else the last line. A writer of that log decides
+    # nothing by it. '' where the program wrote nothing.
     param([string]$Name, [string]$Path, [long]$From)
     $size = Get-LogSize -Path $Path
     # A new file was begun meanwhile.

@@ -5,7 +5,7 @@ function Open-RunMutex {
     # not used, and one takes its place whose name only administrators can read. The fence ends a run that still holds the other.
     try {
         $lock = New-PrivateMutex -Name 'Global\winboot'
-        # Who may not see its owner is not meant to have it.
+        # An account that may not see its owner is not meant to have it.
         try { if (Test-Trusted -Sid $lock.GetAccessControl().GetOwner([Security.Principal.SecurityIdentifier]).Value) { return $lock } }
         catch [UnauthorizedAccessException] { $lock.Dispose() }
         $lock.Dispose()
@@ -16,7 +16,7 @@ function Open-RunMutex {
 }
 
 function New-PrivateMutex {
-    # A mutex that SYSTEM and Administrators may open, and nobody else.
+    # A mutex that only SYSTEM and Administrators may open.
     param([string]$Name)
     $security = [Security.AccessControl.MutexSecurity]::new()
     $security.SetAccessRuleProtection($true, $false)

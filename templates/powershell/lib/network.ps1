@@ -1,7 +1,7 @@
 # SUMMARY Reads the machine's own interfaces, and restores what a virtual switch took from them.
 
 function Get-WayToServer {
-    # The addresses of a connection to the API server; nothing where there is none. A look asks once.
+    # The addresses of a connection to the API server; nothing without one. A look asks once.
     if ($script:Run.Mode -ne 'Look') { return (Connect-Server) }
     Get-Cached -Name 'WayToServer' -Read { Connect-Server }
 }
@@ -15,7 +15,7 @@ function New-TcpClient {
 }
 
 function Connect-Server {
-    # The same, asked now, as texts. Nothing where there is none within 5 seconds. By TCP, because clouds drop ICMP.
+    # The same, looked up now, as texts. Nothing without a connection within 5 seconds. By TCP, because clouds drop ICMP.
     $client = New-TcpClient -Address $script:Node.server_host
     try {
         if (Test-TaskEnd -Task $client.ConnectAsync($script:Node.server_host, $script:Node.server_port) -Seconds 5) {
@@ -36,17 +36,17 @@ function Find-Address {
 }
 
 function Read-Address {
-    # The address objects of all interfaces; nothing while there is none.
+    # The address objects of all interfaces; nothing while they have none.
     Get-Fact -Name 'Addresses' -Ask { Get-NetIPAddress -ErrorAction SilentlyContinue }
 }
 
 function Read-Adapter {
-    # All adapters, hidden ones too: a switch hides the adapter below it. Nothing where there is none.
+    # All adapters, hidden ones too: a switch hides the adapter below it. Returns nothing if none exists.
     Get-Fact -Name 'Adapters' -Ask { Get-NetAdapter -IncludeHidden -ErrorAction SilentlyContinue }
 }
 
 function Read-Route {
-    # All routes of this machine; nothing while there is none.
+    # All routes of this machine; nothing while it has none.
     Get-Fact -Name 'Routes' -Ask { Get-NetRoute -ErrorAction SilentlyContinue }
 }
 
@@ -57,7 +57,7 @@ function Test-SettledAddress {
 }
 
 function Get-DefaultRoute {
-    # The machine's own IPv4 default routes, the best one first. Nothing where there is none.
+    # The machine's own IPv4 default routes, the best one first. Returns nothing if none exists.
     @(Read-Route | Where-Object { $_.DestinationPrefix -eq '0.0.0.0/0' -and (Test-OwnRoute -Route $_) } |
             Sort-Object -Property { $_.RouteMetric + $_.InterfaceMetric })
 }
@@ -115,7 +115,7 @@ function Get-SettledIp {
 
 function Get-OwnInterface {
     # The interfaces that carry the machine's own IPv4: not the loopback, not one that a switch took over, not the
-    # host's endpoint in the pod network. Nothing while there is none.
+    # host's endpoint in the pod network. Nothing while they are all missing.
     foreach ($interface in Get-NetIPInterface -AddressFamily IPv4 -ConnectionState Connected -ErrorAction SilentlyContinue) {
         $adapter = @(Get-NetAdapter -InterfaceIndex $interface.InterfaceIndex -IncludeHidden -ErrorAction SilentlyContinue)
         if ($adapter.Count -eq 0) { continue }
@@ -178,7 +178,7 @@ function Read-InterfaceSnapshot {
 }
 
 function Read-InterfaceIdentity {
-    # Which interface it is, and the addresses, DNS servers and routes that somebody set on it.
+    # Which interface it is, and the addresses, DNS servers and routes that were set on it.
     param([object]$Own)
     $guid = [string]$Own.adapter.InterfaceGuid
     $manual = @($Own.addresses | Where-Object { $_.PrefixOrigin.ToString() -eq 'Manual' })
@@ -200,8 +200,8 @@ function Read-InterfaceIdentity {
 }
 
 function Read-DnsServer {
-    # The servers set by hand. What DHCP gave stands in another value (DhcpNameServer), and Get-DnsClientServerAddress
-    # mixes the two. Nothing where there are none.
+    # The servers set by hand. DHCP's servers are in another value (DhcpNameServer), and Get-DnsClientServerAddress
+    # mixes the two. Returns nothing if none exist.
     param([string]$Guid)
     foreach ($stack in @('Tcpip', 'Tcpip6')) {
         $servers = "$(Read-Registry -Path "SYSTEM\CurrentControlSet\Services\$stack\Parameters\Interfaces\$Guid" -Name 'NameServer')"
@@ -210,7 +210,7 @@ function Read-DnsServer {
 }
 
 function Find-PhysicalAdapter {
-    # The hardware adapters with this MAC address, each as a pattern for -Name. Nothing where there is none.
+    # The hardware adapters with this MAC address, each as a pattern for -Name. Returns nothing if none exists.
     param([string]$Mac)
     @(Get-NetAdapter -IncludeHidden | Where-Object { $_.MacAddress -eq $Mac -and $_.HardwareInterface } |
             ForEach-Object { ConvertTo-NamePattern -Name $_.Name })
@@ -232,9 +232,9 @@ function Read-Vlan {
 }
 
 function Read-KeptRoute {
-    # The routes of one interface that somebody set, each as a table. Nothing where there is none.
+    # The routes of one interface that were set on it, each as a table. Returns nothing if none exists.
     param([int]$Index)
-    # A persistent copy of another would outlive who set it.
+    # A persistent copy of another would outlive the program that set it.
     $stored = @(Get-NetRoute -InterfaceIndex $Index -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
     $persistent = @($stored | ForEach-Object { "$($_.DestinationPrefix) $($_.NextHop)" })
     $routes = @($stored | Where-Object { $_.NextHop -like '*:*' })
@@ -264,7 +264,7 @@ function Test-PodPrefix {
 
 function Find-Successor {
     # The index of the interface that carries today what this one carried: itself, else the one that took its MAC
-    # address over. Nothing where there is none.
+    # address over. Returns nothing if none exists.
     param([object]$Was)
     foreach ($address in $Was.addresses) {
         foreach ($found in Find-Address -Ip $address.ip) { return [int]$found.InterfaceIndex }
@@ -288,13 +288,13 @@ function Read-Noted {
 }
 
 function Get-BaseName {
-    # The name that an adapter and its switch's interface share while nobody renames them, as text: it only orders equal MAC addresses.
+    # The name that an adapter and its switch's interface share until a rename, as text: it only orders equal MAC addresses.
     param([string]$Name)
     $Name -replace '^vEthernet \((.+)\)( \d+)?$', '$1'
 }
 
 function Get-SuccessorGuid {
-    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Nothing where there is none.
+    # The GUIDs of the interfaces that carry today what those of a snapshot carried. Returns nothing if none exists.
     param([object[]]$Adapters)
     foreach ($was in $Adapters) {
         $index = Find-Successor -Was $was
@@ -379,7 +379,7 @@ function Restore-InterfaceRoute {
 }
 
 function Restore-NameServer {
-    # Puts back DNS servers that were set by hand, also beside DHCP, and the suffix. Returns nothing.
+    # Puts back DNS servers that were set by hand, also next to DHCP, and the suffix. Returns nothing.
     param([object]$Was, [int]$Index)
     $at = @{ InterfaceIndex = $Index }
     $guid = @(Get-NetAdapter @at -IncludeHidden | ForEach-Object { [string]$_.InterfaceGuid })[0]

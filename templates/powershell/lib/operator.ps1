@@ -2,9 +2,9 @@
 # What differs from the profile is reported and left to its owner, as are settings of a Group Policy.
 
 function Get-OperatorDifference {
-    # How the network that somebody else makes differs from what the profile expects. Wanted is a table: name, type and
+    # How another owner's network differs from what the profile expects. Wanted is a table: name, type and
     # vni of the HNS network; endpoint, conf_folder (empty texts where they do not matter) and plugins, the files
-    # without which no pod gets a network; who brings it.
+    # without which no pod gets a network; which owner brings it.
     param([hashtable]$Wanted)
     $what = "HNS network $($Wanted.name)"
     $networks = @()
@@ -31,7 +31,7 @@ function Get-OperatorDifference {
 }
 
 function Get-ForeignFault {
-    # What differs of a network that somebody else makes. Nothing where all is as expected.
+    # What differs of another owner's network. Nothing where all is as expected.
     param([object]$Network, [hashtable]$Wanted, [string]$What)
     if ($Wanted.type -ne '') {
         Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase

@@ -76,8 +76,8 @@ function Get-WantedCarrier {
 }
 
 function Get-CarrierName {
-    # The present name of the adapter below a network. Nothing where its kind is on none. The name that HNS tells may be an old one: it
-    # counts while that adapter carries a switch, else the management address leads to it.
+    # The present name of the adapter below a network. Nothing where its kind is on none. The name that HNS reports may be an old one:
+    # it counts while that adapter carries a switch, else the management address leads to it.
     param([object]$Network)
     if (@('NAT', 'ICS', 'Internal') -contains $Network.Type) { return }
     $told = "$(Read-Member -Object $Network -Names 'NetworkAdapterName')"
@@ -118,7 +118,7 @@ function Get-HostEndpointDifference {
 }
 
 function Get-ForwardingAddress {
-    # The addresses whose interfaces have to forward packets to the pods. Nothing where there is none.
+    # The addresses whose interfaces have to forward packets to the pods. Returns nothing if none exists.
     param([hashtable]$Wanted)
     if ($Wanted.endpoint -eq '') { return }
     foreach ($text in @('<<pod_endpoint>>', '<<node_ip>>', $Wanted.endpoint_v6)) {
@@ -128,7 +128,7 @@ function Get-ForwardingAddress {
 }
 
 function Find-Interface {
-    # The IP interfaces that have the address. Nothing where there is none.
+    # The IP interfaces that have the address. Returns nothing if none exists.
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
     $on = @(Find-Address -Ip $Address | ForEach-Object { $_.InterfaceIndex })
@@ -351,7 +351,7 @@ function Remove-PodNetwork {
 }
 
 function Assert-SwitchLeft {
-    # Stops the step where these networks are the last on their adapter and nobody guards it: with the last one the switch goes, and
+    # Stops the step where these networks are the last on their adapter and it has no guard: with the last one the switch goes, and
     # with it the address. A guarded run has a snapshot.
     param([object[]]$Networks)
     if ($script:Run.ContainsKey('Snapshot')) { return }
@@ -366,7 +366,7 @@ function Assert-SwitchLeft {
 }
 
 function Get-OwnNetwork {
-    # The names of those networks of the step that are there and were not before winboot. Nothing where there is none.
+    # The names of those networks of the step that are there and were not before winboot. Returns nothing if none exists.
     param([hashtable]$Wanted)
     $notes = @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and -not $_.value.existed } | ForEach-Object { $_.key })
     foreach ($one in @($Wanted, $Wanted.first) | Where-Object { $_ }) {

@@ -115,7 +115,7 @@ function Test-KnownOwnAddress {
 }
 
 function Get-DefaultAdapter {
-    # The indexes of the interfaces that the machine's own default routes lead through. Nothing where there is none.
+    # The indexes of the interfaces that the machine's own default routes lead through. Returns nothing if none exists.
     Get-DefaultRoute | ForEach-Object { $_.ifIndex } | Sort-Object -Unique
 }
 

@@ -14,7 +14,7 @@ function Join-Argument {
 
 function Invoke-Program {
     # Runs a program to its end: exit code, output and error output. It has Seconds, and so has what it started, while that
-    # keeps its output open; then all of it is ended. Waited for in slices: a stop of this script is not heard within a
+    # keeps its output open; then all of it is ended. Waited for in slices: a stop of this script has no effect within a
     # call into .NET. Reads: the files that it takes its settings from.
     param([string]$Path, [string[]]$Arguments = @(), [int]$Seconds = 60, [string[]]$Reads = @())
     $watch = [Diagnostics.Stopwatch]::StartNew()
@@ -70,7 +70,7 @@ function Start-Program {
             $started = $true
         }
         catch [ComponentModel.Win32Exception] {
-            # Its text names neither the program nor who holds it. 32, 33: another program has the file open; scanners do
+            # Its text names neither the program nor the process that holds it. 32, 33: another program has the file open; scanners do
             # so for a moment with each one that is new.
             $code = $_.Exception.GetBaseException().NativeErrorCode
             if (@(32, 33) -notcontains $code -or $try -ge 9) {
@@ -110,7 +110,7 @@ function Read-Process {
 function Get-ProcessTree {
     # A process and all below it, as id and start time. The process itself is listed even when it has ended, so that its
     # children are found: this never returns nothing. A shim of containerd is left out: it holds a pod, and outlives
-    # whoever started it.
+    # the process that started it.
     param([int]$Id)
     $all = @(Read-Process)
     $found = @($all | Where-Object { $_.ProcessId -eq $Id } | ForEach-Object { @{ Id = [int]$_.ProcessId; Started = $_.CreationDate } })

@@ -24,20 +24,20 @@ function Test-RegistryKey {
 }
 
 function Get-KeyWriter {
-    # Who, besides those that are trusted, owns a key or may change what is in it: SIDs. Nothing where nobody does, or there is
-    # no key. 2: set values, 4: make subkeys (of a service's, Performance names a library that collectors of counters load:
+    # The accounts, besides trusted ones, that own a key or may change what is in it: SIDs. Nothing where no such account exists, or no
+    # key. 2: set values, 4: make subkeys (of a service's, Performance names a library that collectors of counters load:
     # learn.microsoft.com/windows/win32/perfctrs/creating-the-applications-performance-key), 20: links, 10000: delete, 40000:
     # rules, 80000: owner, 40000000 and 10000000: the generic ones
     # (learn.microsoft.com/windows/win32/sysinfo/registry-key-security-and-access-rights).
     param([string]$Path)
-    # Whoever tightened the key so far that administrators do not read it has left nothing for others.
+    # An owner that tightened the key so far that administrators do not read it has left nothing for others.
     try { $key = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Path) } catch [Security.SecurityException] { return }
     if (-not $key) { return }
     try { $security = $key.GetAccessControl('Owner, Access') } finally { $key.Dispose() }
     $found = @(
         $security.GetOwner([Security.Principal.SecurityIdentifier]).Value
         foreach ($rule in $security.GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])) {
-            # What is for subkeys alone is found at those. CREATOR OWNER is whoever creates something.
+            # What is for subkeys alone is found at those. CREATOR OWNER is the account that creates something.
             $below = [int]$rule.PropagationFlags -band [int][Security.AccessControl.PropagationFlags]::InheritOnly
             if ($below -or $rule.AccessControlType -ne 'Allow' -or $rule.IdentityReference.Value -eq 'S-1-3-0') { continue }
             if ([int]$rule.RegistryRights -band 0x500d0026) { $rule.IdentityReference.Value }

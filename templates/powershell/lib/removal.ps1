@@ -1,7 +1,7 @@
 # SUMMARY Lists and removes what an undo would restore, and winboot's things without a record.
 
 function Get-RemovalDifference {
-    # What an undo of the current step would do: a difference for each note, and for each thing of ours without one.
+    # What an undo of the current step would do: a difference for each note, and for each winboot object without one.
     foreach ($note in Get-FormerLine) {
         if ($note.kind -eq 'CheckedFolder') { continue }
         $want = if (Test-FormerAbsence -Note $note) { $null } else { 'as it was before winboot' }
@@ -43,7 +43,7 @@ function Test-FormerAbsence {
 
 function Get-UnnotedThing {
     # Things of the current step that carry winboot's mark, or lie where only winboot puts them, and that no note is about: kind and
-    # key each. What an undo has put back is none. Nothing on a machine that has nothing of winboot's.
+    # key each, without what an undo has put back. Nothing on a machine without winboot's things.
     if ($script:Run.Steps[0].Name -eq $script:Run.Step) { Get-FirstBootThing }
     $step = @($script:Run.Steps | Where-Object { $_.Name -eq $script:Run.Step })
     if ($step.Count -ne 1 -or -not $step[0].ContainsKey('Ours')) { return }
@@ -111,8 +111,8 @@ function Test-OwnService {
 }
 
 function Test-OwnRule {
-    # Whether there is a firewall rule of this name and of winboot's group (EmbedCtxt, [MS-GPFAS] 2.2.2.19): somebody else may have
-    # given one of his this name.
+    # Whether there is a firewall rule of this name and of winboot's group (EmbedCtxt, [MS-GPFAS] 2.2.2.19): an administrator may have
+    # given another rule this name.
     param([string]$Name)
     $rules = 'SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules'
     "$(Read-Registry -Path $rules -Name $Name)" -like '*|EmbedCtxt=winboot|*'

@@ -7,7 +7,7 @@ function Restart-Machine {
     if ($Reason.Length -gt 500) { $Reason = $Reason.Substring(0, 500) }
     $path = Get-SystemProgram -Name 'shutdown.exe'
     $ended = Invoke-Program -Path $path -Arguments @('/r', '/t', '5', '/f', '/d', 'p:2:4', '/c', $Reason)
-    # ERROR_SHUTDOWN_IN_PROGRESS and ERROR_SHUTDOWN_IS_SCHEDULED of winerror.h: somebody else, Windows Update for one, was first.
+    # ERROR_SHUTDOWN_IN_PROGRESS and ERROR_SHUTDOWN_IS_SCHEDULED of winerror.h: another program, such as Windows Update, was first.
     if (@(0, 1115, 1190) -contains $ended.ExitCode) { return }
     Stop-Step -Id 'ProgramFailed' -Message "$path ended with code $($ended.ExitCode): $("$($ended.ErrorOutput) $($ended.Output)".Trim())"
 }

@@ -3,7 +3,7 @@
 # the last run; nodes that come later are known from the next one on.
 
 function Read-OtherNode {
-    # The other nodes of the cluster: name, pod networks and addresses. Nothing where there is none.
+    # The other nodes of the cluster: name, pod networks and addresses. Returns nothing if none exists.
     if ($null -eq (Get-NodeObject)) { return }
     $columns = '{range .items[*]}{.metadata.name}{"\t"}{.spec.podCIDRs[*]}{"\t"}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}'
     # Its cache of API groups would stay in the user's profile. In a folder of its own, since others may write where SYSTEM's is.
@@ -25,8 +25,8 @@ function Read-OtherNode {
 }
 
 function Get-WantedRoute {
-    # One route per pod network of another node: prefix, next hop, and whether that is a neighbour. Nothing where there
-    # is none.
+    # One route per pod network of another node: prefix, next hop, and whether that is a neighbour. Returns nothing if
+    # none exists.
     $subnet = Expand-Known -Text '<<node_subnet>>'
     foreach ($node in Read-OtherNode) {
         foreach ($cidr in $node.cidrs) {
@@ -40,7 +40,7 @@ function Get-WantedRoute {
 }
 
 function Read-PodRoute {
-    # The routes of this machine that lead to networks of pods. Nothing where there is none.
+    # The routes of this machine that lead to networks of pods. Returns nothing if none exists.
     foreach ($route in Read-Route) {
         if (@('0.0.0.0', '::') -notcontains $route.NextHop -and (Test-PodPrefix -Prefix $route.DestinationPrefix)) { $route }
     }
@@ -71,14 +71,14 @@ function Get-PodRouteDifference {
 }
 
 function Set-PodRoute {
-    # Takes wrong routes away and adds those that are missing. What somebody else had set for a prefix is noted first.
+    # Removes wrong routes and adds those that are missing. It first notes what another owner had set for a prefix.
     $wanted = @{}
     foreach ($route in Get-WantedRoute) { $wanted[$route.prefix] = $route }
     foreach ($route in Read-PodRoute) {
         $right = $wanted[$route.DestinationPrefix]
         if ($null -ne $right -and ($right.hop -eq $route.NextHop -or -not $right.near)) { $wanted.Remove($route.DestinationPrefix) }
         else {
-            # A prefix with a note is one of ours, or was somebody's before: the first note holds.
+            # A prefix with a note is winboot's, or was another owner's before: the first note holds.
             Save-FormerValue -Kind 'PodRoute' -Key $route.DestinationPrefix -Value @{
                 prefix = $route.DestinationPrefix; hop = $route.NextHop; alias = $route.InterfaceAlias; metric = $route.RouteMetric
             }

@@ -26,7 +26,7 @@ function Get-ServiceDifference {
     $unknown = $Service.unknown -contains 'environment'
     Compare-Wanted -Key 'service:environment' -What "$what environment" -Is $is.environment -Want $Service.environment -Unknown:$unknown @flags
     Compare-Wanted -Key 'service:recovery' -What "$what recovery" -Is $is.recovery -Want (ConvertTo-Recovery -Service $Service)
-    # 0: only after a crash. A kubelet that is asked to stop may end with an error.
+    # 0: only after a crash. A kubelet that receives a stop may end with an error.
     if ($null -ne $is.recovery) {
         Compare-Wanted -Key 'service:recovery-after-error' -What "$what recovery after a stop with an error" -Is $is.failure_flag -Want 0
     }
@@ -51,12 +51,12 @@ function Get-ServiceDifference {
 }
 
 function Get-ServiceWriter {
-    # Who, besides administrators, may have SYSTEM run another program by this service: SIDs, or null. 2: change its settings,
+    # The accounts, besides administrators, that may have SYSTEM run another program by this service: SIDs, or null. 2: change its settings,
     # 10000: delete, 40000: rules, 80000: owner, 40000000 and 10000000: the generic ones
     # (learn.microsoft.com/windows/win32/services/service-security-and-access-rights). Without a value of its own a service has
     # the rules that Windows gives all of them.
     param([string]$Name)
-    # Whoever tightened the key further has left nothing for others to change.
+    # An owner that tightened the key further has left nothing for others to change.
     try { $bytes = Read-Registry -Path "$(Get-ServicePath -Name $Name)\Security" -Name 'Security' }
     catch [Security.SecurityException], [UnauthorizedAccessException] { return $null }
     if ($bytes -isnot [byte[]]) { return $null }
@@ -72,8 +72,8 @@ function Get-ServiceWriter {
 }
 
 function Get-ServiceKeyWriter {
-    # Who, besides administrators, may write the registry key of a service, that of its parameters, where NSSM reads what to run,
-    # or that of its rules: SIDs, or null. The next start takes what is in them, whatever those rules say now.
+    # The accounts, besides administrators, that may write the registry key of a service, that of its parameters, where NSSM reads what
+    # to run, or that of its rules: SIDs, or null. The next start takes what is in them, whatever those rules say now.
     param([string]$Name)
     $path = Get-ServicePath -Name $Name
     $found = @(foreach ($key in @($path, "$path\Parameters", "$path\Security")) { Get-KeyWriter -Path $key })
@@ -90,7 +90,7 @@ function Test-RestartDisruption {
 function Test-StopEndsPod {
     # Whether a stop of this service would end the pods of this machine.
     # NSSM stops a program by a Ctrl-C to every process on its console (kill_console of its process.cpp), and the shims of
-    # containerd are on that console: with them all pods end, unless NSSM was told not to when it started containerd.
+    # containerd are on that console: with them all pods end, unless NSSM started containerd with a setting against it.
     param([string]$Name)
     if ($Name -ne 'containerd' -or (Get-ServiceState -Name $Name) -ne 'Running' -or -not (Test-NssmService -Name $Name)) {
         return $false
@@ -272,7 +272,7 @@ function Save-SlowStart {
 }
 
 function Get-SlowStart {
-    # How many seconds the last slow start of a service took; nothing when there was none since the machine started.
+    # How many seconds the last slow start of a service took; nothing without one since the machine started.
     param([string]$Name)
     $noted = Read-StateJson -Name "slow-$Name.json"
     if ($null -ne $noted -and $noted.boot_id -eq (Get-MachineIdentity).BootId) { $noted.seconds }
@@ -339,13 +339,13 @@ function Get-ServiceProcess {
 
 function Save-FormerService {
     # Notes how a service was. Returns nothing. A step that has more to note takes this one first, and makes the service
-    # last: as soon as that is there it may start at a boot, and then others' things cannot be told from its own.
+    # last: as soon as that is there it may start at a boot, and then winboot cannot separate others' things from its own.
     param([string]$Name)
     Save-FormerValue -Kind 'Service' -Key $Name -Value (Read-FormerService -Name $Name)
 }
 
 function Read-FormerService {
-    # How a service is, as far as winboot changes it: the definition, and as they stand in the registry the values that
+    # How a service is, as far as winboot changes it: the definition, and as the registry has them the values that
     # sc.exe cannot write back (actions of recovery that run a command or restart the machine, texts from a resource).
     param([string]$Name)
     $path = Get-ServicePath -Name $Name

@@ -15,8 +15,8 @@ function Get-SettingDifference {
 }
 
 function Read-SettingValue {
-    # The value of a setting as it is, with its kind where that is not the wanted one: who reads a DWord takes no text for
-    # it, and `reg add` writes a text unless a type is named. Nothing where there is none.
+    # The value of a setting as it is, with its kind where that is not the wanted one: a reader of a DWord takes no text for
+    # it, and `reg add` writes a text unless a type is named. Returns nothing if none exists.
     param([hashtable]$Setting)
     $is = Read-Registry -Path $Setting.path -Name $Setting.name
     $kind = Read-RegistryKind -Path $Setting.path -Name $Setting.name

@@ -2,7 +2,7 @@
 # It asks before the first change, and only if something must be downloaded.
 
 function Test-Source {
-    # Faults of sources that do not answer at any of their addresses. A machine that has all Programs is asked nothing: a
+    # Faults of sources that do not answer at any of their addresses. A machine that has all Programs asks no source: a
     # mirror that is down must not fail a node that is right.
     param([hashtable[]]$Sources, [string[]]$Programs)
     if (-not ($Programs | Where-Object { -not [IO.File]::Exists($_) })) { return }

@@ -8,12 +8,12 @@ function Get-StatePath {
 
 function Initialize-StateFolder {
     # Makes the state folder, for SYSTEM and Administrators alone. Any user may make folders below ProgramData, and junctions:
-    # whoever made this one before would stay its owner, and could have put former values there.
+    # a user that made this one before would stay its owner, and could have put former values there.
     Assert-StateFolder
     foreach ($name in @('', 'former', 'detached')) {
         $folder = (Get-StatePath -Name $name).TrimEnd('\')
         Set-PrivateFolder -Path $folder
-        # Once more, now that nobody can add anything: until this moment somebody could.
+        # Once more, now that no other account can add anything: until this moment one could.
         Assert-OwnFolder -Path $folder
     }
     $script:Run.Cache = @{}
@@ -22,7 +22,7 @@ function Initialize-StateFolder {
 function Assert-StateFolder {
     # Throws when the state folder, as far as it is there, is not ours with all that is in it.
     $path = (Get-StatePath).TrimEnd('\')
-    # Whoever may rename what is in a folder above can put one of his own in its place.
+    # A user that may rename what is in a folder above can replace it by another one.
     $doubt = Get-FolderDoubt -Path ([IO.Path]::GetDirectoryName($path))
     if ($doubt) { throw "winboot keeps nothing in ${path}: $doubt. Take that from others, and run it again" }
     if (Test-Link -Path $path) { throw "$path is a link to another place: see who made it, and delete it" }
@@ -33,7 +33,7 @@ function Assert-StateFolder {
 }
 
 function Assert-OwnFolder {
-    # Throws when the folder, or something in it, is a link, or somebody else owns it or may change it.
+    # Throws when the folder, or something in it, is a link, or another account owns it or may change it.
     param([string]$Path)
     foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
         if (Test-Link -Path $one) { throw "$one is a link to another place: see who made it, and delete it" }
@@ -112,7 +112,7 @@ function Write-Journal {
     # Adds a line to the journal. While the file is held or the disk is full, lines wait in Waiting for the next one.
     param([string]$Line, [object]$Waiting = [Collections.Generic.List[string]]::new())
     $Waiting.Add(('{{"at":"{0}","event":{1}}}' -f [DateTime]::UtcNow.ToString('o', [Globalization.CultureInfo]::InvariantCulture), $Line))
-    # Once it could not be written, nobody waits for it again at each line.
+    # Once it could not be written, no line waits for it again.
     Save-Journal -Waiting $Waiting -Tries $(if ($Waiting.Count -eq 1) { 4 } else { 1 })
 }
 
@@ -121,11 +121,11 @@ function Save-Journal {
     param([object]$Waiting, [int]$Tries)
     if ($Waiting.Count -eq 0 -or -not [IO.Directory]::Exists((Get-StatePath))) { return }
     try {
-        # Whoever made the folder could lead these lines into another file.
+        # The user that made the folder could lead these lines into another file.
         if (Get-FolderDoubt -Path (Get-StatePath).TrimEnd('\') -Adding) { return }
         $path = Get-StatePath -Name 'journal.jsonl'
         if ((Test-Link -Path $path) -or (Test-HardLink -Path $path)) { return }
-        # Whoever tails it may let others write and not rename: then it grows until they let go.
+        # A program that tails it may let others write and not rename: then it grows until that program lets go.
         try { Limit-Journal } catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { $null = $_ }
         $text = ($Waiting -join "`n") + "`n"
         Invoke-WithRetry -File $path -Tries $Tries -Work { [IO.File]::AppendAllText($path, $text) }
@@ -182,7 +182,7 @@ function Test-Fence {
 }
 
 function Get-HolderText {
-    # Who holds this machine, in words.
+    # The run that holds this machine, in words.
     $stored = Read-StateJson -Name 'fence.json'
     if (-not $stored) { return 'another process holds the winboot mutex' }
     "$(Read-Member -Object $stored -Names 'holder'), run $(Read-Member -Object $stored -Names 'run'), since $(ConvertTo-TimeText -Time (Read-Member -Object $stored -Names 'since'))"
@@ -232,7 +232,7 @@ function Wait-Mutex {
 }
 
 function Wait-MutexIfPossible {
-    # The mutex, or nothing where it is held or cannot even be asked for: what puts a machine right continues without.
+    # The mutex, or nothing where it is held or cannot even be opened: what puts a machine right continues without.
     param([int]$Seconds)
     try { Wait-Mutex -Seconds $Seconds }
     catch {
@@ -255,7 +255,7 @@ function Save-RebootMark {
 }
 
 function Get-DetachedNote {
-    # The names in the state folder of the notes of detached runs, of one step or of all. Nothing where there are none.
+    # The names in the state folder of the notes of detached runs, of one step or of all. Returns nothing if none exist.
     param([string]$Step = '')
     $folder = Get-StatePath -Name 'detached'
     if (-not [IO.Directory]::Exists($folder)) { return }
@@ -273,7 +273,7 @@ function Read-DetachedNote {
 }
 
 function Read-DetachedRun {
-    # The notes of detached runs, of one step or of all. Nothing where there are none.
+    # The notes of detached runs, of one step or of all. Returns nothing if none exist.
     param([string]$Step = '')
     foreach ($name in Get-DetachedNote -Step $Step) { Read-DetachedNote -Name $name }
 }

@@ -37,7 +37,7 @@ function Get-DiskEncryption {
 }
 
 function Get-ScanFilter {
-    # The names of virus scanners' file filters, besides Defender's own, which has a step; nothing where there are none.
+    # The names of virus scanners' file filters, besides Defender's own, which has a step; nothing if none exist.
     # Such a filter may hold files of an image layer open.
     $path = 'SYSTEM\CurrentControlSet\Services'
     $services = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)

@@ -2,7 +2,7 @@
 # A task runs a script in the private state folder.
 
 function New-SystemTask {
-    # A task that runs a script of ours as SYSTEM: the object that Set-Task registers. Text is what the script holds.
+    # A task that runs one of our scripts as SYSTEM: the object that Set-Task registers. Text is what the script holds.
     # Priority 7 is Windows' own default, below normal and with slow disk access; 4 is normal, for work that must not wait.
     param([string]$Path, [string]$Text, [string]$Arguments = '', [string]$Description, [int]$Seconds, [int]$Priority = 7, [object]$Trigger)
     $parts = @{
@@ -21,7 +21,7 @@ function New-SystemTask {
 }
 
 function Get-TaskArgument {
-    # The arguments for powershell.exe. Whoever opens the task can read what it runs, unless a policy lets no unsigned script
+    # The arguments for powershell.exe. A user that opens the task can read what it runs, unless a policy lets no unsigned script
     # file run: then a loader goes into the task that runs the script only while it is the very text that was stored.
     param([string]$Path, [string]$Text, [string]$Arguments)
     $common = '-NoLogo -NoProfile -NonInteractive'
@@ -73,7 +73,7 @@ function New-ScriptLoader {
 
 function Get-TaskDifference {
     # How the registered task differs from the wanted one: command, account, triggers, priority, description, or that it is
-    # disabled. Whose the script is that it runs was asked when that was compared (see Get-PathDoubt).
+    # disabled. The comparison of the script that it runs has checked its owner (see Get-PathDoubt).
     param([string]$Name, [object]$Task)
     $what = "task \winboot\${Name}:"
     $is = @{ Command = $null; Account = $null; Triggers = $null; Priority = $null; Description = $null }
@@ -110,7 +110,7 @@ function Get-TaskCommand {
 }
 
 function Get-TaskAccount {
-    # Whom a task runs as, by SID, since names have other words in other languages, and with which of his rights.
+    # The account of a task, by SID, since names have other words in other languages, and with which of its rights.
     param([object]$Task)
     $account = "$(Read-Member -Object $Task -Names 'Principal', 'UserId')"
     if ($account -and $account -notlike 'S-1-*') {
@@ -134,8 +134,8 @@ function Get-TaskTrigger {
 }
 
 function Set-Task {
-    # Registers the task, in the place of one of that name. One that runs as somebody else goes first: it may have rules by
-    # which he changes it.
+    # Registers the task; it replaces one of that name. One that runs as another account goes first: it may have rules by
+    # which that account changes it.
     param([string]$Name, [object]$Task)
     foreach ($found in Get-ScheduledTask -TaskName $Name -TaskPath '\winboot\' -ErrorAction SilentlyContinue) {
         if ((Get-TaskAccount -Task $found) -ne (Get-TaskAccount -Task $Task)) { Remove-Task -Name $Name }

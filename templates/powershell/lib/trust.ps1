@@ -1,10 +1,10 @@
-# SUMMARY Checks who can change files, folders and programs before winboot relies on them.
+# SUMMARY Checks which accounts can change what winboot reads or starts.
 # A look comes before anything is protected: an ordinary user may make C:\k, and what is in it.
 
 function Get-PathDoubt {
-    # Why a file is not read, or a program not started, in words: it or a folder above it is a link, or somebody who is no
-    # administrator owns it, may write it or may put another in its place. Nothing where none of this is so, or nothing is
-    # there. Beside a Program nobody may add anything: Windows looks for libraries in its folder first.
+    # Why a file is not read, or a program not started, in words: it or a folder above it is a link, or an account that is no
+    # administrator owns it, may write it or may replace it by another. Nothing where none of this is so, or nothing is
+    # there. In a Program's folder no such account may add anything: Windows looks for libraries there first.
     # Every file that is read and every program that is started passes here (tests/steps/test_trust.py).
     param([string]$Path, [switch]$Program)
     $memory = Get-PathMemory
@@ -15,7 +15,7 @@ function Get-PathDoubt {
 
 function Get-PathMemory {
     # What was found out about paths, until something is changed: twenty files in a folder ask about it once.
-    # The small scripts beside the main one have no run.
+    # The small scripts next to the main one have no run.
     if ($null -eq $script:Run) { return @{} }
     if (-not $script:Run.Cache.ContainsKey('Paths')) { $script:Run.Cache.Paths = @{} }
     $script:Run.Cache.Paths
@@ -30,14 +30,14 @@ function Read-PathDoubt {
     if (Test-Link -Path $Path) { return (Get-LinkDoubt -Path $Path -Program:$Program) }
     $who = Get-UntrustedWriter -Path $Path
     if ($who) { return "$Path belongs to $who, or can be written there" }
-    # Its owner and rules are those of the other name, which whoever may add files here has chosen.
+    # Its owner and rules are those of the other name, which any account that may add files here has chosen.
     if (-not $Program -and (Get-FolderDoubt -Path $folder -Adding) -and (Test-HardLink -Path $Path)) {
         "$Path is a second name of another file"
     }
 }
 
 function Get-LinkDoubt {
-    # Why a link to a file is not followed; nothing where nobody but administrators can have made it and its end is believed.
+    # Why a link to a file is not followed; nothing where only administrators can have made it and its end is believed.
     # The kubelet keeps its current certificates as such links (client-go: util/certificate/certificate_store.go, updateSymlink).
     param([string]$Path, [switch]$Program)
     $folder = [IO.Path]::GetDirectoryName($Path)
@@ -57,7 +57,7 @@ function Get-LinkTarget {
 }
 
 function Get-FolderDoubt {
-    # Why what is in a folder is not believed: it or one above it is a link or somebody else's, or others may replace what is in
+    # Why what is in a folder is not believed: it or one above it is a link or another account's, or others may replace what is in
     # it, or with Adding add to it. Nothing where it is not there.
     param([string]$Path, [switch]$Adding)
     # Administrators alone rename or delete what others made in the root of a drive.

@@ -11,17 +11,17 @@ function Get-Artifact {
 
 function Get-Placed {
     # What was noted of the programs that were placed here: name, version, archive (its sha256), and files with destination and
-    # sha256 each. Nothing where there are none.
+    # sha256 each. Returns nothing if none exist.
     Get-Cached -Name 'Placed' -Read { Read-Placed }
 }
 
 function Read-Placed {
-    # Reads the notes that Get-Placed returns. Nothing where there are none.
+    # Reads the notes that Get-Placed returns. Returns nothing if none exist.
     Read-Item -Object (Read-StateJson -Name 'placed.json') -Name 'artifacts'
 }
 
 function Save-Placed {
-    # Notes the files of an artifact, each with its hash, beside those of it that lie elsewhere.
+    # Notes the files of an artifact, each with its hash, and those of its files that lie elsewhere.
     param([hashtable]$Artifact, [object[]]$Files)
     $others = @()
     $places = @($Files | ForEach-Object { $_.destination })
@@ -115,7 +115,7 @@ function Read-VersionNote {
 }
 
 function ConvertTo-VersionSet {
-    # A stored set of versions as a table; nothing where it is none, or a hand left something else there.
+    # A stored set of versions as a table; nothing where it has another shape, or a hand left something else there.
     param([object]$Stored)
     $artifacts = @(foreach ($one in Read-Item -Object $Stored -Name 'artifacts') {
             @{ name = "$(Read-Member -Object $one -Names 'name')"; version = "$(Read-Member -Object $one -Names 'version')"; archive = "$(Read-Member -Object $one -Names 'archive')" }
@@ -161,7 +161,7 @@ function Start-VersionChange {
 
 function Complete-VersionChange {
     # Notes, after a run in which every step succeeded, which versions the machine has. Those before it are a way back where the Node
-    # was Ready with them; after a rollback there is none.
+    # was Ready with them; a rollback leaves no way back.
     if ($script:Run.Facts.Steps) { return }
     $note = Read-VersionNote
     $wanted = Get-WantedVersion
