@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from tools.dialect_page import dialect_page
 from tools.doctor_page import doctor_page
 from tools.facts_page import facts_page
 from tools.json_page import lines_page
@@ -95,6 +96,7 @@ def published() -> dict[str, str]:
         "profile.md": profile_page(),
         "inventory.md": inventory_page(),
         "json.md": lines_page(),
+        "lab-language.md": dialect_page(),
         "steps.md": steps_page(),
         "problems.md": problems_page(),
         "unsourced.md": facts_page(),

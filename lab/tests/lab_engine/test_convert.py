@@ -68,7 +68,6 @@ def test_scalars_become_what_powershell_makes_of_them(name: str, value: object, 
         ("timespan", "x", "InvalidCastParseTargetInvocationWithFormatProvider"),
         ("DayOfWeek", "Noday", "SubstringDisambiguationEnumParseThrewAnException"),
         ("DayOfWeek", 99, "UndefinedIntegerToEnum"),
-        ("type", "No.Such", "InvalidCastFromStringToType"),
         ("scriptblock", "1", "ConvertToFinalInvalidCastException"),
     ],
 )

@@ -33,7 +33,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from winboot_lab.language import dialect
 
-LACKS = {name: facts.lacks for name, facts in dialect.types().items() if facts.absent_known}
+LACKS = {name: facts.lacks for name, facts in dialect.types().items() if facts.lacks is not None}
 """Members that .NET has and the lab lacks, by type: any other name that is not declared does not exist there either."""
 
 Value: TypeAlias = Any

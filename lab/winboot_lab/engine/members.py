@@ -153,15 +153,10 @@ def _of_null(name: str, runtime: Runtime) -> Value:
 
 
 def _missing(value: Value, name: str, runtime: Runtime) -> Value:
-    kind = type_of(value)
-    if (
-        runtime.strict < 2
-        and name.lower() in ("count", "length")
-        and type(plain(value)) is not PSCustomObject
-    ):
+    check_absence(value, name)
+    single = runtime.strict < 2 and name.lower() in ("count", "length")
+    if single and type(plain(value)) is not PSCustomObject:
         return 1
-    if not kind.knows_absence(name):
-        raise Refusal("member", f"{kind.name}.{name}")
     if runtime.strict >= 2:
         raise _not_found_strict(name)
     return None

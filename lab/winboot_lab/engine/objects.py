@@ -37,6 +37,8 @@ class BoundParameters(_Mapping):
 BOUND_PARAMETERS = dotnet(
     _SMA + "PSBoundParametersDictionary", BoundParameters, base=close_generic(DICTIONARY, (STRING, OBJECT))
 )
+BOUND_PARAMETERS.prop("Count", "int", len)
+BOUND_PARAMETERS.method("ContainsKey(string key)")(lambda self, key: self.has(key))
 
 
 class Invocation(Instance):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from winboot_lab.language.dialect import PAGE
+
 Kind = Literal[
     "construct", "command", "parameter", "member", "type", "operator", "program", "primitive", "value"
 ]
@@ -37,4 +39,7 @@ class Refusal(Exception):
     def __str__(self) -> str:
         place = f"line {self.line}, column {self.column}: " if self.line else ""
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{place}the lab does not know the {self.kind} {self.name!r}{detail}"
+        page = (
+            f"; {PAGE} lists what it knows" if self.kind in ("command", "member", "parameter", "type") else ""
+        )
+        return f"{place}the lab does not know the {self.kind} {self.name!r}{detail}{page}"

@@ -1,12 +1,12 @@
-"""The dialect: which part of .NET the scripts may use. `data/types.txt` lists it, and says how to read it.
+"""The dialect: which cmdlets and which part of .NET the lab has. `data/cmdlets.txt` and `data/types.txt` list them.
 
-It names what each type lacks where no other name exists.
+The engine declares exactly these (lab/tests/lab_engine/test_dialect.py), and docs/lab-language.md shows them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
@@ -17,33 +17,47 @@ PAGE: Final = "docs/lab-language.md"
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """A type's members by lower-case name, each with its spelling; `absent_known` where no other name exists but `lacks`."""
+    """A type's members by their spelling, and how many arguments its constructors take (`2+`: two or more).
+
+    `lacks` names what the real type has and the lab lacks, or is None where other names may exist, too.
+    """
 
     name: str
-    members: Mapping[str, str] = field(default_factory=dict)
-    statics: Mapping[str, str] = field(default_factory=dict)
+    members: tuple[str, ...] = ()
+    statics: tuple[str, ...] = ()
     constructors: tuple[str, ...] = ()
-    lacks: frozenset[str] = frozenset()
-    absent_known: bool = False
+    lacks: frozenset[str] | None = None
 
 
 @cache
 def types() -> Mapping[str, TypeFacts]:
     """The listed types by full name."""
-    return {facts.name: facts for facts in _read()}
+    return {name: _facts(name, parts) for name, parts in _entries("types.txt")}
 
 
-def _read() -> Iterator[TypeFacts]:
-    text = resources.files(__package__).joinpath("data/types.txt").read_text(encoding="utf-8")
-    for block in text.split("\n\n"):
-        name, *lines = [line for line in block.splitlines() if not line.startswith("#")] or [""]
-        if name:
-            parts = {head: rest.split() for head, _, rest in (line.strip().partition(": ") for line in lines)}
-            yield TypeFacts(
-                name,
-                {member.lower(): member for member in parts.get("has", ())},
-                {member.lower(): member for member in parts.get("static", ())},
-                tuple(parts.get("new", ())),
-                frozenset(member.lower() for member in parts.get("lacks", ())),
-                "lacks" in parts,
-            )
+@cache
+def cmdlets() -> Mapping[str, tuple[str, ...]]:
+    """The listed cmdlets by name, each with its parameters."""
+    return {name: tuple(parts.get("has", ())) for name, parts in _entries("cmdlets.txt")}
+
+
+def _facts(name: str, parts: Mapping[str, list[str]]) -> TypeFacts:
+    lacks = frozenset(member.lower() for member in parts["lacks"]) if "lacks" in parts else None
+    return TypeFacts(
+        name, tuple(parts.get("has", ())), tuple(parts.get("static", ())), tuple(parts.get("new", ())), lacks
+    )
+
+
+def _entries(file: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """Each name that begins a line, with the words of the indented lines below it (`has: …`)."""
+    text = resources.files(__package__).joinpath("data", file).read_text(encoding="utf-8")
+    name, parts = "", dict[str, list[str]]()
+    for line in text.splitlines():
+        if line.startswith(" "):
+            head, _, words = line.strip().partition(":")
+            parts[head] = words.split()
+        elif line and not line.startswith("#"):
+            if name:
+                yield name, parts
+            name, parts = line, {}
+    yield name, parts
