@@ -83,6 +83,7 @@ INVOCATION.prop("MyCommand", _SMA + "CommandInfo", lambda self: command_info(sel
 INVOCATION.prop("ScriptLineNumber", "int", lambda self: self.line_number)
 INVOCATION.prop("OffsetInLine", "int", lambda self: self.column)
 INVOCATION.prop("Line", "string", lambda self: self.line)
+INVOCATION.prop("PositionMessage", "string", lambda self: self.position_message)
 INVOCATION.prop("ScriptName", "string", lambda self: "")
 
 
@@ -211,9 +212,13 @@ class HostMessage(Instance):
 
 
 _INFORMATIONAL = dotnet(_SMA + "InformationalRecord")
+_INFORMATIONAL.prop("Message", "string", lambda self: self.message)
+_INFORMATIONAL.method("ToString()")(lambda self: self.message)
 for _name, _class in (("Warning", WarningRecord), ("Verbose", VerboseRecord), ("Debug", DebugRecord)):
     dotnet(f"{_SMA}{_name}Record", _class, base=_INFORMATIONAL)
 INFORMATION_RECORD = dotnet(_SMA + "InformationRecord", InformationRecord)
+INFORMATION_RECORD.prop("MessageData", "object", lambda self: self.data)
+INFORMATION_RECORD.method("ToString()")(lambda self: self.message)
 HOST_MESSAGE = dotnet(_SMA + "HostInformationMessage", HostMessage)
 
 

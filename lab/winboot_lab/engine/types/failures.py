@@ -180,6 +180,7 @@ class CategoryInfo(Instance):
 CATEGORY_INFO = dotnet("System.Management.Automation.ErrorCategoryInfo", CategoryInfo)
 
 ERROR_RECORD.prop("Exception", "System.Exception", lambda self: self.exception)
+ERROR_RECORD.prop("ScriptStackTrace", "string", lambda self: self.script_stack_trace)
 ERROR_RECORD.prop("TargetObject", "object", lambda self: self.target)
 ERROR_RECORD.prop("FullyQualifiedErrorId", "string", lambda self: self.id)
 ERROR_RECORD.prop("InvocationInfo", "object", lambda self: self.invocation)

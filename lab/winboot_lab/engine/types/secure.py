@@ -50,6 +50,21 @@ def _dispose(self: SecureString) -> None:
 # -- credentials
 
 
+class NetworkCredential(Instance):
+    """System.Net.NetworkCredential: a way to read a SecureString."""
+
+    def __init__(self, user_name: str, password: str) -> None:
+        self.user_name = user_name
+        self.password = password
+
+
+NETWORK = dotnet("System.Net.NetworkCredential", NetworkCredential)
+NETWORK.constructor("string userName, securestring password")(
+    lambda user, password: NetworkCredential(user, "" if password is None else password.secret)
+)
+NETWORK.prop("Password", "string", lambda self: self.password)
+
+
 # -- Marshal
 
 

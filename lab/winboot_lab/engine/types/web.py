@@ -120,6 +120,14 @@ def _add_range(self: HttpRequest, start: int) -> None:
     self.ranges.append(int(start))
 
 
+@HTTP_REQUEST.method("GetRequestStream()")
+def _get_request_stream(self: HttpRequest) -> MemoryStream:
+    if self.method in ("GET", "HEAD"):
+        raise Refusal("member", "HttpWebRequest.GetRequestStream()", "of a request without a body")
+    self.content = self.content or MemoryStream(b"", writable=True)
+    return self.content
+
+
 @HTTP_REQUEST.method("GetResponse()", effect=True)
 def _get_response(runtime: Runtime, self: HttpRequest) -> HttpResponse:
     if self.timeout < -1:
