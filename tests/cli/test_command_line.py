@@ -37,7 +37,7 @@ WRONG_USE = [
     (["remove", "--limit", " , ", "--yes"], "names nothing"),
     (["join", "-l", "win-1", "-l", "", "--yes"], "--limit '' names nothing"),
     (["join", "--only", "", "--yes"], "--only '' names nothing"),
-    (["rollback", "", "--yes"], "NODE... '' names nothing"),
+    (["rollback", "", "--yes"], "NODE '' names nothing"),
     (["plan", "--workers", "0"], "expected a number from 1 on"),
     (["plan", "--workers", "1000000"], "expected a number up to 64"),
     (["plan", "--workers", "x"], "expected a whole number"),

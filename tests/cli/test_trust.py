@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_approval import REPORT
+from tests.config.certificates import made
 from tests.config.scene import GOOD, an_inventory
 from winboot.base.errors import Declined, InvalidInput
 from winboot.base.private import others_say
@@ -40,6 +41,7 @@ class Stranger:
             GOOD.replace("ca: {file: ca.crt}", f"ca: {command}") + f"windows: {{trust_roots: [{command}]}}\n"
         )
         self.inventory = an_inventory(folder, HOSTS, profile)
+        (folder / "ca.crt").write_text(made("corp root").pem, encoding="utf-8")
 
     @property
     def ran(self) -> bool:

@@ -19,6 +19,7 @@ from winboot_lab.cluster.rbac import rule_allows
 from winboot_lab.up import Lab
 
 from tests.cloud.test_hook_manifest import PATHS
+from tests.config.certificates import made
 from tests.config.scene import CA, GOOD
 from winboot.cli import run
 from winboot.config.inventory import load_inventory
@@ -110,6 +111,7 @@ def test_all_files_that_are_no_secret_travel_wherever_render_is_called_from(
 ) -> None:
     """An inventory is mostly named by a relative path; the profile and what it names lie in a folder."""
     monkeypatch.chdir(site.parent)
+    (site.parent / "ca.crt").write_text(made("corp root").pem, encoding="utf-8")
     (site.parent / "profiles" / "look.ps1").write_text("'look'", encoding="utf-8")
     (site.parent / "profiles" / "change.ps1").write_text("'change'", encoding="utf-8")
     (site.parent / "known_hosts").write_text("# none\n", encoding="utf-8")

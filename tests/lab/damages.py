@@ -534,7 +534,7 @@ DAMAGES: tuple[Damage, ...] = (
             "netsh", "int", "ipv4", "delete", "excludedportrange", "udp", "startport=65330", "numberofports=1"
         ),
     ),
-    damage("the company's CA is taken out", "trusted root •", do=_untrust),
+    damage("the company's CA is taken out", "certificate • in the store •", do=_untrust),
     damage(
         "all exclusions are dropped",
         "Defender exclusion process •",
@@ -1177,6 +1177,10 @@ def _edit_rule(site: Site, name: str, old: str, new: str) -> None:
 
 # What no single hand on a joined node provokes: the test that sees it, by a piece of its text.
 ELSEWHERE: Final = {
+    "certificate • in the store Root": (
+        "tests/steps/test_trust_roots.py",
+        "test_an_issuing_ca_that_an_older_winboot_put_into_root_is_moved",
+    ),
     f"file {ANY} of the registry {ANY}": (
         "tests/steps/test_containerd_config.py",
         "of the registry r.example",

@@ -57,6 +57,7 @@ def _second_gateway(site: Site) -> None:
     """A card for backups, with a gateway by DHCP (apache/cloudstack#2213)."""
     adapter = site.machine.network.plug_in_another("Backup", "172.21.0.5")
     site.machine.network.add_route(Route("0.0.0.0/0", "172.21.0.1", adapter.index, 9000))
+    site.join()  # records the settings of the new card
 
 
 def _nothing(site: Site) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from winboot_lab.cli.staging import stage
+from winboot_lab.up import Lab
 
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, differences, only, problems
+from winboot import cli
 
 SKEWS = (-86400, -1800, -600, -10, 600, 7200)
 
@@ -49,3 +54,20 @@ def test_a_live_node_with_a_wrong_clock_is_told_and_goes_on(
         assert skew == -86400 or (problems(report), differences(report)) == ([], {})
         assert (node.clock is not None) == (abs(skew) > 300)
         assert skew == -86400 or report.exit_code == (2 if node.clock else 0)
+
+
+def test_repair_and_status_tell_of_a_live_nodes_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    with Lab(nodes=1) as lab:
+        inventory = str(stage(lab, tmp_path).inventory)
+        assert cli.run(["join", "-i", inventory, "--yes"]) == 0
+        lab.nodes["win-1"].machine.faults.skew(-1800)
+        capsys.readouterr()
+
+        codes = [cli.run([*command, "-i", inventory, "-o", "json"]) for command in (["repair"], ["status"])]
+
+        told = capsys.readouterr().out
+    assert codes == [2, 2]
+    assert len(re.findall(r"1(799|800|801) s behind the API server's", told)) >= 2

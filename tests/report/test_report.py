@@ -395,7 +395,7 @@ def test_a_page_shows_when_each_node_and_each_step_was_worked_on() -> None:
     )
     page = html(replace(a_report(*nodes), seconds=40.0))
 
-    of_nodes, of_steps = page.split("time of each step")[0], page.split("time of each step")[1]
+    of_nodes, of_steps = page.split("Time of each node")[1], page.split("time of each step")[1]
     assert "margin-left:0.00%;width:25.00%" in of_nodes and "margin-left:25.00%;width:75.00%" in of_nodes
     table = of_steps.split("</table>")[0]
     assert table.index("windows-features") < table.index("kubelet") and "dynamic-ports" not in table

@@ -175,6 +175,7 @@ def _rendered_complaints(file: Path, *, strict: bool) -> list[Complaint]:
         }
         found.extend(_hash_complaints(profile, pins, resolved, renew_command(file)))
         found.extend(_kubeconfig_complaints(profile, resolved[0]))
+        found.extend(_root_complaints(profile, resolved[0]))
     resolved_specs = [spec for resolved in specs.values() for spec in resolved]
     found.extend(own_step_complaints(machines, resolved_specs, strict=strict))
     return list(dict.fromkeys(found))
@@ -216,6 +217,18 @@ def _ca_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:
             expected,
             level="warning",
         )
+
+
+def _root_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:
+    """Certificates that a machine would not trust, although they are in its stores."""
+    from datetime import UTC, datetime
+
+    from winboot.config.authority import doubts
+    from winboot.config.source import Complaint, locate, read
+
+    path = ("windows", "trust_roots")
+    for wrong in doubts(spec.trust_roots, datetime.now(UTC)):
+        yield Complaint(locate(read(profile), path, key=True), ".".join(path), wrong, level="warning")
 
 
 def _hash_complaints(

@@ -12,7 +12,7 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.base.extras import how_to_install
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Lines, LinesForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,13 +29,6 @@ cloud = typer.Typer(
 )
 
 
-class CheckOutput(StrEnum):
-    """How `cloud check` answers."""
-
-    table = "table"
-    json = "json"
-
-
 class CloudName(StrEnum):
     """The clouds whose rights are known."""
 
@@ -47,9 +40,7 @@ class CloudName(StrEnum):
 def check(
     node: Annotated[str, typer.Argument(help="A host of the inventory.")],
     inventory: InventoryFile = DEFAULT_INVENTORY,
-    output: Annotated[
-        CheckOutput, typer.Option("--output", "-o", help="table for people, json for programs.")
-    ] = CheckOutput.table,
+    output: LinesForm = Lines.table,
 ) -> None:
     """Look at a node from its cloud, its cluster and inside; change nothing. Exits 1 on an error.
 
@@ -59,7 +50,7 @@ def check(
     from winboot.report.line import json_line
 
     found = findings(_look(_named(node, inventory)))
-    if output is CheckOutput.json:
+    if output is Lines.json:
         for one in found:
             typer.echo(json_line(one), nl=False)
     else:

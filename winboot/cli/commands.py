@@ -111,11 +111,13 @@ def _add(app: typer.Typer, command: Command) -> None:
     """One command, or a command with commands of its own."""
     from typer import Typer
 
+    from winboot.cli.help import Grouped, GroupedApp, group_options
+
     function = command.function()
     if isinstance(function, Typer):
-        app.add_typer(function, name=command.name)
+        app.add_typer(group_options(function), name=command.name, cls=GroupedApp)
     else:
-        app.command(command.name, context_settings=_SETTINGS.get(command.name))(function)
+        app.command(command.name, cls=Grouped, context_settings=_SETTINGS.get(command.name))(function)
 
 
 def _register_lab(app: typer.Typer) -> None:
@@ -124,7 +126,9 @@ def _register_lab(app: typer.Typer) -> None:
 
     found = {point.name: point for point in entry_points(group=GROUP)}
     if "lab" in found:
-        app.add_typer(found["lab"].load(), name="lab")
+        from winboot.cli.help import GroupedApp, group_options
+
+        app.add_typer(group_options(found["lab"].load()), name="lab", cls=GroupedApp)
         return
     from winboot.cli import lab
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from winboot.base import exits
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Lines, LinesForm, words
+from winboot.cli.options import DryRun, Lines, LinesForm, Machines, expanded
 from winboot.cli.output import age, columns
 from winboot.report import shape
 from winboot.report.line import json_line
@@ -39,11 +39,12 @@ EVERY = typer.Option("--every", min=1.0, max=3600.0, help="watch: seconds betwee
 LIMIT_S = typer.Option("--for", min=0.0, help="watch: end after so many seconds; 0 means when it is stopped.")
 
 
+@expanded(without=("trust",))
 def csr(
     action: Annotated[Action, ACTION],
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
     output: LinesForm = Lines.table,
+    dry_run: DryRun = False,
     every: Annotated[float, EVERY] = 5.0,
     duration: Annotated[float, LIMIT_S] = 0.0,
 ) -> None:
@@ -54,10 +55,10 @@ def csr(
     """
     from winboot.cli.targets import Clusters, load_targets, stopping
 
-    specs = load_targets(inventory, words(limit))
+    specs = load_targets(machines.inventory, machines.chosen)
     with stopping() as stop, closing(Clusters(stop.wait, in_cluster=True)) as clusters:
         desks = _desks(specs, clusters, output)
-        if action is Action.list:
+        if action is Action.list or dry_run:
             refused = sum(desk.show() for desk in desks)
         elif action is Action.approve:
             refused = sum(desk.approve() for desk in desks)

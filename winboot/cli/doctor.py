@@ -14,13 +14,13 @@ import typer
 from winboot.base import exits
 from winboot.cli.options import (
     Changed,
+    DryRun,
     Lines,
     LinesForm,
     Machines,
     View,
     Workers,
     expanded,
-    words,
 )
 from winboot.report.line import json_line
 from winboot.report.shape import Diagnosis, DoctorFinding
@@ -34,7 +34,6 @@ _INDENT = "  "
 @expanded()
 def doctor(
     machines: Machines,
-    nodes: Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", help="Only these nodes.")] = None,
     api_only: Annotated[
         bool, typer.Option("--api-only", help="Ask the cluster only; do not log in to the machines.")
     ] = False,
@@ -61,16 +60,16 @@ def doctor(
     workers: Workers = 8,
     output: LinesForm = Lines.table,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Find what is wrong with nodes, name the first cause with its evidence, and the next command. Changes nothing without
     --fix. Exits with 1 if a node has a fault, with 0 if it has warnings at most.
     """
     from winboot.operations.doctor import judge, load, save
 
-    limited = replace(machines, limit=[*(machines.limit or []), *(nodes or [])] or None)
-    documents = load(from_) if from_ is not None else _gathered(limited, api_only, workers)
-    if from_ is not None and nodes:
-        documents = [one for one in documents if one.node in nodes]
+    documents = load(from_) if from_ is not None else _gathered(machines, api_only, workers)
+    if from_ is not None and machines.nodes:
+        documents = [one for one in documents if one.node in machines.nodes]
     if out is not None:
         _write(out, save(documents))
     verdicts = judge(documents)
@@ -79,7 +78,7 @@ def doctor(
 
         _write(textfile, metrics(verdicts).encode())
     if fix:
-        _fix(fix, verdicts, limited, yes=yes)
+        _fix(fix, verdicts, machines, yes=yes, dry_run=dry_run)
     if output is Lines.json:
         sys.stdout.writelines(_lines(verdicts))
     else:
@@ -93,7 +92,7 @@ def _gathered(machines: Machines, api_only: bool, workers: int) -> list[Document
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.doctor import gather
 
-    specs = load_targets(machines.inventory, words(machines.limit), trust=machines.trust)
+    specs = load_targets(machines.inventory, machines.chosen, trust=machines.trust)
     with (
         progress(View(), [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, _),
@@ -193,7 +192,7 @@ def _lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
         )
 
 
-def _fix(rule: str, verdicts: Sequence[Verdict], machines: Machines, *, yes: bool) -> None:
+def _fix(rule: str, verdicts: Sequence[Verdict], machines: Machines, *, yes: bool, dry_run: bool) -> None:
     """Repair the step of a rule on the nodes where it fired; ends the command. Raises UsageError if no step fixes it."""
     from winboot.base.errors import UsageError
     from winboot.cli.join import _run
@@ -211,4 +210,5 @@ def _fix(rule: str, verdicts: Sequence[Verdict], machines: Machines, *, yes: boo
         typer.echo(f"{rule}: no node has it", err=True)
         return
     change = Changed(only=None if found.step == "*" else [found.step])
-    _run("repair", replace(machines, limit=sick), change, change.options(), View(), yes=yes)
+    only = replace(machines, nodes=sick, limit=None)
+    _run("repair", only, change, change.options(), View(), yes=yes, dry_run=dry_run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from winboot.base.errors import InvalidInput, UsageError
 from winboot.cli.approval import at_terminal, confirm
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Yes
+from winboot.cli.options import DEFAULT_INVENTORY, DryRun, InventoryFile, Yes
 
 if TYPE_CHECKING:
     from winboot.config.host_list import Listed
@@ -27,9 +28,9 @@ def _group() -> None:
 
 @host.command("add")
 def add(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="The name of the Node.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the Node.")] = "",
     address: Annotated[
-        str, typer.Argument(metavar="[ADDRESS]", help="Where it is reached; default: by its name.")
+        str, typer.Argument(metavar="ADDRESS", help="Where it is reached; default: by its name.")
     ] = "",
     os: Annotated[str, typer.Option("--os", help="2019, 2022 or 2025; default: the group's.")] = "",
     group: Annotated[
@@ -46,6 +47,7 @@ def add(
     ] = None,
     inventory: InventoryFile = DEFAULT_INVENTORY,
     yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Add a machine, or those of a list after a question. winboot writes nothing that `winboot check` would refuse."""
     from winboot.base.private import others_say
@@ -63,6 +65,9 @@ def add(
     text = before = read_text(inventory)
     text = added(text, machines, str(inventory), os, group)
     inventory_of(inventory, compose(text, str(inventory)))
+    if dry_run:
+        typer.echo("\n".join(unified_diff(before.splitlines(), text.splitlines(), lineterm="")))
+        return
     if source is not None:
         approve(machines, str(inventory), yes=yes)
     if (whose := others_say(inventory)) != "":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Trust, Yes, words
+from winboot.cli.options import DEFAULT_INVENTORY, DryRun, InventoryFile, Limit, Trust, Yes, words
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Inventory
@@ -73,12 +73,13 @@ def import_(
     ] = "",
     trust: Trust = False,
     yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run `ansible-inventory` on scripts, plug-ins and vaults, show what it finds, and write an inventory of winboot's. Values
     from a vault are never written."""
     from winboot.cli.inventory_import import import_inventory
 
-    import_inventory(source, out, password_env, trust=trust, yes=yes)
+    import_inventory(source, out, password_env, trust=trust, yes=yes, dry_run=dry_run)
 
 
 def _static(file: Path, limit: tuple[str, ...], *, list_: bool, freeze: Path | None) -> None:

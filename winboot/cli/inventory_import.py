@@ -31,8 +31,11 @@ _STRICT: Final = {
 _BARE: Final = {"ANSIBLE_VARS_ENABLED": ""}
 
 
-def import_inventory(source: Path, out: Path | None, password_env: str, *, trust: bool, yes: bool) -> None:
-    """Run ansible-inventory behind the trust gate, show the machines, and write an inventory beside the source after a yes."""
+def import_inventory(
+    source: Path, out: Path | None, password_env: str, *, trust: bool, yes: bool, dry_run: bool
+) -> None:
+    """Run ansible-inventory behind the trust gate, show the machines, and write an inventory beside the source after a yes;
+    with `dry_run` print it."""
     from winboot.base.private import replace_privately
     from winboot.cli.trust import settle
     from winboot.config.ansible import read_listing
@@ -47,6 +50,9 @@ def import_inventory(source: Path, out: Path | None, password_env: str, *, trust
         typer.echo(str(one), err=True)
     text = _text(table, source)
     inventory = inventory_of(target, compose(text, str(target)))
+    if dry_run:
+        typer.echo(text, nl=False)
+        return
     _approve(inventory, yes=yes)
     replace_privately(target, text)
     typer.echo(f"{target}: {len(inventory)} host{'s' if len(inventory) != 1 else ''}")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
 from winboot.base import exits
 from winboot.base.errors import UsageError, WinbootError
-from winboot.cli.options import Changed, Machines, Output, View, Yes, expanded, words
+from winboot.cli.options import Changed, DryRun, Machines, Output, View, Yes, expanded
 from winboot.cli.pace import Pacing
 
 if TYPE_CHECKING:
@@ -33,9 +33,17 @@ class Depth(StrEnum):
 
 
 @expanded()
-def join(machines: Machines, change: Changed, pacing: Pacing, view: View, yes: Yes = False) -> None:
+def join(
+    machines: Machines,
+    change: Changed,
+    pacing: Pacing,
+    view: View,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
     """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
-    _run("join", machines, change, change.options(budget=pacing.budget()), view, yes=yes)
+    options = change.options(budget=pacing.budget())
+    _run("join", machines, change, options, view, yes=yes, dry_run=dry_run)
 
 
 @expanded()
@@ -51,29 +59,37 @@ def repair(
         bool,
         typer.Option("--yes", help="Do not ask, nor before the cloud reimages or replaces machines."),
     ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
     from winboot.cli.approval import at_terminal
 
     options = change.options(budget=pacing.budget())
     if by is Depth.in_place:
-        _run("repair", machines, change, options, view, yes=yes)
+        _run("repair", machines, change, options, view, yes=yes, dry_run=dry_run)
         return
     if change.plan is not None:
         raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
-    if not (yes or at_terminal()):
+    if not (yes or dry_run or at_terminal()):
         raise UsageError(
             f"--by {by.value} deletes what is on the machines, and there is no terminal to ask at",
             hint="Run it at a terminal, which shows first what would be done, or repeat the command with --yes.",
         )
-    _recover(machines, by, yes=yes, drain_timeout=options.drain_timeout)
+    _recover(machines, by, yes=yes, dry_run=dry_run, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
         # What its files name was agreed to a moment ago; what is in them since then is not.
-        _run("join", replace(machines, trust=False), change, options, view, yes=True)
+        _run("join", replace(machines, trust=False), change, options, view, yes=True, dry_run=False)
 
 
 def _run(
-    command: str, machines: Machines, change: Changed, options: Options, view: View, *, yes: bool
+    command: str,
+    machines: Machines,
+    change: Changed,
+    options: Options,
+    view: View,
+    *,
+    yes: bool,
+    dry_run: bool,
 ) -> None:
     from winboot.cli.approval import approved_plan, at_terminal, gone, with_plan
     from winboot.cli.failure import explain_error
@@ -83,14 +99,20 @@ def _run(
     from winboot.operations.join import join as join_nodes
     from winboot.operations.join.story import refuse_without_ca
 
+    if dry_run and change.plan is not None:
+        raise UsageError(
+            "--plan and --dry-run do not go together", hint="`winboot show FILE` shows the plan."
+        )
     left: tuple[NodeReport, ...] = ()
     approved = None if change.plan is None else approved_plan(change.plan, trust=machines.trust)
     if approved is not None:
         options = with_plan(options, approved)
     reporting = Reporting(view.report, view.output, passed=view.verbose)
-    limit = words(machines.limit)
+    limit = machines.chosen
     fleet = load_fleet(machines.inventory, limit, pinned=True, trust=machines.trust, may_ask=not yes)
     specs = fleet.specs
+    if dry_run:
+        preview(command, specs, fleet, options, view, reporting)
     if approved is not None:
         left = () if limit else gone(approved, specs)
         specs = [spec for spec in specs if spec.node.name in approved.nodes]
@@ -142,6 +164,19 @@ def _verified(
     return flows, None
 
 
+def preview(
+    command: str,
+    specs: Sequence[NodeSpec],
+    fleet: Fleet,
+    options: Options,
+    view: View,
+    reporting: Reporting,
+) -> NoReturn:
+    """Look at all nodes, show what would be done, and end the command: 2 where something differs."""
+    found, context = _surveyed(command, specs, fleet, options, view)
+    raise typer.Exit(reporting.end(found, context.stop, differences=True))
+
+
 def asked(
     command: str,
     specs: Sequence[NodeSpec],
@@ -156,12 +191,26 @@ def asked(
     Ends the command where nothing differs, or nothing could be looked at. Raises Declined where the answer is no.
     """
     from winboot.cli.approval import ask, selection_of
+    from winboot.report.plan_file import plan_of
+
+    found, context = _surveyed(command, specs, fleet, options, view)
+    lost = tuple(node for node in found.nodes if node.failure is not None)
+    nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
+    if context.stop.requested or nothing:
+        raise typer.Exit(reporting.end(found, context.stop))
+    ask(found, view.output, fleet.demands)
+    return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost
+
+
+def _surveyed(
+    command: str, specs: Sequence[NodeSpec], fleet: Fleet, options: Options, view: View
+) -> tuple[Report, RunContext]:
+    """What a look at all nodes finds, those included that this side cannot work on."""
     from winboot.cli.output import progress
     from winboot.cli.outset import able
     from winboot.cli.targets import run_context
     from winboot.operations.join import survey
     from winboot.operations.join.story import refuse_without_ca
-    from winboot.report.plan_file import plan_of
 
     with (
         progress(view, [spec.node.name for spec in specs]) as listener,
@@ -170,13 +219,7 @@ def asked(
         refuse_without_ca(specs)
         able_specs, unable = able(specs, context)
         found = survey(able_specs, context, tuned(options), command=command)
-        found = replace(found, nodes=(*found.nodes, *unable))
-    lost = tuple(node for node in found.nodes if node.failure is not None)
-    nothing = all(node.outcome == "ok" for node in found.nodes if node.failure is None)
-    if context.stop.requested or nothing:
-        raise typer.Exit(reporting.end(found, context.stop))
-    ask(found, view.output, fleet.demands)
-    return replace(options, approved=plan_of(found, selection_of(options), context.holder)), lost
+    return replace(found, nodes=(*found.nodes, *unable)), context
 
 
 def _forward(
@@ -215,7 +258,7 @@ def _route(inventory: Path, specs: Sequence[NodeSpec], context: RunContext, read
                 context.listener.say(spec.node.name, said)
 
 
-def _recover(machines: Machines, by: Depth, *, yes: bool, drain_timeout: float) -> None:
+def _recover(machines: Machines, by: Depth, *, yes: bool, dry_run: bool, drain_timeout: float) -> None:
     """Show the plan, ask, and have the cloud do it, one machine after the other: the first that fails stops the rest.
 
     Raises Declined where a person says no.
@@ -230,7 +273,7 @@ def _recover(machines: Machines, by: Depth, *, yes: bool, drain_timeout: float) 
         with open_transport(spec) as transport:
             transport.probe()
 
-    limit = words(machines.limit)
+    limit = machines.chosen
     specs = load_targets(machines.inventory, limit, trust=machines.trust, may_ask=not yes)
     with (
         progress(View(Output.table), [spec.node.name for spec in specs]) as listener,
@@ -240,6 +283,8 @@ def _recover(machines: Machines, by: Depth, *, yes: bool, drain_timeout: float) 
         found = planned(specs, depth, machine_of, context.cluster)
         for one in found:
             typer.echo(f"{one.name}: " + "; ".join(one.steps), err=True)
+        if dry_run:
+            raise typer.Exit(exits.NOT_DONE if found else exits.DONE)
         if not yes:
             confirm(f"{by.value} {len(found)} machine{'s' if len(found) != 1 else ''}?")
         for one in found:

@@ -28,7 +28,7 @@ def log(
             help="The id of a run, its beginning, or `last`.",
         ),
     ],
-    node: Annotated[str, typer.Argument(metavar="[NODE]", help="Only this node.")] = "",
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Only this node.")] = "",
     output: LinesForm = Lines.table,
 ) -> None:
     """Show what happened in a run, in the order of time: each step that ended, each restart, each error."""

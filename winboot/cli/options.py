@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -24,6 +25,7 @@ class Output(StrEnum):
 
     table = "table"
     json = "json"
+    yaml = "yaml"
     junit = "junit"
 
 
@@ -32,6 +34,7 @@ class Lines(StrEnum):
 
     table = "table"
     json = "json"
+    yaml = "yaml"
 
 
 class Listed(StrEnum):
@@ -39,6 +42,7 @@ class Listed(StrEnum):
 
     table = "table"
     json = "json"
+    yaml = "yaml"
     name = "name"
 
 
@@ -78,6 +82,15 @@ Limit = Annotated[
         help="Only these hosts or groups: names, win-*, a:!b, a:&b, ~regex, @file (repeat, or separate by commas).",
     ),
 ]
+Nodes = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NODE",
+        callback=says_something,
+        autocompletion=completion.hosts,
+        help="Only these nodes; also groups and patterns, as for --limit.",
+    ),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(
@@ -95,15 +108,45 @@ Skip = Annotated[
         help="Not these steps, taken to be in order (repeat, or separate by commas).",
     ),
 ]
+
+
+def lines_as(context: typer.Context, form: StrEnum) -> StrEnum:
+    """The form that the command writes: for yaml its JSON lines, each of which becomes a document."""
+    if form.value != "yaml":
+        return form
+    from winboot.cli.yaml_lines import YamlLines
+
+    sys.stdout = documents = YamlLines(sys.stdout)
+    context.call_on_close(documents.leave)
+    return type(form)("json")
+
+
 OutputForm = Annotated[
-    Output, typer.Option("--output", "-o", help="table for people, json lines or junit for programs.")
+    Output,
+    typer.Option(
+        "--output",
+        "-o",
+        callback=lines_as,
+        help="table for people; json lines, yaml documents or junit for programs.",
+    ),
 ]
 LinesForm = Annotated[
-    Lines, typer.Option("--output", "-o", help="table for people, json lines for programs.")
+    Lines,
+    typer.Option(
+        "--output",
+        "-o",
+        callback=lines_as,
+        help="table for people; json lines or yaml documents for programs.",
+    ),
 ]
 ListedForm = Annotated[
     Listed,
-    typer.Option("--output", "-o", help="table for people, json lines for programs, name alone for pipes."),
+    typer.Option(
+        "--output",
+        "-o",
+        callback=lines_as,
+        help="table for people; json lines or yaml documents for programs; name alone for pipes.",
+    ),
 ]
 ReportFile = Annotated[
     Path | None,
@@ -112,6 +155,9 @@ ReportFile = Annotated[
 Drain = Annotated[
     bool,
     typer.Option("--drain", help="Cordon and evict live nodes before changes that would disturb them."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change or be written; change nothing.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask at the terminal.")]
 Trust = Annotated[
@@ -193,9 +239,19 @@ DEFAULT_INVENTORY = Path("inventory.yaml")
 class Machines:
     """Which machines a command works on."""
 
+    nodes: Nodes = None
     inventory: InventoryFile = DEFAULT_INVENTORY
     limit: Limit = None
     trust: Trust = False
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The patterns that choose the hosts; empty means all. Raises UsageError for names and --limit together."""
+        if self.nodes and self.limit:
+            raise UsageError(
+                f"{' '.join(self.nodes)} and --limit both choose nodes", hint="Use one of the two."
+            )
+        return words(self.nodes or self.limit)
 
 
 @dataclass(frozen=True)

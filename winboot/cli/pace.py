@@ -14,7 +14,6 @@ from winboot.base.errors import UsageError
 if TYPE_CHECKING:
     from winboot.node.fleet import Budget, Share
 
-_PANEL: Final = "Many nodes"
 _SHARE: Final = re.compile(r"(\d{1,6})(%?)")
 _TIME: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
 _CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -29,7 +28,6 @@ class Pacing:
         typer.Option(
             "--canary",
             metavar="N|N%",
-            rich_help_panel=_PANEL,
             help="So many nodes go first; the others begin when these are Ready.",
         ),
     ] = None
@@ -38,7 +36,6 @@ class Pacing:
         typer.Option(
             "--max-unavailable",
             metavar="N|N%",
-            rich_help_panel=_PANEL,
             help="How many nodes of a group may be worked on, NotReady or cordoned at once.",
         ),
     ] = None
@@ -47,7 +44,6 @@ class Pacing:
         typer.Option(
             "--max-failed",
             metavar="N|N%",
-            rich_help_panel=_PANEL,
             help="So many failed nodes are borne; with one more nothing new begins (exit code 4).",
         ),
     ] = None
@@ -56,7 +52,6 @@ class Pacing:
         typer.Option(
             "--deadline",
             metavar="TIME|HH:MM",
-            rich_help_panel=_PANEL,
             help="Nothing new begins after this time from now (2h), or after this time of day (05:30).",
         ),
     ] = None

@@ -11,20 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from winboot.base import exits
-from winboot.base.clock import CLOCK_FAILS, CLOCK_WARNS
+from winboot.base.clock import clock_level
 from winboot.base.errors import InternalError, Interrupted
 from winboot.cli.colour import say, tell
-from winboot.cli.options import (
-    DEFAULT_INVENTORY,
-    InventoryFile,
-    Limit,
-    Lines,
-    LinesForm,
-    Passed,
-    Trust,
-    Workers,
-    words,
-)
+from winboot.cli.options import Lines, LinesForm, Machines, Passed, Workers, expanded
 from winboot.report.line import json_line
 from winboot.report.shape import Answer, Ping
 
@@ -61,12 +51,11 @@ class Pinged:
     kept_out: bool = False
 
 
+@expanded()
 def ping(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
     output: LinesForm = Lines.table,
     workers: Workers = 32,
-    trust: Trust = False,
     passed: Passed = False,
     show_host_key: Annotated[
         bool,
@@ -80,7 +69,7 @@ def ping(
     from winboot.node import fleet
     from winboot.remote.transport.logins import Logins
 
-    specs = load_targets(inventory, words(limit), trust=trust)
+    specs = load_targets(machines.inventory, machines.chosen, trust=machines.trust)
     if show_host_key:
         raise typer.Exit(_host_keys(specs))
     logins = Logins()
@@ -247,7 +236,7 @@ def _clock_of(spec: NodeSpec, clusters: Clusters) -> Clock:
 def held_against(probe: Probe, clock: Clock, again: Callable[[], Clock]) -> Clock:
     """The clock that a machine's is held against: `clock`, or what `again` gives where the two would disagree. Our own clock is
     between them, and may have been set since the cluster was asked: a laptop woke up, or a lab's time leapt."""
-    if abs(probe.clock_offset - clock[1]) <= CLOCK_WARNS:
+    if clock_level(probe.clock_offset - clock[1]) == "ok":
         return clock
     fresh = again()
     return fresh if fresh[0] == clock[0] else clock
@@ -260,7 +249,7 @@ def judge(
     yield from _wire(probe, spec)
     yield from _session(probe)
     yield from _machine(probe, spec)
-    yield _clock((probe.clock_offset - offset).total_seconds(), whose)
+    yield _clock(probe.clock_offset - offset, whose)
 
 
 def _wire(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
@@ -336,14 +325,14 @@ def _machine(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
         )
 
 
-def _clock(offset: float, whose: str) -> Finding:
-    """`offset` in seconds."""
-    if abs(offset) <= CLOCK_WARNS.total_seconds():
-        return Finding("ok", "clock", f"{offset:+.1f} s from {whose}")
+def _clock(offset: timedelta, whose: str) -> Finding:
+    level, seconds = clock_level(offset), offset.total_seconds()
+    if level == "ok":
+        return Finding(level, "clock", f"{seconds:+.1f} s from {whose}")
     return Finding(
-        "error" if abs(offset) > CLOCK_FAILS.total_seconds() else "warning",
+        level,
         "clock",
-        f"{offset:+.0f} s from {whose}; certificates and tokens fail when clocks disagree",
+        f"{seconds:+.0f} s from {whose}; certificates and tokens fail when clocks disagree",
         "w32tm /resync on the machine, or windows.time_servers in the profile.",
     )
 

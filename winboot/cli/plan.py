@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from winboot.cli.options import Looked, Machines, View, expanded, words
+from winboot.cli.options import Looked, Machines, View, expanded
 
 
 @expanded()
@@ -36,7 +36,7 @@ def plan(
     from winboot.report.plan_file import plan_of
 
     reporting = Reporting(view.report, view.output)
-    fleet = load_fleet(machines.inventory, words(machines.limit), pinned=True, trust=machines.trust)
+    fleet = load_fleet(machines.inventory, machines.chosen, pinned=True, trust=machines.trust)
     specs = fleet.specs
     options = look.options()
     with (

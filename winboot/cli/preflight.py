@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import typer
 
-from winboot.cli.options import Checked, Machines, View, expanded, words
+from winboot.cli.options import Checked, Machines, View, expanded
 
 
 @expanded()
@@ -18,7 +18,7 @@ def preflight(machines: Machines, checked: Checked, view: View) -> None:
     from winboot.operations.join import check_both_sides
 
     reporting = Reporting(view.report, view.output)
-    fleet = load_fleet(machines.inventory, words(machines.limit), trust=machines.trust)
+    fleet = load_fleet(machines.inventory, machines.chosen, trust=machines.trust)
     specs = fleet.specs
     options = checked.options()
     with (

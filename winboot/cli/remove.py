@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from winboot.base.errors import UsageError
-from winboot.cli.options import Machines, TakeOver, View, Yes, expanded, words
+from winboot.cli.options import DryRun, Machines, TakeOver, View, Yes, expanded
 from winboot.cli.pace import Pacing
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ def remove(
         bool,
         typer.Option("--cluster-only", help="The machine is gone: delete what the cluster has of it."),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be put back and deleted; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     drain_timeout: Annotated[
         float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
     ] = 600.0,
@@ -63,7 +61,7 @@ def remove(
             hint="Look at it with --dry-run, then repeat the command with --yes.",
         )
     reporting = Reporting(view.report, view.output)
-    fleet = load_fleet(machines.inventory, words(machines.limit), trust=machines.trust, may_ask=not yes)
+    fleet = load_fleet(machines.inventory, machines.chosen, trust=machines.trust, may_ask=not yes)
     specs = fleet.specs
     removal = Removal(keep_node=keep_node, cluster_only=cluster_only)
     options = Options(take_over=take_over, drain_timeout=drain_timeout, budget=pacing.budget())

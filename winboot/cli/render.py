@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from winboot.base import exits
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Only, Skip, Trust, words
+from winboot.cli.options import Lines, LinesForm, Machines, Only, Skip, expanded, words
 
 
 class Part(StrEnum):
@@ -21,9 +21,9 @@ class Part(StrEnum):
     library = "library"
 
 
+@expanded()
 def render(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
     only: Only = None,
     skip: Skip = None,
     out: Annotated[
@@ -35,6 +35,7 @@ def render(
     part: Annotated[
         Part, typer.Option("--part", help="The whole script, the node's part of it, or its library.")
     ] = Part.both,
+    output: LinesForm = Lines.table,
     diff: Annotated[
         Path | None,
         typer.Option(
@@ -46,14 +47,13 @@ def render(
     digest: Annotated[
         bool, typer.Option("--digest", help="Print the hashes of library, settings and scripts alone.")
     ] = False,
-    trust: Trust = False,
 ) -> None:
     """Show the PowerShell that would run, without contacting anything.
 
     The script always has every step: --only and --skip narrow what --explain shows, nothing else.
     """
     from winboot.base.errors import UsageError
-    from winboot.cli.rendered import differences, digests
+    from winboot.cli.rendered import differences, digests, rendered_line
     from winboot.cli.targets import load_targets
     from winboot.operations.join import Options, prepare
 
@@ -63,13 +63,17 @@ def render(
         "--diff": diff is not None,
         "--part": part is not Part.both,
         "--out": out is not None,
+        "--output": output is not Lines.table,
     }
     others = [name for name, given in asked.items() if given]
     if len(others) > 1:
         raise UsageError(f"{others[-1]} and {others[0]} do not go together", hint="Leave one of them out.")
-    specs = load_targets(inventory, words(limit), pinned=True, trust=trust)
+    specs = load_targets(machines.inventory, machines.chosen, pinned=True, trust=machines.trust)
     tasks = prepare(specs, Options(only=words(only), skip=words(skip)))
-    if digest:
+    if output is Lines.json:
+        for task in tasks:
+            typer.echo(rendered_line(task), nl=False)
+    elif digest:
         typer.echo("\n".join(digests(tasks)))
     elif diff is not None:
         lines = list(differences(tasks, diff))

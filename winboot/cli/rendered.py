@@ -29,6 +29,25 @@ def digests(nodes: Sequence[PreparedNode]) -> Iterator[str]:
         yield f"{'':{wide}}  script    {node.script.digest}"
 
 
+def rendered_line(node: PreparedNode) -> str:
+    """A node's script, its hashes and its files as a JSON line."""
+    from winboot.config.node_spec.digest import settings_digest
+    from winboot.report.line import json_line
+    from winboot.report.shape import Rendered, RenderedFile
+
+    script = node.script
+    return json_line(
+        Rendered(
+            node=node.spec.node.name,
+            settings=settings_digest(node.spec),
+            script=script.digest,
+            library=script.library.sha256,
+            text=script.text,
+            files=tuple(RenderedFile(one.path, one.text) for one in script.files),
+        )
+    )
+
+
 def differences(nodes: Sequence[PreparedNode], old: Path) -> Iterator[str]:
     """The lines in which the nodes' parts differ from those of `old`, and once those of the library, with both hashes.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from winboot.cli import completion
-from winboot.cli.options import Machines, View, Yes, expanded, says_something
+from winboot.cli.options import DryRun, Machines, View, Yes, expanded, says_something
 from winboot.cli.pace import Pacing
 from winboot.cli.upgrade import Versions, bring
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from winboot.report.results import Report
 
 
-@expanded(without=("limit", "max_failed"))
+@expanded(without=("nodes", "limit", "max_failed"))
 def rollback(
     node: Annotated[
         list[str],
         typer.Argument(
-            metavar="NODE...",
+            metavar="NODE",
             callback=says_something,
             autocompletion=completion.hosts,
             help="Which nodes; as for --limit of other commands.",
@@ -35,6 +35,7 @@ def rollback(
     pacing: Pacing,
     view: View,
     yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Take nodes back to the versions they had before: drained, changed, proved, and open for pods again; one after the other.
 
@@ -47,4 +48,4 @@ def rollback(
         return roll_back(specs, context, options, flows=versions.verify)
 
     options = versions.options("back", pacing.budget())
-    bring("rollback", replace(machines, limit=node), options, view, work, yes=yes)
+    bring("rollback", replace(machines, limit=node), options, view, work, yes=yes, dry_run=dry_run)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from winboot.base import exits
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Trust, words
+from winboot.cli.options import Machines, expanded
 
 if TYPE_CHECKING:
     from winboot.config.node_spec import NodeSpec
@@ -41,14 +41,13 @@ class Last:
     drift: str
 
 
+@expanded()
 def status(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
     output: Annotated[
         Form,
         typer.Option("--output", "-o", help="table, wide, yaml or json lines, or name alone for pipes."),
     ] = Form.table,
-    trust: Trust = False,
 ) -> None:
     """Show each node's version, build, whether it is Ready, what is not as wanted, and the last run over it. The cluster is
     asked, no machine is; `winboot plan` looks at the machines. Exits 2 where a node is missing, not Ready or not as wanted.
@@ -59,7 +58,7 @@ def status(
     from winboot.report.line import json_line
     from winboot.report.shape import Status
 
-    fleet = load_fleet(inventory, words(limit), trust=trust)
+    fleet = load_fleet(machines.inventory, machines.chosen, trust=machines.trust)
     with stopping() as stop:
         clusters = Clusters(stop.wait)
         try:
@@ -112,6 +111,7 @@ def _row(
 ) -> dict[str, Any]:
     """One node by the keys of its JSON line."""
     from winboot.node.addresses import address_problem
+    from winboot.report.shape import LastRun
 
     row: dict[str, Any] = {
         "node": spec.node.name,
@@ -127,6 +127,7 @@ def _row(
         "problem": None,
         "unschedulable": None,
         "last": None,
+        "last_run": None,
     }
     if not isinstance(node, str):
         row |= {
@@ -143,6 +144,7 @@ def _row(
     if last is not None:
         run = last.run
         row["last"] = f"{run.run}: {run.command} at {run.started}: {last.outcome}"
+        row["last_run"] = LastRun(run.run, run.command, run.started, last.outcome)
         if last.drift and last.outcome in ("would-change", "failed", "blocked"):
             row["drift"].append(f"{last.drift} when {run.command} looked")
     return row
@@ -237,6 +239,10 @@ def _brief(drift: str) -> str:
 
 
 def _yaml(rows: Sequence[Mapping[str, Any]]) -> None:
+    import msgspec
     import yaml
 
-    typer.echo(yaml.safe_dump({"nodes": list(rows)}, sort_keys=False, allow_unicode=True), nl=False)
+    typer.echo(
+        yaml.safe_dump(msgspec.to_builtins({"nodes": list(rows)}), sort_keys=False, allow_unicode=True),
+        nl=False,
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from winboot.cli.options import Machines, SkipPreflight, TakeOver, View, Yes, expanded, words
+from winboot.cli.options import DryRun, Machines, SkipPreflight, TakeOver, View, Yes, expanded, words
 from winboot.cli.pace import Pacing
 
 if TYPE_CHECKING:
@@ -61,7 +61,14 @@ class Versions:
 
 
 @expanded()
-def upgrade(machines: Machines, versions: Versions, pacing: Pacing, view: View, yes: Yes = False) -> None:
+def upgrade(
+    machines: Machines,
+    versions: Versions,
+    pacing: Pacing,
+    view: View,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
     """Give each node the versions of its profile: drained, changed, proved, and open for pods again; one after the other.
 
     Unlike `join --drain` it refuses a wrong order (the API server first, one minor at a time), asks each node whether it
@@ -81,6 +88,7 @@ def upgrade(machines: Machines, versions: Versions, pacing: Pacing, view: View, 
         view,
         work,
         yes=yes,
+        dry_run=dry_run,
         first=lambda specs, context: refuse_wrong_order(specs, context.cluster),
     )
 
@@ -93,12 +101,13 @@ def bring(
     work: Callable[[Sequence[NodeSpec], RunContext, Options], Report],
     *,
     yes: bool,
+    dry_run: bool,
     first: Callable[[Sequence[NodeSpec], RunContext], None] = lambda specs, context: None,
 ) -> None:
     """Bring other versions to nodes: ask at a terminal, `work`, report, and exit. `first` may refuse before any contact with a
-    machine."""
+    machine; with `dry_run` the command ends after the look."""
     from winboot.cli.approval import at_terminal
-    from winboot.cli.join import asked
+    from winboot.cli.join import asked, preview
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_fleet, run_context
     from winboot.report.results import NodeReport
@@ -107,7 +116,7 @@ def bring(
     reporting = Reporting(view.report, view.output)
     fleet = load_fleet(
         machines.inventory,
-        words(machines.limit),
+        machines.chosen,
         pinned=command == "upgrade",
         trust=machines.trust,
         may_ask=not yes,
@@ -118,6 +127,8 @@ def bring(
         run_context(specs, listener) as (context, _),
     ):
         first(specs, context)
+    if dry_run:
+        preview(command, specs, fleet, options, view, reporting)
     if at_terminal() and not yes:
         options, left = asked(command, specs, fleet, options, view, reporting)
         kept = {node.node for node in left}

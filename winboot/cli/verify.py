@@ -8,19 +8,18 @@ from typing import Annotated
 import typer
 
 from winboot.cli.options import (
-    DEFAULT_INVENTORY,
-    InventoryFile,
-    Limit,
+    Machines,
     Output,
     OutputForm,
     Passed,
+    expanded,
     words,
 )
 
 
+@expanded()
 def verify(
-    inventory: InventoryFile = DEFAULT_INVENTORY,
-    limit: Limit = None,
+    machines: Machines,
     flows: Annotated[
         list[str] | None,
         typer.Option("--flows", help="Only these flows (repeat, or separate by commas; see below)."),
@@ -78,7 +77,7 @@ def verify(
         keep=keep,
         namespace=namespace,
     )
-    specs = load_targets(inventory, words(limit))
+    specs = load_targets(machines.inventory, machines.chosen, trust=machines.trust)
     with (
         progress(output, [spec.node.name for spec in specs]) as listener,
         run_context(specs, listener) as (context, _),

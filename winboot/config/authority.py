@@ -1,11 +1,18 @@
-"""Certificates of CAs as a profile names them: their text, and the hash of a key."""
+"""Certificates of CAs as a profile names them: their text, the hash of a key, and the store of Windows that each belongs in."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 
 from winboot.base.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 
 def certificate(text: str, where: str, owner: str = "cluster.ca") -> str:
@@ -19,6 +26,71 @@ def certificate(text: str, where: str, owner: str = "cluster.ca") -> str:
             f"{owner}: {where} contains a private key", hint="Name a file with certificates alone."
         )
     return pem
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedCertificate:
+    """A certificate for a store of the machine: its SHA-1 (Windows' name for it, not a proof) and its bytes (base64)."""
+
+    store: Literal["Root", "CA"]
+    thumbprint: str
+    body: str
+    subject: str
+    issuer: str
+    not_after: datetime
+
+
+def trusted_certificates(pem: str, where: str, owner: str) -> tuple[TrustedCertificate, ...]:
+    """The certificates of a file, each with its store. Raises InvalidInput for one that cannot be read or that issues none.
+
+    Windows wants self-signed certificates alone in Root: others there break logins by certificate (Microsoft KB 2795828 and
+    KB 2802568; `Test-NonSelfSignedCertificateInTrustedRootStore` of microsoft/SdnDiagnostics compares issuer and subject, too).
+    """
+    from cryptography import x509  # heavy, and only needed for profiles that name such files
+
+    try:
+        return tuple(_trusted(one, where, owner) for one in x509.load_pem_x509_certificates(pem.encode()))
+    except ValueError as error:
+        problem = f"{owner}: a certificate of {where} cannot be read"
+        raise InvalidInput(problem, hint="Each must be an X.509 certificate in PEM form.") from error
+
+
+def _trusted(found: x509.Certificate, where: str, owner: str) -> TrustedCertificate:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    subject, issuer = found.subject.rfc4514_string(), found.issuer.rfc4514_string()
+    self_signed = found.subject == found.issuer
+    if not (self_signed or _is_ca(found)):
+        problem = f"{owner}: {subject} ({where}) is no CA's certificate; name that of its issuer, {issuer}"
+        raise InvalidInput(problem, hint="Windows trusts an issuer, and what it has signed.")
+    raw = found.public_bytes(Encoding.DER)
+    return TrustedCertificate(
+        store="Root" if self_signed else "CA",
+        thumbprint=hashlib.sha1(raw, usedforsecurity=False).hexdigest().upper(),
+        body=base64.b64encode(raw).decode(),
+        subject=subject,
+        issuer=issuer,
+        not_after=found.not_valid_after_utc,
+    )
+
+
+def _is_ca(found: x509.Certificate) -> bool:
+    from cryptography import x509
+
+    try:
+        return found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
+
+
+def doubts(certificates: Sequence[TrustedCertificate], now: datetime) -> Iterator[str]:
+    """What a machine would not trust all the same: expired certificates, and those of an issuer that is not among them."""
+    subjects = {one.subject for one in certificates}
+    for one in certificates:
+        if one.not_after < now:
+            yield f"{one.subject} expired on {one.not_after:%Y-%m-%d}"
+        if one.issuer not in subjects:
+            yield f"the issuer of {one.subject} is not here; unless the machines trust {one.issuer} already, they trust neither"
 
 
 def check_ca_hash(pem: str, wanted: str) -> None:

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from winboot.base.clock import CLOCK_FAILS, CLOCK_WARNS
+from winboot.base.clock import clock_level
 from winboot.config.networks import Network
 from winboot.remote.cloud.base import CloudHost, Forwarding, NodeIdentity, PodRoute, same_provider_id
 from winboot.remote.cloud.metadata import ADDRESS, Answer
 from winboot.remote.cluster.base import NodeFacts
 from winboot.report.finding import CloudFinding, Finding, Level
-
-# A bootstrap token or a fresh certificate fails soon; Kerberos refuses more than five minutes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +132,8 @@ def _astray(sight: Sight, route: PodRoute) -> str:
 
 
 def _clock(sight: Sight) -> Iterator[Finding]:
-    if sight.clock is None or abs(sight.clock) <= CLOCK_WARNS:
+    if sight.clock is None or (level := clock_level(sight.clock)) == "ok":
         return
-    level: Level = "error" if abs(sight.clock) > CLOCK_FAILS else "warning"
     reason = f"the machine's clock is {sight.clock.total_seconds():+.0f} s from the cluster's"
     fix = "Set windows.time_servers in the profile, and let w32time resync."
     yield _found(sight, "cloud-clock", level, reason, fix)

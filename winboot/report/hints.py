@@ -145,8 +145,9 @@ HINTS: Final[Mapping[str, str]] = {
         "An IPv6-only adapter cannot carry Windows pods."
     ),
     "NoClientCertificate": (
+        "If the message names the machine's clock, set it first (w32tm /resync /force). "
         "If the kubelet log has Unauthorized, the bootstrap token is not valid: run the same command again for a new one. "
-        "Else see its CSR (kubectl get csr): is it pending or denied? x509 in the log means the CA or the clock."
+        "Else see its CSR (kubectl get csr): is it pending or denied? x509 in the log means the CA."
     ),
     "NoFeature": "Use the name that Get-WindowsOptionalFeature -Online lists.",
     "NoHnsNetwork": (

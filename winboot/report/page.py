@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from winboot.report.causes import causes, followers
 from winboot.report.differences import difference_text
 from winboot.report.results import NodeReport, Report, StepReport
-from winboot.report.table import summary
+from winboot.report.table import NUMBERS, summary
 from winboot.report.totals import in_all, totals_of
 
 _OPEN: Final = 4
+# A shorter pause is no wait.
+_WAIT_S: Final = 1.0
 
 
 def html(report: Report) -> str:
@@ -37,13 +40,41 @@ def html(report: Report) -> str:
         in_all=in_all,
         timeline=timeline,
         bar=bar,
+        counted=counted,
+        numbers=[(name, count) for name, count in NUMBERS if any(map(count, report.nodes))],
     )
 
 
-def timeline(node: NodeReport) -> list[StepReport]:
-    """The steps that were not as wanted, in the order in which that was told or mended."""
-    told = [step for step in node.steps if step.ended is not None]
-    return sorted(told, key=lambda step: step.ended or 0.0)
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A part of a node's time, in seconds from its beginning: a step, or a wait before one."""
+
+    name: str
+    state: str
+    begin: float
+    seconds: float
+
+
+def timeline(node: NodeReport) -> list[Timed]:
+    """The steps that were not as wanted, in the order in which they ended, and the waits between them: for a restart, a task
+    on the node or the cluster."""
+    ended = [(step.ended, step) for step in node.steps if step.ended is not None]
+    parts: list[Timed] = []
+    last = 0.0
+    for end, step in sorted(ended, key=lambda one: one[0]):
+        begin = max(last, end - step.ms / 1000)
+        if begin - last >= _WAIT_S:
+            parts.append(Timed(f"wait before {step.name}", "wait", last, begin - last))
+        parts.append(Timed(step.name, step.state, begin, end - begin))
+        last = end
+    if parts and node.seconds - last >= _WAIT_S:
+        parts.append(Timed("wait after the last step", "wait", last, node.seconds - last))
+    return parts
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 pipeline`, `2 pipelines`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def bar(begin: float, length: float, whole: float) -> str:

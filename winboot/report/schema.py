@@ -31,6 +31,7 @@ ANSWERS: Final[tuple[type[Line], ...]] = (
     shape.Status,
     shape.Fleet,
     shape.Request,
+    shape.Rendered,
     shape.Explained,
     shape.Step,
 )

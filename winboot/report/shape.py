@@ -139,6 +139,15 @@ class Run(Line, frozen=True, kw_only=True, tag="run"):
     ]
 
 
+class LastRun(Struct, frozen=True):
+    """The newest run over a node."""
+
+    run: str
+    command: str
+    started: str
+    outcome: str
+
+
 class Status(Line, frozen=True, kw_only=True, tag="status"):
     """A node as the cluster has it now, and as it was left."""
 
@@ -159,7 +168,11 @@ class Status(Line, frozen=True, kw_only=True, tag="status"):
         str | None, says("NoNodeAddress or OtherNodeAddress (only where the inventory names node_ip)")
     ]
     unschedulable: Annotated[bool | None, says("whether it is cordoned; null where there is no Node")]
-    last: Annotated[str | None, says("the last run over it; null where there is none here")]
+    last: Annotated[str | None, says("the last run over it as a sentence; null where there is none here")]
+    last_run: Annotated[
+        LastRun | None,
+        says("the same in fields; `outcome` is the node's, or `not ended`; null where there is none here"),
+    ] = None
 
 
 class Fleet(Line, frozen=True, kw_only=True, tag="fleet"):
@@ -186,6 +199,25 @@ class Request(Line, frozen=True, kw_only=True, tag="request"):
     made: Annotated[str | None, says("`csr list`: ISO 8601")] = None
     user: Annotated[str, says("`csr list`: who asks")] = ""
     state: Annotated[str, says("`csr list`: pending, approved, denied, issued …")] = ""
+
+
+class RenderedFile(Struct, frozen=True):
+    """A file that a script writes."""
+
+    path: str
+    text: str
+
+
+class Rendered(Line, frozen=True, kw_only=True, tag="rendered"):
+    """A node's script."""
+
+    where = "`render`"
+    node: Annotated[str, says("the host of the inventory")]
+    settings: Annotated[Sha, says("SHA-256 of the node's merged settings")]
+    script: Annotated[Sha, says("SHA-256 of its script")]
+    library: Annotated[Sha, says("SHA-256 of the library in it")]
+    text: Annotated[str, says("the whole script")]
+    files: Annotated[tuple[RenderedFile, ...], says("the files that it writes, by their paths on the node")]
 
 
 class Explained(Line, frozen=True, kw_only=True, tag="explained"):

@@ -89,7 +89,7 @@ _ROW = 80
 
 # Columns of numbers: the heading, and what it counts on a node. Those that are 0 on every node are left out; where there is
 # no room for the others, the last ones go first.
-_NUMBERS: tuple[tuple[str, Callable[[NodeReport], int]], ...] = (
+NUMBERS: tuple[tuple[str, Callable[[NodeReport], int]], ...] = (
     ("failed", lambda node: node.counts["failed"]),
     ("changed", lambda node: node.counts["changed"]),
     ("to change", lambda node: node.counts["would-change"]),
@@ -134,14 +134,14 @@ def _columns(report: Report) -> dict[str, list[str]]:
         "ready": [{True: "yes", False: "no", None: "-"}[node.ready] for node in nodes],
     }
     columns |= {
-        name: [str(count(node)) for node in nodes] for name, count in _NUMBERS if any(map(count, nodes))
+        name: [str(count(node)) for node in nodes] for name, count in NUMBERS if any(map(count, nodes))
     }
     return columns | {"seconds": [tenths(node.seconds) for node in nodes]}
 
 
 def _least(columns: dict[str, list[str]]) -> str:
     """The column that is missed least."""
-    numbers = [name for name, _ in _NUMBERS if name in columns]
+    numbers = [name for name, _ in NUMBERS if name in columns]
     return (
         numbers[-1]
         if numbers

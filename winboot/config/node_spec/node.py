@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from winboot.config.authority import TrustedCertificate
 from winboot.config.compat.platform import BadUpdate, UpdateNeed
 from winboot.config.compat.version import Version
 from winboot.config.inventory import MachineSpec
@@ -360,7 +361,7 @@ class NodeSpec:
     windows: Windows
     fixes: tuple[RegistryFix, ...]
     firewall: tuple[PortRule, ...]
-    trust_roots: tuple[str, ...]
+    trust_roots: tuple[TrustedCertificate, ...]
     artifacts: tuple[Artifact, ...]
     machine: MachineSpec
     steps: tuple[StepSource, ...] = ()

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from winboot.base.errors import InvalidInput
 from winboot.config import compat
-from winboot.config.authority import certificate, check_ca_hash
+from winboot.config.authority import TrustedCertificate, certificate, check_ca_hash, trusted_certificates
 from winboot.config.compat import Compat
 from winboot.config.compat.downloads import line_of
 from winboot.config.compat.platform import bad_updates
@@ -90,7 +90,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         windows=profile.windows,
         fixes=tuple(_fixes(profile, facts, network.solution)),
         firewall=tuple(_firewall(profile, network.solution, kube_proxy)),
-        trust_roots=tuple(_trust_roots(profile)),
+        trust_roots=tuple(dict.fromkeys(_trust_roots(profile))),
         artifacts=_artifacts(profile, facts, services, kube_proxy, where),
         machine=machine.alone,
         steps=tuple(_steps(profile)),
@@ -377,10 +377,11 @@ def _word(name: str, value: Text) -> Text:
     return f"--{name}={value}"
 
 
-def _trust_roots(profile: Profile) -> Iterator[str]:
+def _trust_roots(profile: Profile) -> Iterator[TrustedCertificate]:
     owner = "windows.trust_roots"
     for one in profile.windows.trust_roots:
-        yield certificate(one.read(owner).reveal(), str(one), owner)
+        pem = certificate(one.read(owner).reveal(), str(one), owner)
+        yield from trusted_certificates(pem, str(one), owner)
 
 
 def _fixes(profile: Profile, facts: Compat, solution: Network) -> list[RegistryFix]:

@@ -411,7 +411,8 @@ class Windows(Model):
     )
     trust_roots: tuple[Reference, ...] = Field(
         default=(),
-        description="CA certificates (PEM) that this machine is to trust: proxies, mirrors, registries",
+        description="CA certificates (PEM) that the machine trusts, for proxies, mirrors, registries: self-signed ones "
+        "go into the store Root, others into CA",
     )
     time_servers: tuple[str, ...] = Field(default=(), description="NTP servers; never for domain members")
     long_paths: bool | None = Field(default=None, description="let programs use paths beyond 260 characters")
