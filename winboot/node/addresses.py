@@ -1,7 +1,7 @@
 """Whether a Node has an address of its machine.
 
-A kubelet whose `--node-ip` the machine does not have registers all the same: a new Node has no address then, an old one keeps
-what it had, and both are Ready (kubernetes, pkg/kubelet/kubelet_node_status.go, setNodeStatus).
+A kubelet whose `--node-ip` the machine does not have registers all the same. A new Node has no address then, an old
+one keeps what it had, and both are Ready (kubernetes, pkg/kubelet/kubelet_node_status.go, setNodeStatus).
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def believed() -> None:
 class Admission:
     """The controller's own steps for one node. `steps` are those of the plan; `ready` is how long to wait for Ready.
 
-    `say` hears what is being done, `note` what the report is to mention; `changed` says that the
-    node's own steps have changed something in this run.
+    `say` receives what is being done, `note` what the report is to mention; `changed` says that the node's own steps
+    have changed something in this run.
     """
 
     cluster: Nodes
@@ -118,7 +118,7 @@ class Admission:
             return (Difference(f"node taint {taint.key}", str(taint), None, key=f"taint:{identity(taint)}"),)
         if not node.ready:
             return (Difference(f"node {self.name}: Ready", node.reason or "False", "True", key="ready"),)
-        # A cordon of ours that an earlier run could not lift.
+        # Our own cordon, which an earlier run could not lift.
         if not cordoned_by_us(node):
             return ()
         return (Difference(f"node {self.name}: cordon", "by winboot", None, key="cordon"),)

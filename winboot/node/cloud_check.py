@@ -20,7 +20,7 @@ from winboot.report.finding import CloudFinding, Finding, Level
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A node seen from its three sides. None stands for what could not be seen: no cluster, no Node, no session.
+    """A node seen from its three sides. None means what could not be seen: no cluster, no Node, no session.
 
     `clock` is the machine's clock minus the cluster's (ours, without a cluster); `network` its solution.
     """
@@ -111,7 +111,7 @@ def _pod_route(sight: Sight) -> Iterator[Finding]:
 
 def _no_route(sight: Sight, cidr: str) -> Finding:
     """Azure's network delivers by address alone; in one subnet of AWS nodes reach each other without a route, which
-    nobody of the project has seen on a real one."""
+    the project has not seen on a real one."""
     level: Level = "error" if sight.host.provider == "azure" else "warning"
     reason = f"no route table of the node's subnet has a route to its pods ({cidr})"
     fix = (

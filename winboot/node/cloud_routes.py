@@ -1,7 +1,8 @@
-"""`routes: auto | winboot | none` of a cloud inventory: who lets the cloud's network carry the packets of a node's pods.
+"""`routes: auto | winboot | none` of a cloud inventory: what lets the cloud's network carry the packets of a node's
+pods.
 
 Only networks whose pods have addresses of their own there need it (flannel host-gw, win-bridge). The pod CIDR is the
-Node's: whoever allocates it, it stands there.
+Node's: any allocator writes it there.
 """
 
 from __future__ import annotations

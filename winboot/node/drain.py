@@ -1,8 +1,8 @@
 """A live node is not disturbed by surprise: which differences would disturb its pods, and moving the pods away first.
 
-A node is live when it has lost its startup taint: pods may be on it; one that is not Ready, whose pod network is gone and none
-of whose pods runs a container any more, is not. Without `--drain` the script itself refuses a
-change that would disturb them (problem `NeedsDrain`).
+A node is live when it has lost its startup taint: pods may be on it. One that is not Ready, whose pod network is gone
+and none of whose pods runs a container any more, is not. Without `--drain` the script itself refuses a change that
+would disturb them (problem `NeedsDrain`).
 """
 
 from __future__ import annotations

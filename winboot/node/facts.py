@@ -1,7 +1,7 @@
 """What a machine says of itself to `winboot verify`: JSON, a line each, and nothing of it is believed before its form is known.
 
-A machine may be anybody's: a fact in another form is left out and named, texts are made fit to be shown, and what is more than
-any node has to say ends the node by name (winboot.base.limits).
+A machine may be anybody's: a fact in another form is left out and named, and texts are made fit to be shown. What is
+more than any node has to say ends the node by name (winboot.base.limits).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from winboot.script.rendering import knowledge as knowledge_script
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The sections of an overlay (empty where the programs know what the data knows), and what was asked."""
+    """The sections of an overlay (empty where the programs know what the data knows), and the questions."""
 
     sections: Mapping[str, Any]
     programs: tuple[Said, ...]
@@ -88,14 +88,14 @@ def _ask(
     ask: dict[str, object] = {name: dict(one) for name, one in asked.items()}
     for component, answer in _answers(spec, transport, script, ask).items():
         refused = programs[component][1]
-        # pflag's words (its flag.go); another refusal is one of the value that was asked with.
+        # pflag's words (its flag.go); another refusal is one of the value in the question.
         unknown = {_flag_of(one) for one in answer.flags if "unknown flag" in one}
         refused.flags |= unknown & {_flag_of(one) for one in asked[component]["flags"]}
         refused.gates |= answer.gates & set(asked[component]["gates"])
 
 
 def _flag_of(argument: str) -> str:
-    """`config` of `--config=x`, and of pflag's `--config=x: unknown flag: --config`."""
+    """`config` of `--config=x`, and of pflag's message `--config=x: unknown flag: --config`."""
     return argument.partition("=")[0].removeprefix("--")
 
 

@@ -1,9 +1,11 @@
-"""Which names and addresses a node's certificate may have: who says them, and who is believed (docs/certificates.md).
+"""Which names and addresses a node's certificate may have: where they come from, and which source winboot believes
+(docs/certificates.md).
 
 The inventory and the cloud's own list say them. What a machine says of itself is at most a choice among what they led
-one to expect: a certificate of the cluster's CA for `kubernetes.default.svc` or for a neighbour's address would let the
-machine speak as those. OpenShift goes by the same rule, with the addresses of the Machine object instead of an inventory:
-https://github.com/openshift/cluster-machine-approver/blob/main/README.md ("Node Server CSR Approval Workflow").
+one to expect. A certificate of the cluster's CA for `kubernetes.default.svc` or for a neighbour's address would let
+the machine speak as those. OpenShift goes by the same rule, with the addresses of the Machine object instead of an
+inventory: https://github.com/openshift/cluster-machine-approver/blob/main/README.md ("Node Server CSR Approval
+Workflow").
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """Whose an address may be beside the machine's own: the machines of the run, and the cluster's Nodes.
+    """Whose an address may be in addition to the machine's own: the machines of the run, and the cluster's Nodes.
 
     `nodes` lists the Nodes; it may raise ClusterError.
     """
@@ -50,7 +52,7 @@ def expected_node(spec: NodeSpec, address: str, requestor: str | None) -> Expect
 
 def believed(spec: NodeSpec, started: RunStarted, others: Others) -> str:
     """The address that this machine's certificate may have because the machine says it: one at which the inventory
-    reaches it, and nobody else's. Empty where it says none, or the inventory says all there is to say.
+    reaches it, and that no other machine has. Empty where it says none, or the inventory says all there is to say.
 
     Raises ClaimRefused for any other address, with what to write into the inventory if it is right after all.
     """
@@ -79,7 +81,8 @@ class Claim:
         self._needed = needed
 
     def hear(self, started: RunStarted) -> None:
-        """The machine tells who it is: before the change, and at the beginning of each pass. Raises ClaimRefused."""
+        """The machine reports its identity: before the change, and at the beginning of each pass. Raises
+        ClaimRefused."""
         if self.address:
             # `refuse_second_claim` holds that it is still the same.
             return
@@ -128,7 +131,7 @@ def _why_not(spec: NodeSpec, address: Ip | None, others: Others) -> str:
     if owner:
         return owner
     if address == _address(spec.machine.address):
-        # The inventory's own word. What the Nodes say of themselves cannot take it away: their kubelets write that.
+        # The inventory's own word. What the Nodes say of themselves cannot remove it: their kubelets write that.
         return ""
     if str(address) not in resolved(spec.machine.connection.host, spec.machine.connection.port_number):
         return f"is not where the inventory reaches it ({spec.machine.address})"
@@ -136,7 +139,7 @@ def _why_not(spec: NodeSpec, address: Ip | None, others: Others) -> str:
 
 
 def reserved(spec: NodeSpec, address: Ip) -> str:
-    """To whom an address belongs that no node can have, as the end of a sentence; empty for any other."""
+    """Where an address belongs that no node can have, as the end of a sentence; empty for any other."""
     nobodys = address.is_multicast or address.is_unspecified or address.is_reserved
     if nobodys or address.is_loopback or address.is_link_local:
         return "cannot be a node's address"

@@ -1,8 +1,8 @@
-"""Does a node work? What a Ready condition does not tell: services that die again and again, load balancers that are missing,
-endpoints that hang on nothing, ports that are used up.
+"""Does a node work? What a Ready condition does not show: services that die again and again, load balancers that are
+missing, endpoints that hang on nothing, ports that are used up.
 
-`probe_node` asks the machine by one script (`templates/powershell/_probes.ps1.j2`) and the cluster by its Node; each answer is
-a `Probe` with what was expected and seen, the probable cause and the next step. Nothing is changed.
+`probe_node` asks the machine by one script (`templates/powershell/_probes.ps1.j2`) and the cluster by its Node. Each
+answer is a `Probe` with what was expected and seen, the probable cause and the next step. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _VTEP: Final = "flannel.alpha.coreos.com/backend-data"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One answer. `id` is stable; `passed` None: it could not be asked, `seen` says why."""
+    """One answer. `id` is stable; `passed` None: winboot could not ask, `seen` says why."""
 
     id: str
     what: str
@@ -61,8 +61,8 @@ class Look:
 
     facts: Mapping[str, Sequence[Facts]]
     problems: Mapping[str, str] = field(default_factory=dict)
-    # The time elsewhere, in the middle of the look, and how far from it the machine may have read its own clock: a look waits
-    # for services, and a busy machine takes its time.
+    # The time elsewhere, in the middle of the look, and how far from it the machine may have read its own clock. A
+    # look waits for services, and a busy machine takes its time.
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     margin: timedelta = timedelta()
 
@@ -91,11 +91,12 @@ def probe_node(
     wait: Callable[[float], bool] = lambda seconds: False,
     now: Callable[[], datetime] = _utc,
 ) -> tuple[Probe, ...]:
-    """Ask a node everything. `node` is its Node object, None where there is none or no cluster; `services` the ports that have
-    ready backends, None where nobody read them. `changed_s`: so many seconds ago the node was changed, and ends of services
-    before that do not count; services younger than a minute are then waited for, a minute at most. `now`: the clock that
-    the node's is held against, best the cluster's (`Cluster.server_time`). Raises TransportError, ScriptFailed, and whatever
-    `now` does.
+    """Ask a node everything. `node` is its Node object, None without a Node or a cluster; `services` the ports that
+    have ready backends, None where they were not read. `changed_s`: so many seconds ago the node was changed, and
+    ends of services before that do not count. winboot then waits for services younger than a minute, a minute at
+    most.
+    `now`: the clock that the node's is held against, best the cluster's (`Cluster.server_time`). Raises
+    TransportError, ScriptFailed, and whatever `now` does.
     """
     probes, _ = probe_and_look(
         spec, transport, node, services=services, changed_s=changed_s, wait=wait, now=now
@@ -337,7 +338,7 @@ def _network(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> 
 
 
 def _some_network(facts: Sequence[Facts]) -> Probe:
-    """Where somebody else brings the network and the profile does not say its name: any will do."""
+    """Where another component brings the network and the profile does not say its name: any will do."""
     ready = [str(one["name"]) for one in facts if one["management"]]
     return _probe(
         "node-network",

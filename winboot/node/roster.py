@@ -1,8 +1,8 @@
 """Which certificates the machines of an inventory may have, where there is no session on them.
 
-`join` hears from each machine which address is its own. Machines that come by themselves, at their first boot or when
-they renew, are known by the inventory alone; what a Node object claims of its addresses counts for nothing, because
-its kubelet writes it.
+`join` learns from each machine which address is its own. Machines that come by themselves, at their first boot or
+when they renew, are known by the inventory alone. What a Node object claims of its addresses counts for nothing,
+because its kubelet writes it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Roster:
     def judge(self, request: Request) -> tuple[str, ...] | None:
         """Why a request must not be approved: see `winboot.remote.cluster.base.Judge`.
 
-        A client certificate is asked for with a bootstrap token that this command knows nothing of: those
-        are the controller-manager's.
+        A machine requests a client certificate with a bootstrap token that this command does not have: those are the
+        controller-manager's.
         """
         node = self.node(request)
         return None if node is None or request.kind == "client" else problems(request, node)

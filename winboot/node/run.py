@@ -68,9 +68,10 @@ Facts = Mapping[str, object]
 WHOLE_PASSES: Final = frozenset({"complete", "reboot"})
 # What a new connection can cure.
 RETRIED: Final = (Unreachable, ConnectionLost, Busy)
-# An id as Get-BootId writes it; an error or a warning of the machine is none.
+# An id as Get-BootId writes it; an error or a warning of the machine is not one.
 BOOT_ID: Final = re.compile(r"[0-9A-Za-z-]+")
-# How often the old boot id is answered before a restart is asked for again, when the machine had taken the request.
+# How often the old boot id is answered before winboot requests a restart again, when the machine had taken the
+# request.
 PATIENT_ANSWERS: Final = 24
 
 
@@ -151,7 +152,7 @@ class RunRecord:
     reconnects: int = 0
     steps: list[StepDone] = field(default_factory=list)
     started: RunStarted | None = None
-    # By the clock of time.monotonic: when each step was last told to be not as wanted, or to be changed.
+    # By the clock of time.monotonic: when each step was last reported as not as wanted, or as changed.
     told: dict[str, float] = field(default_factory=dict)
 
 
@@ -214,12 +215,12 @@ class ScriptRunner:
     ) -> None:
         self.node = node
         self.record = RunRecord()
-        # Told who the machine is at the beginning of each pass; what it raises ends the run.
+        # Receives the machine's identity at the beginning of each pass; what it raises ends the run.
         self.on_started: Callable[[RunStarted], None] = lambda started: None
         self._script = script
         # Whether the machine is believed to keep the library: then the script goes without it.
         self._expects_library = False
-        # The names of the plan's steps, in the order in which the script tells them.
+        # The names of the plan's steps, in the order in which the script reports them.
         self._steps = tuple(steps)
         self._heard = time.monotonic()
         # Characters that the machine has said in this run.
@@ -230,13 +231,13 @@ class ScriptRunner:
         self._journal = journal
         self._patience = patience
         self._restarts = restarts
-        # The script of `remove`: steps that an older profile had left notes of theirs.
+        # The script of `remove`: steps of an older profile have left their notes.
         self._undoes = undoes
         self._stop = stop
         # The time that the machine's clock is compared with, or None without one.
         self._now = now
         self._transport: Transport | None = None
-        # Who has taken the node over, as far as the claims say.
+        # Which run has taken the node over, as far as the claims say.
         self._taken_by = ""
         # The run that this one waits for, once that was reported.
         self._holder = ""
@@ -246,7 +247,8 @@ class ScriptRunner:
         self._expects_library = True
 
     def exchange(self, script: Script, steps: Sequence[str]) -> None:
-        """Run another script from now on, in the same session. What the first one told of its steps counts no more."""
+        """Run another script from now on, in the same session. What the first one reported of its steps counts no
+        more."""
         self._script = script
         self._steps = tuple(steps)
         self.record.steps.clear()
@@ -396,7 +398,7 @@ class ScriptRunner:
             self._check_quiet(heard)
 
     def _bounded(self, lines: Iterator[str]) -> Iterator[str]:
-        """What a script says, as much as any script of ours could. Raises ExcessiveOutput beyond that."""
+        """What a script says, as much as any of our scripts could. Raises ExcessiveOutput beyond that."""
         before = self._said
         for line in lines:
             self._said += len(line) + 1
@@ -434,7 +436,7 @@ class ScriptRunner:
         self._journal.write("event", {"line": line})
         self._heard = time.monotonic()
         if isinstance(event, LibraryMissing):
-            # Nothing that anybody has to hear: the whole script follows.
+            # Nothing that a caller needs: the whole script follows.
             self._expects_library = False
             return
         self._listener.event(self.node, event)
@@ -520,8 +522,8 @@ class ScriptRunner:
     def _restart(self, done: Pass) -> None:
         """Restart the machine and wait until its boot id has changed: a port that answers proves nothing.
 
-        A request that the machine refused is sent again once the old boot id has answered; it is guarded by that id, so
-        that a machine which has restarted meanwhile does not do so twice.
+        A request that the machine refused is sent again once the old boot id has answered. It is guarded by that id,
+        so that a machine which has restarted meanwhile does not do so twice.
         """
         names = ", ".join(done.reboot.steps) if done.reboot else "a pending change"
         if not self._restarts:
@@ -590,7 +592,7 @@ class ScriptRunner:
             if not error.worth_retrying:
                 raise
             return None
-        # A restart that nobody saw happen is not believed: only an id proves it.
+        # winboot does not believe a restart that no look saw: only an id proves it.
         return next((line for line in reversed(lines) if BOOT_ID.fullmatch(line)), None)
 
     def _wait_detached(self, done: Pass, until: dict[str, float]) -> None:

@@ -34,7 +34,7 @@ from winboot.script.steps import STEPS
 
 
 class Worked(Protocol):
-    """One node of a run, wherever it is worked on; told and asked from any thread."""
+    """One node of a run, wherever it is worked on; any thread may call it."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Worked(Protocol):
         ...
 
     def unfinished(self) -> NodeReport:
-        """What is known of it while the work goes on, for a report that may be the last."""
+        """What is known of it while the work continues, for a report that may be the last."""
         ...
 
     def interrupt(self) -> None:
@@ -70,7 +70,7 @@ def run_nodes(
     options: Options,
     findings: Callable[[], tuple[Finding, ...]] = tuple,
 ) -> Report:
-    """`work` on every node, side by side; `findings` gives what preflight has found so far, and waits for nobody.
+    """`work` on every node, side by side; `findings` gives what preflight has found so far, and does not wait.
 
     Wrong names of steps are refused before any machine is contacted.
     """
@@ -125,8 +125,8 @@ def conduct(
 
 
 def _order(command: str, nodes: Sequence[N], context: RunContext) -> list[N]:
-    """The nodes in the order of the inventory, but those last whose claim says that a run has ended well with them: every
-    node is looked at, and what is left to do comes first."""
+    """The nodes in the order of the inventory, but those last whose claim says that a run has ended well with them.
+    Every node is looked at, and what is left to do comes first."""
     if context.claims is None or len(nodes) < 2 or command not in ("join", "repair", "upgrade"):
         return list(nodes)
     done = context.claims.done([node.spec for node in nodes])
@@ -164,7 +164,8 @@ def pace_of(
 
 
 class SoFar:
-    """The report of a run that goes on: nodes that have ended, what the others have told, and who waits."""
+    """The report of a run that continues: nodes that have ended, what the others have reported, and which ones
+    wait."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ class Share:
 class Budget:
     """What the command line asked for. Times are in seconds, `deadline` from the start of the run.
 
-    `max_failed` failed nodes are borne, one more ends the run; `max_unavailable` holds for each group of the inventory.
+    Up to `max_failed` nodes may fail, one more ends the run; `max_unavailable` holds for each group of the inventory.
     """
 
     canary: Share | None = None
@@ -54,7 +54,7 @@ class Budget:
 
     @property
     def given(self) -> bool:
-        """Whether anything was asked for; the rule of the same failure holds only then."""
+        """Whether the user set any limit; the rule of the same failure holds only then."""
         return self != Budget()
 
 
@@ -63,8 +63,8 @@ Unavailable = Callable[[], Mapping[str, str]]
 
 
 class _Availability:
-    """Which nodes are down, by an answer that is some seconds old at most, and those that ended since it was asked for:
-    what became of them is not known before the next one."""
+    """Which nodes are down, by an answer that is some seconds old at most, and those that ended since the question.
+    What became of them is not known before the next one."""
 
     def __init__(self, ask: Unavailable, clock: Callable[[], float]) -> None:
         self._ask = ask
@@ -75,7 +75,7 @@ class _Availability:
         self._asking = threading.Lock()
 
     def renew(self) -> None:
-        """Ask where the answer is old, or somebody has ended since. A cluster that is away for a moment leaves what was
+        """Ask where the answer is old, or a node has ended since. A cluster that is away for a moment leaves what was
         known; raises ClusterError where nothing ever was."""
         with self._asking:
             now = self._clock()

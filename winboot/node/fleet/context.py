@@ -40,7 +40,7 @@ class Options:
     # False: a step that needs a restart of the machine stays blocked.
     restart: bool = True
     budget: Budget = field(default_factory=Budget)
-    # The script of `remove` in the place of join's.
+    # The script of `remove` instead of `join`.
     undo: bool = False
     drain_rules: DrainRules = ALL_PODS
     # Asks a changed node whether it works, before pods may come: its NodeRun, and when its change began by the clock of
@@ -52,7 +52,8 @@ class Options:
 
 
 class Keep(Protocol):
-    """Is told when a run begins and whenever a node has `ended`; `current` gives the report as it is at that moment.
+    """Is called when a run begins and whenever a node has `ended`; `current` gives the report as it is at that
+    moment.
 
     Called from the nodes' threads. An error that escapes it ends the run.
     """
@@ -79,11 +80,11 @@ class RunContext:
     keep: Keep = _nobody
     # The group of every host of the inventory, those outside of this run, too.
     groups: Mapping[str, str] = field(default_factory=dict)
-    # What was asked for, in words, for the report: inventory, profile, limit.
+    # The request, in words, for the report: inventory, profile, limit.
     about: Mapping[str, str] = field(default_factory=dict)
     # The machines of the inventory by name: what is rendered again where a rollback holds other versions.
     machines: Mapping[str, Machine] = field(default_factory=dict)
-    # Who may change which node; None: whoever calls has seen to it.
+    # Which run may change which node; None: the caller has seen to it.
     claims: Claims | None = None
 
 

@@ -48,7 +48,7 @@ from winboot.script.steps import STEPS
 FORGET_S: Final = 1.0
 # Of a node that did not end when the run was stopped.
 NOT_IN_TIME: Final = "it did not end in time; its script may run on for a while"
-# The controller's own step that stands for what a rollback holds.
+# The controller's own step that shows what a rollback holds.
 HELD_VERSIONS: Final = "held-versions"
 
 
@@ -119,7 +119,8 @@ class NodeRun:
         return self._so_far(failure)
 
     def unfinished(self) -> NodeReport:
-        """What is known while the work goes on, for a report that may be the last: nobody knows who kills winboot."""
+        """What is known while the work continues, for a report that may be the last: winboot may be killed at any
+        time."""
         return self._so_far(Failure.of(interrupted(self.name, under_way(begun=self._runner is not None))))
 
     def _so_far(self, failure: Failure) -> NodeReport:
@@ -224,9 +225,9 @@ class NodeRun:
         return node
 
     def look(self, node: NodeFacts | None) -> Pass:
-        """Run the script in mode Look. Where other versions are held on the machine, or are to come back, all goes on with the
-        script of those. A machine that has a Node was joined, and may have kept the library. Raises NoVersionBefore,
-        VersionsHeld."""
+        """Run the script in mode Look. Where other versions are held on the machine, or are to come back, all
+        continues with the script of those. A machine that has a Node was joined, and may have kept the library.
+        Raises NoVersionBefore, VersionsHeld."""
         if node is not None:
             self.runner.expect_library()
         found = self.runner.look(self.facts(node))
@@ -237,7 +238,7 @@ class NodeRun:
         return self.runner.look(self.facts(node))
 
     def _former_versions(self, note: VersionNote) -> VersionSet | None:
-        """The versions to go by in the place of the profile's; None for the profile's own. Raises NoVersionBefore."""
+        """The versions to go by instead of the profile's; None for the profile's own. Raises NoVersionBefore."""
         match self.options.versions:
             case "released":
                 return None
@@ -296,7 +297,7 @@ class NodeRun:
             "NodeIsReady": node is not None and node.ready,
             "Versions": "hold" if self.turned else "release" if self.options.versions == "released" else "",
             "Drained": drained,
-            # Whoever had it before may be paused, not dead: the fence refuses it when it wakes up.
+            # The run that had it before may be paused, not dead: the fence refuses that run when it wakes up.
             "TakeOver": self.options.take_over or (self._held is not None and self._held.claim.taken_over),
             "Adopt": self.options.adopt,
             "Holder": self.context.holder,
@@ -472,7 +473,7 @@ def _in_words(versions: VersionSet) -> str:
 
 
 def _held_step(name: str, wanted: NodeSpec, held: VersionSet) -> StepDone:
-    """The difference between what a rollback holds and what the profile wants; nobody changes it but `upgrade`."""
+    """The difference between what a rollback holds and what the profile wants; only `upgrade` changes it."""
     differences = tuple(
         Difference(
             f"version of {one.name}",

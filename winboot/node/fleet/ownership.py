@@ -1,8 +1,8 @@
 """Which nodes a run may change: a claim on each of them, from before its first change until what became of it is known.
 
 Claims are Leases of the cluster (namespace winboot-system). A node has none if its profile names no cluster, or if the
-cluster has no such namespace or grants no rights there; mutex and fence on the node keep runs apart in any case. A look
-needs no claim, so that a node that is right costs none.
+cluster has no such namespace or grants no rights there. Mutex and fence on the node keep runs apart in any case. A
+look needs no claim, so that a node that is right costs none.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Ownership:
         for spec in specs:
             cluster = self._cluster_of(spec)
             if cluster not in told:
-                # A cluster that does not answer is asked once.
+                # If the cluster does not answer, winboot asks only once.
                 told[cluster] = {}
                 with suppress(ClusterError):
                     if (session := self._session(spec)) is not None:
@@ -199,7 +199,7 @@ def result_of(report: NodeReport) -> str:
 
 
 def notes_of(spec: NodeSpec) -> dict[str, str]:
-    """What a claim says of the work, beside its holder."""
+    """What a claim says of the work, in addition to its holder."""
     notes = {SETTINGS_DIGEST: settings_digest(spec)}
     return notes | ({PROVIDER_ID: spec.machine.provider_id} if spec.machine.provider_id else {})
 
@@ -210,7 +210,7 @@ def is_done(claim: Claim, spec: NodeSpec) -> bool:
 
 
 def _once(say: Callable[[str, float], None]) -> Callable[[str, float], None]:
-    """`say`, silent while its text stays the same: a claim is asked for every few seconds."""
+    """`say`, silent while its text stays the same: winboot asks for a claim every few seconds."""
     said = ""
 
     def told(text: str, left: float) -> None:

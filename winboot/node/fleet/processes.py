@@ -1,9 +1,9 @@
 """More than one process for one run: others work on the nodes; this one lets them in, listens to all and makes the report.
 
 The threads of a process share its interpreter lock, so that beyond some fifty nodes a second more of them only wait. Each
-process has its own sessions, claims and journals of the nodes that it is given; which node goes where is decided when its turn
-comes: to the one that has the fewest. A process that dies costs no node: another one takes its nodes over, once its claims are
-over. When the run's own process is gone, the others end at their next safe points.
+process has its own sessions, claims and journals of the nodes that it is given. When a node's turn comes, it goes to
+the process that has the fewest. A process that dies costs no node: another one takes its nodes over, once its claims
+are over. When the run's own process is gone, the others end at their next safe points.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from winboot.report.results import Failure, NodeReport, collect
 # Starts a process, by its number from 0 on, that calls `Line.serve` at its end of the pipe.
 Start = Callable[[int, "Connection"], BaseProcess]
 
-# How many processes may be lost before no other is started in their place, beside those of the beginning.
+# How many processes may be lost before no other is started in their place, in addition to those of the beginning.
 _SPARE: Final = 8
-# How many processes one node may lose: it may be the one that they die of, or one beside it.
+# How many processes one node may lose: it may be the one that they die of, or a neighbour of it.
 _TRIES: Final = 3
 # Seconds: between two looks whether the run is to stop, for what is known of a node then, and for a process to end by itself.
 _LOOK_S: Final = 0.1
@@ -59,12 +59,13 @@ class _Halt:
 
 @dataclass(frozen=True, slots=True)
 class _Leave:
-    """To a process: there is nothing left to do. A connection that somebody reads from cannot be closed beside him."""
+    """To a process: there is nothing left to do. A connection that a thread reads from cannot be closed at the same
+    time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """From a process: what a listener hears."""
+    """From a process: what a listener receives."""
 
     node: str
     event: Event | Notice
@@ -72,7 +73,7 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """From a process: what a listener is told in words."""
+    """From a process: what a listener receives in words."""
 
     node: str
     text: str
@@ -94,7 +95,7 @@ class Line:
         self._lock = threading.Lock()
 
     def event(self, node: str, event: Event | Notice) -> None:
-        """Pass it on; how a node ended is said with its report."""
+        """Pass it on; its report says how a node ended."""
         if not isinstance(event, NodeEnded):
             self._send(_Told(node, event))
 
@@ -105,8 +106,8 @@ class Line:
     def serve(
         self, work: Callable[[str], NodeReport], findings: Callable[[], tuple[Finding, ...]], stop: Stop
     ) -> None:
-        """Work on the nodes that come, each in a thread, until the run is over, or lost with the process that has begun it:
-        what still runs then ends at its next safe point."""
+        """Work on the nodes that come, each in a thread, until the run is over, or lost with the process that has
+        begun it. What still runs then ends at its next safe point."""
         threads: list[threading.Thread] = []
 
         def do(node: str) -> None:
@@ -128,7 +129,7 @@ class Line:
             thread.join(_END_S)
 
     def _send(self, message: object) -> None:
-        # Nobody hears it any more, where the other side is gone.
+        # It has no reader any more, where the other side is gone.
         with suppress(OSError), self._lock:
             self._connection.send(message)
 
@@ -180,7 +181,7 @@ class _Process:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def send(self, message: object) -> None:
-        """Where it is gone, whoever listens to it finds that out."""
+        """Where it is gone, the thread that listens to it finds that out."""
         with suppress(OSError), self.lock:
             self.connection.send(message)
 
@@ -207,7 +208,7 @@ class Processes:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Let them go; who does not end by itself is ended."""
+        """Let them go; winboot ends a process that does not end by itself."""
         self._over.set()
         with self._lock:
             alive = list(self._alive)
@@ -227,8 +228,8 @@ class Processes:
         return tuple(dict.fromkeys(one for several in found for one in several))
 
     def begin(self, node: str) -> _Errand:
-        """Give a node to the process that has the fewest. Raises NodeFailed where there is none left, Interrupted where the run
-        is to stop."""
+        """Give a node to the process that has the fewest. Raises NodeFailed where no process is left, Interrupted
+        where the run is to stop."""
         if self._stop.requested:
             raise interrupted(node, "the process that had it ended, and no other has begun with it")
         with self._lock:
@@ -250,7 +251,7 @@ class Processes:
         return errand
 
     def _begin_one(self) -> None:
-        """By whoever has the lock."""
+        """By the thread that has the lock."""
         here, there = Pipe()
         process = _Process(self._started, here, self._start(self._started, there))
         # Else its end would not be seen.
@@ -338,19 +339,19 @@ class NodeElsewhere:
             return self._so_far(Failure.of(error))
 
     def abandoned(self) -> NodeReport:
-        """What its process knows of it, or what was heard of it until now."""
+        """What its process knows of it, or what it has reported until now."""
         errand = self._errand
         if errand is not None and errand.over.wait(_LAST_WORD_S) and errand.report is not None:
             return self._timed(errand.report)
         return self._so_far(Failure.of(interrupted(self.name, NOT_IN_TIME)))
 
     def unfinished(self) -> NodeReport:
-        """What was heard of it until now."""
+        """What it has reported until now."""
         begun = self._errand is not None
         return self._so_far(Failure.of(interrupted(self.name, under_way(begun=begun))))
 
     def interrupt(self) -> None:
-        """Its process is asked to stop, too, and does it."""
+        """winboot asks its process to stop, too, and it does."""
 
     def _worked_on(self) -> NodeReport | None:
         """What a process made of it; None where that one was lost. Raises LoginRefused where its account is not tried."""

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 # Threads beyond this only queue for the interpreter lock: measured at 45 to 80 nodes a second with any larger number.
 MOST_WORKERS: Final = 64
-# How long a run that was asked to stop waits for its nodes: a script that says something ends within this.
+# How long a run that is to stop waits for its nodes: a script that says something ends within this.
 GRACE_S: Final = 3.0
 # When a script that says nothing is ended on its machine, after a request to stop.
 NUDGE_S: Final = 0.5
@@ -35,7 +35,7 @@ def each(
     """`work(item)` for every item, side by side; results in the order of the items.
 
     `work` turns its own expected errors into a result; an error that escapes it is a bug and is raised here. When `stop`
-    is requested, items have `grace` seconds (none after a second request) to end; one that does not, because its
+    is requested, items have `grace` seconds (none after a second request) to end. One that does not, because its
     machine neither answers nor goes away, is left to its thread, and `late(item)` is its result. Without `late` every
     item is waited for. `nudge(item)` is called early in these seconds, in a thread of its own, to help an item to its
     end. Ctrl-C is such a request.
@@ -87,7 +87,7 @@ class _Pool(Generic[Item, Result]):
                 self._changed.wait(seconds)
 
     def side_by_side(self, work: Callable[[Item], None]) -> None:
-        """Start `work` for every item that is worked on now; nobody waits for it."""
+        """Start `work` for every item that is worked on now; this does not wait for it."""
         with self._changed:
             running = self._begun - self._results.keys()
         for index in sorted(running):

@@ -64,7 +64,8 @@ class Preflight:
         return Preflight(specs, self._cluster, skip=tuple(self._skip), drains=self._drains)
 
     def others(self, spec: NodeSpec) -> Others:
-        """The other machines of this run, and the Nodes of this node's cluster, which are asked for when they matter."""
+        """The other machines of this run, and the Nodes of this node's cluster, which winboot reads when they
+        matter."""
 
         def nodes() -> tuple[NodeFacts, ...]:
             cluster = self._cluster(spec)

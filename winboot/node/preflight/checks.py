@@ -187,7 +187,7 @@ def _privileged(view: ClusterView) -> Found:
 
 
 def _modes(data: Mapping[str, str]) -> Iterator[str]:
-    """The modes of the kube-proxy configurations in a ConfigMap; a text that is none has no mode."""
+    """The modes of the kube-proxy configurations in a ConfigMap; any other text has no mode."""
     for text in data.values():
         try:
             found = yaml_of(text)

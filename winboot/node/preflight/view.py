@@ -43,7 +43,7 @@ class ClusterView:
 
     @property
     def settings(self) -> ClusterSettings:
-        """What the check of a network solution may ask; it is asked once for all nodes."""
+        """What the check of a network solution may ask; winboot asks it once for all nodes."""
         return self._cluster
 
     @cached_property
