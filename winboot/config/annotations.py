@@ -10,7 +10,7 @@ OWNED: Final = "winboot.io/owned"
 CORDON: Final = "winboot.io/cordoned"
 # Its value if the machine comes back by itself: the hook lifts the cordon when the Node is Ready again.
 FOR_AN_EVENT: Final = "for an event"
-# Its value if an end was asked for, and the cloud could not answer whether the machine really ends.
+# Its value if a caller requested an end, and the cloud could not answer whether the machine really ends.
 MEANWHILE: Final = "until its cloud answers"
 # What Azure is going to do to the machine, reported by its own task (templates/powershell/lib/events.ps1).
 EVENTS: Final = "winboot.io/scheduled-event"

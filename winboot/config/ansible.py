@@ -1,9 +1,9 @@
-"""An inventory of Ansible's, INI or YAML, as it is: made into the nodes of an inventory of winboot's, with its places.
+"""An Ansible inventory, INI or YAML, as it is: made into the nodes of a winboot inventory, with its places.
 
 Hosts, ranges, groups, `:children` and `:vars` mean what they mean there
-(docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html), and so do group_vars and host_vars beside the file. Of
-the variables those about the way to a machine are taken (`VARIABLES`), and what Ansible has no word for, as `winboot_os`. A
-host without `winboot_os` is no machine of winboot's.
+(docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html), and so do group_vars and host_vars next to the
+file. Of the variables those about the way to a machine are taken (`VARIABLES`), and what Ansible has no word for, as
+`winboot_os`. A host without `winboot_os` is no winboot machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RANGE: Final = re.compile(r"\[([0-9]*|[A-Za-z]):([0-9]+|[A-Za-z])(?::([0-9]+))?
 _PORT: Final = re.compile(r"((?:[^:\[\]]|\[[^\]]*\])+):([0-9]+)")
 _SUFFIXES: Final = ("", ".yml", ".yaml", ".json")
 _GROUP_KEYS: Final = ("hosts", "vars", "children")
-# Keys of a group of winboot's, of which one that is of use has at least one.
+# Keys of a winboot group, of which one that is of use has at least one.
 _OWN_GROUP_KEYS: Final = frozenset(("profile", "hosts", "members"))
 _OWN_PASSWORDS: Final = frozenset(("winboot_password_env", "winboot_password_file"))
 PRIORITY: Final = "ansible_group_priority"
@@ -63,7 +63,7 @@ class _Group:
 
 
 def open_inventory(path: Path) -> Table | str:
-    """What a file holds: the text of an INI file of Ansible's, or the map of a YAML file.
+    """What a file holds: the text of an Ansible INI file, or the map of a YAML file.
 
     Ansible tries YAML for a file without an ending or with .yml, .yaml, .json, and INI for the rest
     (lib/ansible/plugins/inventory/yaml.py, `verify_file`). Raises InvalidInput where it is neither.
@@ -96,12 +96,12 @@ def _foreign(text: str, path: Path) -> Table | None:
 
 
 def is_ansibles(content: Table | str) -> bool:
-    """Whether what a file holds is an inventory of Ansible's."""
+    """Whether what a file holds is an Ansible inventory."""
     return isinstance(content, str) or has_ansibles_keys(content)
 
 
 def has_ansibles_keys(top: Table) -> bool:
-    """Whether each key at the top is a group of Ansible's; empty groups are none of a file by themselves."""
+    """Whether each key at the top is an Ansible group; empty groups alone do not make such a file."""
     tables = [entry.value for entry in top.entries.values()]
     groups = [one for one in tables if isinstance(one, Table) and one.entries]
     empty = [one for one in tables if one not in groups]
@@ -114,7 +114,7 @@ def has_ansibles_keys(top: Table) -> bool:
 
 
 def _has_own_groups(groups: Node | None) -> bool:
-    """Whether a group `hosts` of winboot's is in `groups`, and not the hosts of a group of Ansible's."""
+    """Whether winboot's group `hosts` is in `groups`, and not the hosts of an Ansible group."""
     tables = [one.value for one in groups.entries.values()] if isinstance(groups, Table) else []
     return any(isinstance(one, Table) and _OWN_GROUP_KEYS & set(one.entries) for one in tables)
 
@@ -129,7 +129,7 @@ def _begins_as_ini(text: str) -> bool:
 
 
 def _is_no_yaml(text: str) -> bool:
-    """Whether a text that is no map has a section of INI, or no key of YAML."""
+    """Whether a text that is not a mapping has a section of INI, or no key of YAML."""
     lines = _lines(text)
     has_key = any(": " in line or line.endswith(":") for line in lines)
     return any(_SECTION.fullmatch(line) for line in lines) or (bool(lines) and not has_key)
@@ -152,7 +152,7 @@ def read_listing(
     """The inventory of winboot's that an answer of `ansible-inventory --list` is, and what is worth knowing.
 
     A value that `readable` does not have for its variable was in a vault: it counts as encrypted. `password_env` is the
-    variable with the password of hosts that name none of winboot's. Raises InvalidInput with every complaint.
+    variable with the password of hosts that name none for winboot. Raises InvalidInput with every complaint.
     """
     file = _File(source)
     file.read_listing(listing, readable, password_env)
@@ -160,7 +160,7 @@ def read_listing(
 
 
 def readable_values(source: Path) -> dict[str, set[str]]:
-    """The values of each variable in the files beside an inventory that are not encrypted."""
+    """The values of each variable in the files next to an inventory that are not encrypted."""
     file, found = _File(source), dict[str, set[str]]()
     base = source if source.is_dir() else source.parent
     for folder in (base / "group_vars", base / "host_vars"):
@@ -371,7 +371,7 @@ class _File:
     # What it is to winboot
 
     def made(self) -> Table:
-        """The file as an inventory of winboot's."""
+        """The file as a winboot inventory."""
         for name in self.hosts:
             self._give_home(name)
         depths = self._depths()
@@ -463,8 +463,9 @@ class _File:
             return 1
 
     def _beside(self, folder: str, name: str) -> Variables:
-        """What group_vars/NAME or host_vars/NAME beside the inventory says: a file, or a folder of them
-        (docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html, "Organizing host and group variables")."""
+        """What group_vars/NAME or host_vars/NAME next to the inventory says: a file, or a folder of them
+        (docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html, "Organizing host and group
+        variables")."""
         if not self.reads_beside:
             return {}
         if (folder, name) not in self.files:
@@ -520,7 +521,7 @@ class _File:
         return Table(group.place, entries)
 
     def _profile(self, group: _Group, hosts: Sequence[tuple[str, Variables]]) -> Scalar | None:
-        """The profile of the hosts that a group defines; profile.yaml beside the file where none is named."""
+        """The profile of the hosts that a group defines; profile.yaml next to the file where none is named."""
         if not hosts:
             return None
         default = Scalar(group.place, "profile.yaml", plain=False)

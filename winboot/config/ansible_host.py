@@ -1,4 +1,4 @@
-"""One host of an Ansible inventory, as a host of an inventory of winboot's."""
+"""One host of an Ansible inventory, as a host of a winboot inventory."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class HostReader:
         return [Scalar(value.place, one.strip(), plain=False) for one in value.text.split(",")]
 
     def _put_secret(self, path: tuple[str, ...], name: str, entry: Entry) -> None:
-        """A password or a key that a lookup of Ansible's names; one that stands there itself is refused."""
+        """A password or a key that an Ansible lookup names; winboot refuses one that is there itself."""
         if path[-1] == "password" and {"winboot_password_env", "winboot_password_file"} & set(
             self._variables
         ):
@@ -232,7 +232,7 @@ class _Tree:
         self._values.setdefault(path, entry)
 
     def text(self, path: tuple[str, ...]) -> str:
-        """The value that is there; empty where there is none."""
+        """The value that is there; empty where it is missing."""
         entry = self._values.get(path)
         return entry.value.text if entry is not None and isinstance(entry.value, Scalar) else ""
 

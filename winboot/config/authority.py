@@ -104,7 +104,8 @@ def check_ca_hash(pem: str, wanted: str) -> None:
 
 
 def key_hash(pem: str) -> str:
-    """The sha256 (hex) of a certificate's public key, as kubeadm prints it. Raises InvalidInput where it is none."""
+    """The sha256 (hex) of a certificate's public key, as kubeadm prints it. Raises InvalidInput for any other
+    text."""
     from cryptography import x509  # heavy, and only needed for profiles that name a hash
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 

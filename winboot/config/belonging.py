@@ -1,5 +1,5 @@
-"""Names and addresses that no node's certificate may have, whoever writes them: they are the API server's, a service's
-or everybody's."""
+"""Names and addresses that no node's certificate may have, whatever file has them: they are the API server's, a
+service's or everybody's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a profile or an inventory has this computer run or read: a file of somebody else's may name any program and any file.
+"""What a profile or an inventory has this computer run or read: another person's file may name any program and any
+file.
 
 Found in the nodes of the files, by the types of their models: a key that takes a reference, a path or a command is found
 because it does (tests/config/test_demands.py).
@@ -66,8 +67,8 @@ class Demand:
         return Path(self.place.file)
 
     def complaint(self) -> Complaint:
-        """The same for `winboot check`: nothing is wrong with it. What is not here is said, and no warning: files are checked
-        where nobody has the passwords, too."""
+        """The same for `winboot check`: nothing is wrong with it. What is not here is a note, and no warning: users
+        also check files where the passwords are missing."""
         return Complaint(self.place, self.path, self.says + self.lacks, level="info")
 
     @property
@@ -99,15 +100,15 @@ def _is_here(command: str) -> bool:
 
 
 def demands(tables: Mapping[Path, Table]) -> tuple[Demand, ...]:
-    """What the files of an inventory, as they were read, have this computer run or read: every program and variable, and files
-    outside of the folder of the file that names them. In the order of files and lines."""
+    """What the files of an inventory, as they were read, have this computer run or read. That is every program and
+    variable, and files outside of the folder of the file that names them. In the order of files and lines."""
     found = {one for table in tables.values() for one in _layer(table, ())}
     return tuple(sorted(found, key=lambda one: (one.place, one.path, one.what)))
 
 
 def files_of(path: Path) -> dict[Path, Table]:
-    """An inventory or a profile and the profiles that it names, as nodes; without those that cannot be read, which whoever
-    loads them says."""
+    """An inventory or a profile and the profiles that it names, as nodes; without those that cannot be read, which
+    their loader reports."""
     tables: dict[Path, Table] = {}
     waiting = [path]
     while waiting:

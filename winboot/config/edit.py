@@ -152,7 +152,7 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _fill(text: str, node: yaml.Node, owner: yaml.Node, entry: str) -> str:
-    """Put lines in the place of a map that is empty."""
+    """Put lines in place of an empty map."""
     start, end = node.start_mark.index, node.end_mark.index
     if getattr(owner, "flow_style", False):
         return text[:start] + "{" + _flow(entry) + "}" + text[end:]

@@ -1,6 +1,6 @@
 """The hashes of downloads, found out once by `winboot init` and pinned in the profile from then on.
 
-An artifact is fetched whole: the hash of each program inside an archive is pinned too, so that a look can tell a
+An artifact is fetched whole: the hash of each program inside an archive is pinned too, so that a look can detect a
 changed program without the archive. Where the publisher gives a checksum, the download is held against it.
 """
 

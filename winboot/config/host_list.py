@@ -1,6 +1,6 @@
 """Machines as other programs list them, for `init --hosts-file` and `host add --from`.
 
-A list is read only where each machine's name stands beside its address; all others are refused. Sources of the forms:
+A list is read only where each machine's name is next to its address; all others are refused. Sources of the forms:
 
 win-1 10.0.1.11 2022          or win-1=10.0.1.11,2022: a line each, # for remarks
 terraform output -json        developer.hashicorp.com/terraform/cli/commands/output: {OUTPUT: {value, type, sensitive}}
@@ -41,7 +41,7 @@ _ADDRESSES: Final = (
     "defaultipaddress",
 )
 _RELEASES: Final = ("os", "release", "windows")
-# A key that is one of these is no machine, whatever stands beside it.
+# A key that is one of these is no machine, whatever is next to it.
 _ADDRESS_WORD: Final = re.compile(
     r"(?:ansible|default|external|floating|guest|host|internal|nat|network|node|primary|private|public|remote|vm)*"
     r"(?:ips?|ipv[46]|address(?:es)?|ip(?:v[46])?address(?:es)?|networks?|subnets?|gateways?|netmask|cidrs?|fqdn|host|dns|version)"
@@ -64,8 +64,9 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a program writes: the path of its objects (keys in lower case, * for each item), a key that such an object has, and
-    where in it name, address and the words about its operating system are; the first that is there counts."""
+    """What a program writes: the path of its objects (keys in lower case, * for each item), a key that such an object
+    has, and where in it name, address and the words about its operating system are. The first that is there
+    counts."""
 
     objects: str
     mark: str
@@ -106,7 +107,7 @@ _PAIRS: Final = (("key", "value"), ("type", "address"))
 
 
 def read_hosts(text: str, file: str) -> tuple[Listed, ...]:
-    """The machines of a list. Raises InvalidInput with each line that is none, and for a document of another form."""
+    """The machines of a list. Raises InvalidInput with each invalid line, and for a document of another form."""
     nothing = text.strip() in ("", "null")  # null is what jq says of a path that is not there
     of_json = text.lstrip()[:1] in ("{", "[")
     found = () if nothing else tuple(_from_json(text, file) if of_json else _from_lines(text, file))
@@ -262,7 +263,7 @@ def _named(one: Any) -> Listed | None:
 
 
 def _address(value: object) -> str:
-    """An IP address without the length of its network, which NetBox writes; empty where the value is none."""
+    """An IP address without the length of its network, which NetBox writes; empty for any other value."""
     text = value.partition("/")[0] if isinstance(value, str) else ""
     try:
         ipaddress.ip_address(text)

@@ -1,5 +1,5 @@
-"""The keys of profiles and inventories by their dotted names, for `winboot explain`, and for complaints about a key that stands
-in the wrong place or has another tool's name."""
+"""The keys of profiles and inventories by their dotted names, for `winboot explain`, and for complaints about a key
+that is in the wrong place or has another tool's name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def keys() -> dict[str, Key]:
 
 
 def key_named(name: str) -> Key | None:
-    """The key of that path; a last part that only one key has is enough. None where there is none."""
+    """The key of that path; a last part that only one key has is enough. None where it is missing."""
     wanted = name.strip().strip(".")
     if wanted in keys():
         return keys()[wanted]
@@ -123,8 +123,8 @@ _OF_FILES: Final = {
 
 
 def housed(complaint: Complaint) -> Complaint:
-    """The complaint with the place of a key that is unknown where it stands, or the keys that a value is made of; the same
-    one where nothing of it is known."""
+    """The complaint with the place of a key that is unknown where it stands, or the keys that a value is made of. It
+    is the same one where nothing of it is known."""
     network = next((one for one in NETWORKS if complaint.wrong == repr(one.id) and one.mode), None)
     if network is not None and complaint.path.endswith("network.cni"):
         return replace(complaint, did_you_mean="", instead=f"cni: {network.cni}, mode: {network.mode}")
@@ -160,7 +160,7 @@ def home_of(name: str, path: str = "") -> str:
 
 
 def _of_a_machine(sections: Sequence[str]) -> bool:
-    """Whether a key stands where those of a group, of a host or of all hosts do, and in no section of a profile."""
+    """Whether a key is where those of a group, of a host or of all hosts do, and in no section of a profile."""
     return sections[0] in ("groups", "defaults") and not Profile.model_fields.keys() & set(sections[1:-1])
 
 

@@ -1,8 +1,8 @@
 """Models of files that people write: pydantic underneath, complaints with file, line and column on top.
 
 `build` makes a model from marked nodes and returns every complaint at once. The base class `Model` refuses
-unknown keys and treats a null like an absent key, so that a null in a higher layer of an inventory removes
-what a lower one set.
+unknown keys and treats a null like an absent key. So a null in a higher layer of an inventory removes what a lower
+one set.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def expanded(text: str) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Is there a file? A name that no file system takes (too long) is none, not an error."""
+    """Is there a file? A name that no file system takes (too long) does not exist, and is not an error."""
     try:
         return path.is_file()
     except (OSError, ValueError):

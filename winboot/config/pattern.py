@@ -29,7 +29,7 @@ NAMED: Final = 12
 def chosen(hosts: Mapping[str, Sequence[str]], limit: Sequence[str]) -> set[str]:
     """The hosts that the words of `--limit` mean; `hosts` has the groups of each. All of them without `--limit`.
 
-    Raises UsageError for a word that means nothing, a pattern that is none, and where no host is left.
+    Raises UsageError for a word that means nothing, an invalid pattern, and where no host is left.
     """
     words = [word for text in limit for word in _split(text)]
     if not limit:

@@ -47,13 +47,13 @@ _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 # A script given to a shell may have several lines.
 _MAY_HAVE_LINES: Final = frozenset({"command"})
 # What is before the @ of an address, whatever it looks like; an image's digest is behind one too. Tried at the beginnings of
-# words and behind // alone: at every letter, a long word of somebody else's took hours.
+# words and behind // alone: at every letter, a long word in a foreign file took hours.
 _LOGIN: Final = re.compile(
     r"(?<![^\s'\"])((?:[A-Za-z][\w+.-]*:)?//|\\\\)?(?:[^\s'\":]*:[^\s'\"]*|(?<=//)[^\s'\"/]*)@(?!sha256:)"
     r"|(?<=//)[^\s'\"/]*@(?!sha256:)"
 )
 _QUERY: Final = re.compile(r"(?<=[\w/])\?[^\s'\"]*")
-# Complaints about one file: who has more wrong than that has given another file.
+# Complaints about one file: a user with more errors has given the wrong file.
 MOST_COMPLAINTS: Final = 200
 
 
@@ -197,7 +197,8 @@ def read(path: Path) -> Table:
 
 
 def decoded(data: bytes) -> str:
-    """UTF-8, or UTF-16 where its mark stands in front, as YAML has it: PowerShell's `>` writes so, and kubectl reads it."""
+    """UTF-8, or UTF-16 where its mark is in front, as YAML has it: PowerShell's `>` writes so, and kubectl reads
+    it."""
     return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8")
 
 

@@ -1,8 +1,8 @@
-"""The compatibility facts: JSON files beside this module, each read when first asked for.
+"""The compatibility facts: JSON files next to this module, each read at its first use.
 
-An overlay is a YAML file with the same sections (`minors`, `kubelet_flags`, `gates`, …), laid over the data
-map by map; it is how a Kubernetes minor newer than winboot becomes known. `python -m tools.compat_bake`
-writes one into the data for good.
+An overlay is a YAML file with the same sections (`minors`, `kubelet_flags`, `gates`, …), laid over the data map by
+map. It is how a Kubernetes minor newer than winboot becomes known. `python -m tools.compat_bake` writes one into the
+data for good.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`error` refuses, `warning` continues and says so, `info` only tells. `source` is an address to read on."""
+    """`error` refuses, `warning` continues and says so, `info` only informs. `source` is an address to read on."""
 
     level: Level
     id: Reason

@@ -21,8 +21,8 @@ PRIORITY_CLASSES: Final = tuple(
     f"{name}_PRIORITY_CLASS"
     for name in ("IDLE", "BELOW_NORMAL", "NORMAL", "ABOVE_NORMAL", "HIGH", "REALTIME")
 )
-# Read before the configuration file is, so they stay flags although a field of the same meaning exists: log levels, and
-# what tells kube-proxy to greet the service control manager (with the field alone it ends in error 1053).
+# Read before the configuration file is, so they stay flags although a field of the same meaning exists. These are log
+# levels, and what makes kube-proxy greet the service control manager (with the field alone it ends in error 1053).
 STAY_FLAGS: Final = frozenset({"v", "vmodule", "windows-service"})
 # From this minor on a program ends when a gate is on and one that it needs is off (component-base/featuregate,
 # featureGate.Validate, called in pkg/kubelet/apis/config/validation/validation.go; tried with 1.36.2).
@@ -232,10 +232,10 @@ def field_exists(compat: Compat, component: Component, path: str, version: Versi
 
 
 def whole_maps(compat: Compat, component: Component) -> frozenset[str]:
-    """The fields whose map replaces winboot's as it replaces the program's default: a flag clears the map before it sets
-    its first pair (k8s.io/component-base/cli/flag, MapStringString.Set), and a file's map is the default's instead where
-    it is not nil (pkg/kubelet/apis/config/v1beta1/defaults.go, `if obj.EvictionHard == nil`). Gates are laid over the
-    program's one by one (featureGate.SetFromMap), so they merge here, too."""
+    """The fields whose map replaces winboot's as it replaces the program's default. A flag clears the map before it
+    sets its first pair (k8s.io/component-base/cli/flag, MapStringString.Set). A file's map is the default's instead
+    where it is not nil (pkg/kubelet/apis/config/v1beta1/defaults.go, `if obj.EvictionHard == nil`). Gates are laid
+    over the program's one by one (featureGate.SetFromMap), so they merge here, too."""
     fields = _fields(compat, component).items()
     return frozenset(name for name, entry in fields if entry.get("open") and entry["type"] != "gates")
 
@@ -454,7 +454,7 @@ def _unmet_needs(compat: Compat, given: Mapping[str, Any], version: Version) -> 
     for gate, entry in known.items():
         for need in entry.get("needs", ()):
             if _is_gone(known.get(need, {}), minor):
-                continue  # a gate that is locked on and removed holds nobody back
+                continue  # a gate that is locked on and removed holds no user back
             written = gate if given.get(gate) is True else need
             if (
                 written in given
@@ -632,7 +632,7 @@ def _value_rules(compat: Compat, about: str, key: str, value: Any, version: Vers
 
 
 def _open_doors(about: str, key: str, value: Any, source: str) -> Iterator[Finding]:
-    """Settings with which a stranger who reaches the node's port can read pods, or run commands in them."""
+    """Settings with which a stranger that reaches the node's port can read pods, or run commands in them."""
     if key == "authentication.anonymous.enabled" and value is True:
         reason = "whoever reaches port 10250 is let in without a login"
         yield Finding("warning", "unsafe", about, reason, "false", source)

@@ -1,8 +1,9 @@
 """What a node's own kubelet and kube-proxy say they know, as an overlay over the data.
 
-Their `--help` lists each flag that is not hidden, and each alpha and beta gate with its default; what is GA or deprecated is
-left out there (`FlagUsages` of spf13/pflag, `HelpString` and `KnownFeatures` of component-base/featuregate/feature_gate.go in
-kubernetes). So what a help does not name is asked for by name before it counts as removed.
+Their `--help` lists each flag that is not hidden, and each alpha and beta gate with its default. It leaves out what
+is GA or deprecated (`FlagUsages` of spf13/pflag, `HelpString` and `KnownFeatures` of
+component-base/featuregate/feature_gate.go in kubernetes). So winboot asks for what a help does not name, by its name,
+before it counts as removed.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Said:
 
 @dataclass(slots=True)
 class Refused:
-    """What a program was asked for by name and does not take: names of flags; gates as `Name=true`."""
+    """What winboot tried by name and a program does not take: names of flags; gates as `Name=true`."""
 
     flags: set[str] = field(default_factory=set)
     gates: set[str] = field(default_factory=set)

@@ -252,8 +252,8 @@ def default_containerd(compat: Compat, version: Version) -> str:
 def maintained_containerd(compat: Compat, version: Version) -> str:
     """The default where its line is still maintained, or else the line that is maintained longest.
 
-    Every minor is tested with some lines, and they may all end before it does (1.35); what its maker says then is that
-    each maintained containerd gets repairs for every Kubernetes (RELEASES.md, "Kubernetes Support").
+    Every minor is tested with some lines, and they may all end before it does (1.35). Its maker then says that each
+    maintained containerd gets repairs for every Kubernetes (RELEASES.md, "Kubernetes Support").
     """
     series: Mapping[str, Facts] = compat.section("containerd")
     default = default_containerd(compat, version)

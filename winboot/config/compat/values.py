@@ -92,7 +92,7 @@ def wrong_values(entry: Facts, value: Any) -> Iterator[WrongValue]:
 
 
 def seconds(text: str) -> Decimal | None:
-    """A Go duration in seconds, or None where the text is none."""
+    """A Go duration in seconds, or None for any other text."""
     if not isinstance(text, str) or not _DURATION.fullmatch(text):
         return None
     total = sum((Decimal(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)), Decimal(0))

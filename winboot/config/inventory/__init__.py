@@ -47,7 +47,7 @@ class Inventory:
         return len(self.machines)
 
     def __getitem__(self, name: str) -> Machine:
-        """The machine of that name; KeyError where there is none."""
+        """The machine of that name; KeyError where it is missing."""
         for machine in self.machines:
             if machine.name == name:
                 return machine
@@ -68,7 +68,7 @@ def read_inventory(path: Path) -> tuple[Table, tuple[Complaint, ...]]:
 
 
 def own_text(path: Path) -> str | None:
-    """An inventory of Ansible's as winboot has read it, as a static inventory of winboot's; None for one of winboot's own. What
+    """An Ansible inventory as winboot has read it, as a static winboot inventory; None for winboot's own form. What
     is there for other programs stays where it is. Raises InvalidInput."""
     if not is_ansibles(open_inventory(path)):
         return None

@@ -26,7 +26,7 @@ _LOGIN_FILES: Final = {
 
 
 def check_connection(into: Complaints, connection: Connection, merged: Table, name: str) -> None:
-    """All that can be said of a connection without dialling; `name` is the host key."""
+    """All findings about a connection without dialling; `name` is the host key."""
     address = merged.get("address")
     target = connection.host or (address.text if isinstance(address, Scalar) else name)
     place = locate(merged, ("connection", "auth"))

@@ -29,7 +29,7 @@ HOST_KEYS: Final = ("address", "computer_name", "node_ip", "certificate_names", 
 
 
 class HostKeys(Model):
-    """What an inventory may say of a machine, beside the sections of its profile."""
+    """What an inventory may say of a machine, in addition to the sections of its profile."""
 
     address: Host | None = Field(
         default=None, description="name or address to connect to; default: the host key"
@@ -53,8 +53,8 @@ class HostKeys(Model):
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
-    """The machine behind a node. `node_ip` is None where the node finds it out (`Known("node_ip")`);
-    `certificate_names` are names and addresses beside its own that its serving certificate may have;
+    """The machine behind a node. `node_ip` is None where the node finds it out (`Known("node_ip")`).
+    `certificate_names` are further names and addresses that its serving certificate may have;
     `provider_id` is its id in a cloud."""
 
     name: str
@@ -74,7 +74,7 @@ class MachineSpec:
 
     @property
     def ip(self) -> Text:
-        """The node's address, or what stands for it until the join."""
+        """The node's address, or its placeholder until the join."""
         return self.node_ip if self.node_ip is not None else Known("node_ip")
 
 

@@ -184,7 +184,7 @@ class Reader:
                 wrong = "--limit all means all hosts, and this group has not all of them"
                 self.complaints.complain(group.key_place, path, wrong, "another name")
             elif hosts and not within:
-                # No error: it may be filled later. But what it says is said to nobody, and --limit does not know it.
+                # No error: it may be filled later. But its findings reach no reader, and --limit does not know it.
                 self.complaints.warn(
                     group.key_place, path, "no host is in this group", "hosts, or the members of other groups"
                 )

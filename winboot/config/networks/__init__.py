@@ -1,4 +1,4 @@
-"""Each network solution as a value: what it makes on the node, who owns what, and the files it needs."""
+"""Each network solution as a value: what it makes on the node, the owner of each piece, and the files it needs."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def explain(name: str) -> str:
 
 
 def comparison() -> str:
-    """All solutions side by side: kind of network, who makes what, and for what one takes it."""
+    """All solutions side by side: kind of network, what makes each piece, and for what one takes it."""
     rows = [("network", "kind", "HNS by", "CNI by", "kube-proxy by", "what")]
     for one in NETWORKS:
         owners = one.owners

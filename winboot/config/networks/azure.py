@@ -122,7 +122,7 @@ AZURE_BRIDGE = Network(
     no_proxy=(FABRIC,),
     fixes=("azure-remote-arp",),
     # IPv6 would need ipv6Mode with a second IPAM plug-in, azure-vnet-ipamv6, which reads the Node object with a
-    # kubeconfig of its own (cni/network/invoker_azure.go, ipam/manager.go); Azure's service takes azure-cns with an
+    # kubeconfig of its own (cni/network/invoker_azure.go, ipam/manager.go). Azure's service takes azure-cns with an
     # overlay instead.
     dual_stack=False,
     needs=(

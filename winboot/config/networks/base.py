@@ -1,12 +1,12 @@
 """What a network solution is, as a value, and what it takes from a profile.
 
-A `Network` says who owns which piece on the node (winboot, the solution's agent, or an operator in the
-cluster) and carries the functions that turn the profile's choices into files. The files are data, not text:
-nested dicts and lists whose leaves may be `Known`, a value that exists only on the node.
+A `Network` names the owner of each piece on the node (winboot, the solution's agent, or an operator in the cluster).
+It carries the functions that turn the profile's choices into files. The files are data, not text: nested dicts and
+lists whose leaves may be `Known`, a value that exists only on the node.
 
 How a `Known` becomes text
-    On the node   `winboot.script.steps.texts` writes it as `<<pod_cidr>>` (its name, with `prefix` and `suffix` around
-                  it); the library function Expand-Known finds the value out there and fills it in.
+    On the node   `winboot.script.steps.texts` writes it as `<<pod_cidr>>` (its name, with `prefix` and `suffix`
+                  around it). The library function Expand-Known finds the value out there and fills it in.
     In a preview  `str(known)` is `(known after join)`, with prefix and suffix around it.
 """
 
@@ -21,7 +21,7 @@ from winboot.config.networks.cluster import InCluster
 from winboot.report.events import KNOWN_LATER
 
 if TYPE_CHECKING:
-    # pydantic's weight is only for those who read a profile.
+    # pydantic's weight is only for code that reads a profile.
     from winboot.config.networks.vxlan import Vxlan
 
 KnownName = Literal[
@@ -56,18 +56,19 @@ class Known:
 Data: TypeAlias = "str | int | float | bool | Known | Sequence[Data] | Mapping[str, Data] | None"
 Text: TypeAlias = "str | Known"
 
-# winboot creates and repairs it; the agent does (a service that winboot runs, or a plugin that it places); an
-# operator in the cluster does, or a person, and winboot only looks at it; or the solution has no such thing.
+# One of these creates and repairs it: winboot, or the agent (a service that winboot runs, or a plugin that it
+# places). Or an operator in the cluster or a person does, and winboot only looks at it. Or the solution has no such
+# thing.
 Owner = Literal["winboot", "agent", "operator", "none"]
-# Where pods go: to pods of the cluster, to services, to the networks that the nodes are in (as the profile says them,
-# else the node's own), to the node's own subnet, or to the pods of the node itself.
+# Where pods go: to pods of the cluster, to services, to the networks that the nodes are in, to the node's own subnet,
+# or to the pods of the node itself. The profile names the nodes' networks, else the node's own counts.
 Destination = Literal["pods", "services", "nodes", "node_subnet", "node_pods"]
 HnsType = Literal["L2Bridge", "L2Tunnel", "Overlay", "Transparent"]
 
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Who owns each piece of a solution on the node."""
+    """The owner of each piece of a solution on the node."""
 
     hns_network: Owner
     binaries: Owner
@@ -127,9 +128,9 @@ class Choices:
     build: int = 0
     # Words of a program that its version decides: part of the command -> words (`winboot.config.compat.downloads`).
     calls: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    # Who hands out addresses, where that can be chosen; None for the solution's own way.
+    # What hands out addresses, where the user can choose that; None for the solution's own way.
     ipam: str | None = None
-    # What the profile adds to the destinations that pods reach without NAT, and what it takes away.
+    # What the profile adds to the destinations that pods reach without NAT, and what it removes.
     nat_add: tuple[str, ...] = ()
     nat_remove: tuple[str, ...] = ()
 
@@ -204,7 +205,7 @@ CNI_PLUGINS: Final = Download("cni-plugins", "cni_plugins", "the CNI plug-ins", 
 @dataclass(frozen=True, slots=True)
 class Rights:
     """What an agent may do with the node's certificate: ClusterRoles that come with the solution's own manifests
-    (`bound`), and the rules of a role of winboot's (`name`, as `winboot manifests rbac` prints it)."""
+    (`bound`), and the rules of winboot's role (`name`, as `winboot manifests rbac` prints it)."""
 
     bound: tuple[str, ...] = ()
     name: str = ""
@@ -246,10 +247,10 @@ class Network:
     managed_by: Literal["winboot", "operator"] = "winboot"
     # The profile key below `artifacts` whose presence chooses this form before the others of its CNI.
     chosen_by: str = ""
-    # What a person does who waits for a network that an operator owns: one or two sentences.
+    # What a person does to wait for a network that an operator owns: one or two sentences.
     owner_hint: str = ""
 
-    # What winboot writes or runs; None where the solution has no such thing or somebody else owns it.
+    # What winboot writes or runs; None where the solution has no such thing or winboot does not own it.
     conf_file: str = ""
     cni_conf: Callable[[Choices], Mapping[str, Data]] | None = None
     net_conf: Callable[[Choices], Mapping[str, Data]] | None = None
@@ -289,8 +290,8 @@ class Network:
     # Whether the overlay gets the policy HostRoute, without which a node does not reach its own pods.
     host_route: bool = False
 
-    # An empty network that is made before the solution makes its own, so that the adapter is rewired in a guarded
-    # run and not with the first pod; its VNI where it is an overlay.
+    # An empty network that is made before the solution makes its own. So the adapter is rewired in a guarded run and
+    # not with the first pod. Its VNI where it is an overlay.
     first_switch: str | None = None
     first_vni: int = 0
     # Its agent makes the pod network above the first switch, as soon as it runs.
@@ -302,7 +303,7 @@ class Network:
     pods_own_macs: bool = False
     # Whether winboot may make the routes to the pods of other nodes (`network.routes: winboot`).
     can_route: bool = False
-    # What must be reached without the HTTP proxy beside the cluster's own networks.
+    # What must be reached without the HTTP proxy, in addition to the cluster's own networks.
     no_proxy: tuple[str, ...] = ()
     ports: tuple[PortRule, ...] = ()
     # Names of the compatibility data: registry values without which it does not work; what Windows must be able to do.
@@ -311,7 +312,7 @@ class Network:
     dual_stack: bool = False
     # What a user of two families should know: what is wrong with it, for `winboot check`.
     dual_stack_note: str = ""
-    # What pods reach without NAT, where winboot writes that down; and what of it cannot be taken away.
+    # What pods reach without NAT, where winboot writes that down; and what of it the user cannot remove.
     exceptions: tuple[Destination, ...] = ()
     fixed_exceptions: tuple[Destination, ...] = ()
     needs: tuple[ClusterNeed, ...] = ()
@@ -329,9 +330,9 @@ class Network:
     @property
     def routed(self) -> bool:
         """Whether pods appear on the nodes' network with addresses that were not given out there: a cloud drops their packets
-        unless it is told to forward them. Overlays wrap them; others take addresses of the nodes' network."""
+        unless its settings forward them. Overlays wrap them; others take addresses of the nodes' network."""
         return self.hns_type == "L2Bridge" and not self.pods_in_node_network
 
     def host_endpoint_name(self, network_name: str) -> str | None:
-        """The HNS endpoint through which the host itself speaks to pods, or None where there is none."""
+        """The HNS endpoint through which the host itself speaks to pods, or None without one."""
         return None if self.host_endpoint is None else self.host_endpoint.format(name=network_name)

@@ -1,4 +1,4 @@
-"""Calico with VXLAN, in three forms: run by its operator in HostProcess pods, by a service of winboot's, or by services
+"""Calico with VXLAN, in three forms: run by its operator in HostProcess pods, by winboot's service, or by services
 that a person installed."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from winboot.config.networks.base import (
 from winboot.config.networks.calico_settings import CALICO_SETTINGS
 
 _NODENAME_FILE = "C:/CalicoWindows/nodename"
-# Calico's own credential, where install-calico.ps1 looks for it: a kubelet may not read the resources of Calico's IPAM.
+# Calico's own credential, where install-calico.ps1 looks for it: a kubelet may not read Calico's IPAM resources.
 _KUBECONFIG = r"C:\CalicoWindows\calico-kube-config"
 # `calico-node -startup` makes it after the network: a remote endpoint, third address of the node's block, with the
 # node's own address behind it (projectcalico/calico v3.32.0, dataplane_windows.go createAndAttachVxlanHostEP).
@@ -234,7 +234,7 @@ CALICO_OWN = Network(
     pod_cidr=False,
     source_vip=True,
     source_vip_endpoint=_ENDPOINT,
-    # Without it the first overlay rewires the adapter while nobody watches over the address.
+    # Without it the first overlay rewires the adapter while no program watches over the address.
     first_switch="External",
     first_vni=9999,
     makes_own=True,

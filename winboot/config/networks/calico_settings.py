@@ -14,7 +14,7 @@ _GROUP: Final = "crd.projectcalico.org"
 IP_POOL: Final = ResourceKind(_GROUP, "v1", "IPPool", "ippools")
 IPAM_CONFIG: Final = ResourceKind(_GROUP, "v1", "IPAMConfig", "ipamconfigs")
 FELIX: Final = ResourceKind(_GROUP, "v1", "FelixConfiguration", "felixconfigurations")
-# Calico's own defaults (FelixConfiguration), which the plug-in on Windows is told.
+# Calico's own defaults (FelixConfiguration), which the plug-in on Windows receives.
 VNI: Final = 4096
 PORT: Final = 4789
 _CHECK: Final = "calico-config"

@@ -1,7 +1,7 @@
 """What a solution has in the cluster: settings that the nodes must agree with, how they are read, checked and written.
 
-The cluster is asked through `ClusterSettings`, so that a solution needs no client of its own; what the nodes want comes as
-`Wanted`, one for each node.
+winboot asks the cluster through `ClusterSettings`, so that a solution needs no client of its own; what the nodes want
+comes as `Wanted`, one for each node.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from winboot.report.finding import Finding
 
 if TYPE_CHECKING:
-    # pydantic's weight is only for those who read a profile.
+    # pydantic's weight is only for code that reads a profile.
     from winboot.config.networks.vxlan import Vxlan
 
 
@@ -31,7 +31,7 @@ class ClusterSettings(Protocol):
     """What a solution may ask of the cluster. Both raise ClusterError where there is no answer."""
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        """The data of a ConfigMap; None where there is none."""
+        """The data of a ConfigMap; None where it is missing."""
         ...
 
     def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
@@ -63,7 +63,7 @@ class Detected:
 
 @dataclass(frozen=True, slots=True)
 class NetworkManifest:
-    """What `winboot manifests <name>` prints: why, a note for whoever applies it, and the objects for these nodes."""
+    """What `winboot manifests <name>` prints: why, a note for the administrator, and the objects for these nodes."""
 
     name: str
     why: str

@@ -26,7 +26,7 @@ NAMESPACE: Final = "kube-flannel"
 CONFIG_MAP: Final = "kube-flannel-cfg"
 # Where flannel's own manifest puts it, and where older ones did.
 PLACES: Final = ((NAMESPACE, CONFIG_MAP), ("kube-system", CONFIG_MAP))
-# What flannel on Linux takes where nothing is said; Windows needs a VNI of 4096 or more, and port 4789
+# What flannel on Linux takes where the file names nothing; Windows needs a VNI of 4096 or more, and port 4789
 # (flannel-io/flannel, Documentation/backends.md).
 LINUX_VNI: Final = 1
 LINUX_PORT: Final = 8472
@@ -72,7 +72,7 @@ def read(cluster: ClusterSettings) -> FlannelConf | None:
 
 
 def parse(place: str, text: str) -> FlannelConf:
-    """Read a net-conf.json; ClusterError when it is none."""
+    """Read a net-conf.json; ClusterError for any other text."""
     try:
         conf = decoded(_NET_CONF, text)
     except Malformed as error:

@@ -1,4 +1,5 @@
-"""The five kinds of network that Windows' Host Network Service makes, told apart, and when each is the right one."""
+"""The five kinds of network that Windows' Host Network Service makes, their differences, and when each is the right
+one."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind: how a container hangs on it, what becomes of its packets, who uses it, and when to choose it."""
+    """One kind: how a container hangs on it, what becomes of its packets, which solutions use it, and when to choose
+    it."""
 
     name: str
     attached: str

@@ -29,7 +29,7 @@ def outbound_nat(exceptions: Sequence[Text]) -> Data:
     Behind flannel the plug-ins look for one network among them, byte for byte, and append a policy of the same type
     for it where it is missing (containernetworking/plugins netconf_windows.go, ApplyOutboundNatPolicy). win-bridge
     looks for flannel's whole Network, which is therefore written as flannel has it; win-overlay for the network of
-    this node's pods (win-overlay_windows.go, cmdHcnAdd), which stands beside it. Which of two policies holds is open.
+    this node's pods (win-overlay_windows.go, cmdHcnAdd), which is next to it. Which of two policies holds is open.
     """
     return _policy("OutBoundNAT", {"Exceptions": list(exceptions)})
 

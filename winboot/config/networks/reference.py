@@ -1,9 +1,9 @@
 """The reference plugins without an agent: winboot makes the HNS network.
 
-Routes to the pods of other nodes are the business of the network (routers, a cloud's route table), because
-only something that runs all the time can follow nodes that come and go. Where all nodes share one layer-2
-network and nothing else does it, `network.routes: winboot` makes them from the Node objects: read at each run
-with the node's own certificate, which needs the right to list nodes (`winboot manifests rbac`).
+Routes to the pods of other nodes are the business of the network (routers, a cloud's route table). Only something
+that runs all the time can follow nodes that come and go. Where all nodes share one layer-2 network and nothing else
+does it, `network.routes: winboot` makes them from the Node objects. It reads them at each run with the node's own
+certificate, which needs the right to list nodes (`winboot manifests rbac`).
 """
 
 from __future__ import annotations

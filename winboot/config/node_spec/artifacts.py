@@ -14,7 +14,7 @@ from winboot.config.node_spec.node import Artifact, Member
 from winboot.config.node_spec.places import Places
 from winboot.config.profile import Profile
 
-# How a program is asked for its version; those that are not here are known by their hash alone.
+# How winboot asks a program for its version; those that are not here are known by their hash alone.
 #   kubelet, kube-proxy   "Kubernetes v1.36.5": k8s.io/component-base/version/verflag, PrintAndExitIfRequested
 #   kubectl               "Client Version: v1.36.5": k8s.io/kubectl/pkg/cmd/version
 #   containerd            name, package, version, revision: cmd/containerd/command/main.go, cli.VersionPrinter

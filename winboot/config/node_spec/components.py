@@ -71,7 +71,7 @@ def kubelet_config(
     head = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     composed = _composed("kubelet", profile, facts, _existing(facts, "kubelet", own, version))
     if composed.get("serializeImagePulls") is True and "maxParallelImagePulls" not in profile.kubelet.config:
-        # Ours goes with the user's choice: a kubelet that is told both does not start.
+        # Ours goes with the user's choice: a kubelet with both does not start.
         composed.pop("maxParallelImagePulls", None)
     return {**head, **composed}
 
@@ -181,7 +181,7 @@ def _remaining_flags(component: Component, profile: Profile, facts: Compat) -> d
 
 
 def _flags(component: Component, profile: Profile) -> dict[str, str]:
-    """winboot's default flags with the user's over them; a null of the user drops one of winboot's."""
+    """winboot's default flags with the user's over them; a null of the user drops winboot's flag."""
     section = profile.kubelet if component == "kubelet" else profile.kube_proxy
     own: Mapping[str, str | None] = DEFAULT_FLAGS[component]
     return without_nones({**own, **{normal(name): value for name, value in section.flags.items()}})

@@ -18,7 +18,7 @@ def at_versions(machine: Machine, versions: Mapping[str, str], archives: Mapping
     """What the node would be if its profile wanted these versions: artifact → version, and artifact → SHA-256 of its archive.
     Configurations and flags are those of these versions. What the profile pins itself comes first.
 
-    Raises InvalidInput where a version is none, or the profile's network does not know it.
+    Raises InvalidInput where a version is invalid, or the profile's network does not know it.
     """
     try:
         spec = resolve(_profile_at(machine.profile, versions), machine)

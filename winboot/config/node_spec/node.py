@@ -73,7 +73,7 @@ class ProfileSource:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesSpec:
-    """What version every Kubernetes program on the node has, and how many versions stay beside each other."""
+    """What version every Kubernetes program on the node has, and how many versions stay next to each other."""
 
     version: Version
     keep_versions: int = 2
@@ -211,7 +211,7 @@ class ServicesSpec:
 
 @dataclass(frozen=True, slots=True)
 class KubeletSpec:
-    """The whole KubeletConfiguration and the flags beside it (`v` → `2`; order is the command line's)."""
+    """The whole KubeletConfiguration and the flags next to it (`v` → `2`; order is the command line's)."""
 
     config: Mapping[str, Data]
     arguments: Mapping[str, Text]
@@ -243,8 +243,8 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class NodeObjectSpec:
-    """The Node object: its name, labels and taints (the startup taint is not among them: it is STARTUP_TAINT), and whether the
-    machine writes there what Azure is going to do to it."""
+    """The Node object: its name, labels and taints (the startup taint is not among them: it is STARTUP_TAINT). Also
+    whether the machine writes there what Azure is going to do to it."""
 
     name: str
     labels: Mapping[str, str]
@@ -255,8 +255,8 @@ class NodeObjectSpec:
 
 @dataclass(frozen=True, slots=True)
 class BootSpec:
-    """What others wait for: taints that the Node registers with and others take away, and a file on the machine that first
-    boot writes when the Node is Ready (empty: none)."""
+    """What others wait for: taints that the Node registers with and others remove. Also a file on the machine that
+    first boot writes when the Node is Ready (empty: none)."""
 
     taints: tuple[Taint, ...] = ()
     ready_file: str = ""

@@ -53,8 +53,8 @@ def pin_complaints(
 ) -> Iterator[Complaint]:
     """What is wrong with the pins of a profile whose nodes take `artifacts`; `renew` is the command that renews them.
 
-    Refused: a key without a version, and a pin of another version where the wanted one has none. A pin that nobody uses is
-    a warning, but for those of another version beside the wanted one's: a way back needs them.
+    Refused: a key without a version, and a pin of another version where the wanted one has none. A pin without a use
+    is a warning, but for those of a version other than the wanted one: a way back needs them.
     """
     wanted = list(artifacts)
     yield from unversioned(pins, profile, renew)

@@ -358,7 +358,7 @@ def _service(
         program=program,
         arguments=arguments,
         log_file=rf"{paths.logs}\{name}\{name}.log",
-        # Under the service manager what a program prints is lost, unless somebody writes it down.
+        # Under the service manager what a program prints is lost, unless a program writes it down.
         log_runner=manager == "sc",
         depends_on=depends_on,
         environment=environment,

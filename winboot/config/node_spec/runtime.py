@@ -131,10 +131,10 @@ def _handlers(above: str, handlers: tuple[HandlerSpec, ...], *, scrub: bool) -> 
 
 
 def _registry(host: str, registry: sections.Registry) -> RegistrySpec:
-    """One hosts.toml. Settings at its root are those of `server`, or without one of the registry that is asked
+    """One hosts.toml. Settings at its root are those of `server`, or without one of the registry that containerd asks
     (containerd core/remotes/docker/config/hosts.go, parseHostsFile and ConfigureHosts)."""
     server = "" if host == "_default" else _SERVERS.get(host, f"https://{host}")
-    # A login stands in a table of its own also for the registry itself.
+    # A login is in a table of its own also for the registry itself.
     urls = registry.mirrors or ((server,) if server and registry.password else ())
     settings = list(_settings(registry))
     lines = [f"server = {quoted(server)}"] if server else []

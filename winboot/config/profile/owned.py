@@ -37,9 +37,9 @@ _UNKNOWN_NETWORK: Final = frozenset({"winkernel.sourceVip", "winkernel.rootHnsEn
 
 # What kubeadm writes for Linux nodes into the ConfigMaps that all nodes share. On Windows `kubeadm join` itself empties
 # resolvConf and takes the other two paths as C:\etc\kubernetes\... (cmd/kubeadm/app/componentconfigs/kubelet.go,
-# mutatePathsOnWindows; cgroupDriver: Default there). winboot keeps the CA in that place, and leaves static pods out: a worker
-# has none, and whoever can write into that folder would own the node. kube-proxy: kubeproxy.go beside it
-# (kubeproxyKubeConfigFileName), and `mode: iptables` from 1.37 on (kubernetes/kubernetes#139777).
+# mutatePathsOnWindows; cgroupDriver: Default there). winboot keeps the CA in that place, and leaves static pods out:
+# a worker has none, and a user with write access to that folder would own the node. kube-proxy: kubeproxy.go next to
+# it (kubeproxyKubeConfigFileName), and `mode: iptables` from 1.37 on (kubernetes/kubernetes#139777).
 OF_LINUX: Final[Mapping[Component, Mapping[str, str]]] = {
     "kubelet": {
         "authentication.x509.clientCAFile": "/etc/kubernetes/pki/ca.crt",
@@ -71,17 +71,17 @@ def unowned(component: Component, config: Mapping[str, Any], solution: Network |
 
 
 def said(component: Component, config: Mapping[str, Any], solution: Network | None) -> dict[str, Any]:
-    """What the user's configuration says beside winboot's.
+    """What the user's configuration says in addition to winboot's.
 
-    Empty texts and durations of 0s say nothing: kubeadm writes them for every field that nobody set, and the programs fill them
-    with their defaults (SetDefaults_KubeletConfiguration, SetDefaults_KubeProxyConfiguration). resolvConf is the one text for
-    which empty is a value, and it is winboot's.
+    Empty texts and durations of 0s say nothing: kubeadm writes them for every field without a value. The programs
+    fill them with their defaults (SetDefaults_KubeletConfiguration, SetDefaults_KubeProxyConfiguration). resolvConf
+    is the one text for which empty is a value, and it is winboot's.
     """
     return _without(unowned(component, config, solution), lambda path, value: value in ("", "0s"))
 
 
 def at(config: Mapping[str, Any], path: str) -> Any:
-    """The value under a dotted path; None where there is none."""
+    """The value under a dotted path; None where it is missing."""
     value: Any = config
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

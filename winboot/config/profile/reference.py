@@ -62,11 +62,11 @@ class Reference(Model):
 
     @property
     def instance_key(self) -> Path | None:
-        """The private key that a cloud's password for this machine is decrypted with; None where there is none."""
+        """The private key that a cloud's password for this machine is decrypted with; None where it is missing."""
         return None
 
     def read(self, owner: str) -> Secret:
-        """The secret, read now. `owner` says for whom (`win-a1: connection.password`) where that fails."""
+        """The secret, read now. `owner` names the owner (`win-a1: connection.password`) where that fails."""
         if self.env is not None:
             return Secret(self._from_environment(self.env, owner))
         if self.file is not None:
@@ -111,7 +111,7 @@ class LoginReference(Reference):
         return self.ec2_key
 
     def read(self, owner: str) -> Secret:
-        """The secret; one of EC2's is asked for by `winboot.remote.cloud`, not here."""
+        """The secret; `winboot.remote.cloud` requests an EC2 password, not this."""
         if self.ec2_key is None:
             return one_line(super().read(owner), owner, self)
         raise InvalidInput(

@@ -26,7 +26,7 @@ EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def has_login(text: str) -> bool:
-    """Does an address say who logs in (`user:password@host`), with a scheme before it or not?"""
+    """Does an address name a user (`user:password@host`), with a scheme before it or not?"""
     rest = text.partition("://")[2] or text.lstrip("\\/")
     return "@" in re.split(r"[/\\?#]", rest)[0] or bool(re.match(r"[^/\s]*:[^/\s]*/[^\s]*@", rest))
 

@@ -102,7 +102,7 @@ def _overlaps(
 
 
 def _server(draft: Draft, cluster: sections.Cluster, keys: Iterable[str]) -> Iterator[Complaint]:
-    """A node reaches the server before there are pods or services, so its address is none of theirs."""
+    """A node reaches the server before there are pods or services, so its address is outside of both."""
     host = urlsplit(cluster.server).hostname or ""
     try:
         address = ipaddress.ip_address(host)

@@ -82,7 +82,7 @@ def check_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
 
 
 def _gates_beside(draft: Draft, section: KubeProxy) -> Iterator[Complaint]:
-    """winboot's own gates that stay beside the user's; every other map of the user replaces winboot's."""
+    """winboot's own gates that stay next to the user's; every other map of the user replaces winboot's."""
     solution = draft.solution
     if solution is None or draft.version is None:
         return
@@ -200,7 +200,7 @@ def _of_kube_proxy(draft: Draft) -> Mapping[str, Any]:
 def _of_linux(
     draft: Draft, component: Component, path: PathParts, config: Mapping[str, Any]
 ) -> Iterator[Complaint]:
-    """One notice of the values that stand in the file and are not written."""
+    """One notice of the values that are in the file and are not written."""
     other = [field for field, value in OF_LINUX[component].items() if at(config, field) == value]
     if component == "kube-proxy" and at(config, "winkernel.enableDSR") is False:
         other += ["winkernel.enableDSR"] if draft.kube_proxy and draft.kube_proxy.dsr != "off" else []

@@ -1,4 +1,4 @@
-"""The kubelet's configuration beside the other sections: fields that cannot be meant on a node like this."""
+"""The kubelet's configuration against the other sections: fields that cannot be meant on a node like this."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PODS_OF_A_NODE: Final = 253
 
 
 def check(draft: Draft) -> Iterator[Complaint]:
-    """What can be said without the compatibility data; flags and fields themselves are for `components`."""
+    """What winboot finds without the compatibility data; flags and fields themselves are for `components`."""
     config = unowned("kubelet", draft.kubelet.config, draft.solution) if draft.kubelet else {}
     services = draft.services
     if services is not None and (services.overrides.get("kubelet") or services.manager) == "nssm":

@@ -23,7 +23,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
     yield from draft.found(("kubernetes", "version"), findings)
     old = age.said(draft.facts)
     if old is not None:
-        # Of no place: it is of the data, and told once however many profiles there are.
+        # Of no place: it is of the data, and reported once however many profiles there are.
         instead = (
             "a newer winboot, or kubernetes.overlay: a file with newer facts and their date (docs/compat.md)"
         )

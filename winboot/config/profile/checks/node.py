@@ -25,7 +25,7 @@ _KUBELET_LABELS: Final = frozenset(
 
 
 def check(draft: Draft) -> Iterator[Complaint]:
-    """Keys, values and effects as Kubernetes takes them; none that is somebody else's."""
+    """Keys, values and effects as Kubernetes takes them; none that another program owns."""
     node = draft.labels_and_taints
     if node is None:
         return
@@ -69,8 +69,8 @@ def _label(
         return
     prefix = label.rpartition("/")[0]
     reserved = prefix.split(".")[-2:] in (["kubernetes", "io"], ["k8s", "io"])
-    # winboot sets labels through the API with the operator's rights, so even reserved ones could be written; they belong to
-    # Kubernetes, but for the one that names a node's role, which administrators are to set
+    # winboot sets labels through the API with the operator's rights, so even reserved ones could be written. They
+    # belong to Kubernetes, but for the one that names a node's role, which administrators are to set
     # (kubernetes.io/docs/reference/labels-annotations-taints, node-role.kubernetes.io/*).
     allowed = (
         prefix == "node-role.kubernetes.io"

@@ -11,7 +11,7 @@ from winboot.config.profile.checks.draft import Draft
 from winboot.config.profile.values import has_login
 from winboot.config.source import Complaint, PathParts, nearest
 
-# A variable of a service stands in the registry, where every user of the machine reads it.
+# A variable of a service is in the registry, where every user of the machine reads it.
 _SECRET_VARIABLE: Final = re.compile(
     r"PASSW(OR)?D|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|CONNECTION_?STRING",
     re.IGNORECASE,
