@@ -16,6 +16,8 @@ from winboot.cli import run
 from winboot.cli.output import columns, console
 from winboot.cli.ping import Finding, Pinged, show_wrong
 from winboot.report.flows import FlowReport, FlowRow, print_flows
+from winboot.report.results import Failure, NodeReport, Report
+from winboot.report.table import print_report
 
 WIDTH = 80
 NODES = 12
@@ -149,3 +151,17 @@ def test_a_warning_about_a_file_is_printed_once_until_the_file_changes(
     assert [warned(), warned()] == [True, False]
     an_inventory(tmp_path, INVENTORY, profile + "# changed\n")
     assert [warned(), warned()] == [True, False]
+
+
+def test_prose_of_a_report_wraps_at_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    as_wide_as(monkeypatch, WIDTH)
+    hint = "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
+    failed = NodeReport("win-1", "", "2022", failure=Failure("NeedsDrain", "word " * 40, hint, 2))
+
+    print_report(Report("join", "run", "now", (failed,)), console())
+
+    rows = capsys.readouterr().out.splitlines()
+    assert max(map(len, rows)) <= WIDTH
+    assert " ".join(" ".join(rows).split()).count(hint) == 1

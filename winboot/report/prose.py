@@ -23,6 +23,7 @@ def _folded(line: str, width: int) -> str:
         width,
         subsequent_indent=" " * (_indent(line) + _HANG),
         replace_whitespace=False,
+        expand_tabs=False,
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -35,12 +36,12 @@ def _indent(line: str) -> int:
 def print_prose(console: Console, text: Text) -> None:
     """Print the text as `folded` does, with its styles; a pipe gets each line whole."""
     for line in text.split("\n", allow_blank=True):
-        if not console.is_terminal or len(line) <= console.width:
-            console.print(line)
-            continue
-        hang = _indent(line.plain) + _HANG
-        first, *rest = line.wrap(console, max(console.width - hang, 1), overflow="ignore")
-        console.print(first)
-        for row in rest:
-            row.pad_left(hang)
-            console.print(row)
+        at = 0
+        for number, row in enumerate(
+            folded(line.plain, console.width if console.is_terminal else None).split("\n")
+        ):
+            words = row.strip() if number else row
+            at = line.plain.index(words, at)
+            part = line[at : at + len(words)]
+            part.pad_left(len(row) - len(words))
+            console.print(part)
