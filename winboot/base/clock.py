@@ -10,7 +10,7 @@ from typing import Final, Literal
 # Kerberos refuses more than five minutes by default, too (Microsoft, security policy setting "Maximum tolerance for computer
 # clock synchronization", MaxClockSkew). node-preflight compares with the same limit, on the machine.
 CLOCK_FAILS: Final = timedelta(seconds=300)
-# A choice of winboot's: what a time service that works never lets pass.
+# winboot's choice: what a time service that works never lets pass.
 CLOCK_WARNS: Final = timedelta(seconds=5)
 
 

@@ -27,15 +27,15 @@
         PreflightFailed              exit 1    the cluster or the machine is not ready for a join; nothing was changed
         ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
         BadEvent                     exit 1    the script sent an event with a field missing or of another type
-        ExcessiveOutput              exit 1    the machine said more than any script of ours does
+        ExcessiveOutput              exit 1    the machine said more than any of our scripts does
         QuietNode                    exit 1    the script has said nothing for too long
-        IncompleteRun                exit 1    the script did not tell the outcome of every step once
+        IncompleteRun                exit 1    the script did not report the outcome of every step once
         WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
         ClaimRefused                 exit 1    the machine says of itself what the inventory does not lead one to expect
       NotDone                        exit 2    something that was wanted was left alone, though nothing failed
         NoNodeYet                    exit 2    repair: the cluster has no Node of this name
         RestartForbidden             exit 2    a restart of the machine is due, and --no-restart was given
-        Declined                     exit 2    somebody was asked and said no, or nobody could be asked
+        Declined                     exit 2    the user declined, or there was no user to ask
         NoVersionBefore              exit 2    rollback: the machine has noted no version to go back to
         VersionsHeld                 exit 2    a rollback holds the node's versions, and what runs here cannot go by them
         OtherThanPlanned             exit 2    settings, script or look are not those of the plan that was approved
@@ -45,7 +45,7 @@
       Interrupted                    exit 130
       InternalError                  exit 1    a bug in winboot itself, kept to the node it happened to
 
-A class answers three questions: what to tell the reader next (`hint`), how to exit (`exit_code`), and whether trying
+A class answers three questions: what to show the reader next (`hint`), how to exit (`exit_code`), and whether trying
 the same thing again can help (`worth_retrying`). Text is never parsed to decide.
 """
 
@@ -58,7 +58,7 @@ from winboot.base.clean import clean
 
 
 class WinbootError(Exception):
-    """An expected failure. `hint` tells the reader what to try next; `node` names the machine it happened to."""
+    """An expected failure. `hint` shows the reader what to try next; `node` names the machine it happened to."""
 
     exit_code: ClassVar[int] = 1
     worth_retrying: ClassVar[bool] = False

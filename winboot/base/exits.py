@@ -36,7 +36,7 @@ def of_nodes(codes: Sequence[int]) -> int:
 
 
 def foremost(codes: Iterable[int]) -> int:
-    """The code that comes before the others; of several failures the first. 0 where there are none."""
+    """The code that comes before the others; of several failures the first. 0 without a failure."""
     return min(codes, key=_rank, default=DONE)
 
 

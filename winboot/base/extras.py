@@ -1,7 +1,7 @@
 """The optional parts of winboot: what each needs, and the command that brings it.
 
-The command works from a checkout of the repository and never names winboot to a package registry: whoever registered that
-name there would run his code beside kubeconfigs and passwords.
+The command works from a checkout of the repository and never names winboot to a package registry. A stranger that
+registered that name there would run code next to kubeconfigs and passwords.
 """
 
 from __future__ import annotations

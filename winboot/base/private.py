@@ -52,15 +52,15 @@ def stranger_above(folder: Path) -> str:
         found = one.lstat()
         if found.st_uid not in (0, os.geteuid()):
             return f"{one} belongs to the user {found.st_uid}"
-        # In a folder with the sticky bit, such as /tmp, nobody renames what is another's (inode(7)).
+        # In a folder with the sticky bit, such as /tmp, no other user renames a file (inode(7)).
         if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
             return f"everybody may write into {one}"
     return ""
 
 
 def others_say(file: Path) -> str:
-    """Why another user may decide what is in a file, as a sentence; empty if it is the user's own (or root's), if files have
-    no owners, or if there is no file. Raises OSError."""
+    """Why another user may decide what is in a file, as a sentence. Empty if it is the user's own (or root's), if
+    files have no owners, or if there is no file. Raises OSError."""
     if not _has_owners() or not file.exists():
         return ""
     if file.stat().st_mode & stat.S_IWOTH:
@@ -91,7 +91,7 @@ def _way(path: Path) -> list[Path]:
 
 def open_to_append(path: Path) -> int:
     """A descriptor of a file that is ours alone, with mode 0600; it is made where it is missing. Links are not followed,
-    neither at its name nor at its folder's. Raises OSError; FileExistsError where it is no file of ours."""
+    neither at its name nor at its folder's. Raises OSError; FileExistsError where the file is not our own."""
     if os.name == "nt":
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -109,13 +109,13 @@ def open_to_append(path: Path) -> int:
 
 
 def replace_privately(path: Path, text: str) -> None:
-    """Put `text` in place of what the file holds, with mode 0600; who reads it sees the old text or the new one.
+    """Put `text` in place of what the file holds, with mode 0600; a reader sees the old text or the new one.
 
     Raises OSError; the file is then what it was.
     """
     part = path.with_name(f".{path.name}.part")
     try:
-        # What a killed run has left, or a link that somebody put there to have us write elsewhere.
+        # What a killed run has left, or a link of another user that has us write elsewhere.
         part.unlink(missing_ok=True)
         _write(part, text)
         part.replace(path)

@@ -38,9 +38,9 @@ def retried(
     """What `work` gives, tried for up to `seconds` as long as one of `errors` ends it; with none given, one that says it is
     worth retrying. `when` narrows that down. The last error is raised as it is.
 
-    Who says when to come back (ClusterBusy.retry_after) is not asked before.
-    `pause` is a fixed pause in seconds instead of a growing one; `sleep` waits, and may raise to end it all; `between`
-    hears of each error that is tried again after.
+    If the answer names a time (ClusterBusy.retry_after), there is no try before it.
+    `pause` is a fixed pause in seconds instead of a growing one; `sleep` waits, and may raise to end it all.
+    `between` receives each error that is tried again after.
     """
 
     def worth_it(error: BaseException) -> bool:

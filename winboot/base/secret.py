@@ -1,8 +1,9 @@
 """A value that never prints.
 
 A `Secret` is not a `str`, on purpose: nothing that formats, logs, serialises or renders text can take it by accident.
-The renderer refuses it (`winboot.script.literals`). Who asks for `reveal()` either sends the value (transports), reads
-a certificate or kubeconfig out of it, or looks for it to hide it (the journal); tests/test_secret.py lists the modules.
+The renderer refuses it (`winboot.script.literals`). Code that calls `reveal()` either sends the value (transports),
+reads a certificate or kubeconfig out of it, or looks for it to hide it (the journal); tests/test_secret.py lists the
+modules.
 """
 
 from __future__ import annotations
