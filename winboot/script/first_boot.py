@@ -40,8 +40,8 @@ def boot_script(*, address: str, port: int, pin: str, host: str = "", voucher: s
 
 def stub(*, address: str, port: int, pin: str, host: str = "", voucher: str = "", failed: int = 1) -> str:
     """The script that puts first boot on a machine and starts it. `pin`: see `winboot.operations.firstboot.endpoint.pin_of`;
-    `host` is the one host that it may be, empty for any of its group; `voucher` its text, empty for none; `failed` its exit
-    code where that fails."""
+    `host` is the one host that it may be, empty for any of its group. `voucher` is its text, empty for none; `failed`
+    its exit code where that fails."""
     text = boot_script(address=address, port=port, pin=pin, host=host, voucher=voucher)
     return small_script(
         "_first_boot_setup.ps1.j2", folder=FOLDER, files=[("first-boot.ps1", text)], secrets="", failed=failed
@@ -49,8 +49,8 @@ def stub(*, address: str, port: int, pin: str, host: str = "", voucher: str = ""
 
 
 def alone(spec: NodeSpec, *, secrets: str) -> str:
-    """One host's script with what runs it, for where there is no endpoint. `secrets` is the name of the file beside it that
-    has its secrets as one JSON object, empty for none. Raises ScriptError."""
+    """One host's script with what runs it, for where there is no endpoint. `secrets` is the name of the file next to
+    it that has its secrets as one JSON object, empty for none. Raises ScriptError."""
     script = render(make_plan(spec, STEPS, only=(), skip=()).complete, spec)
     runner = small_script("_first_boot_alone.ps1.j2", node=spec.node.name, folder=FOLDER)
     files = [

@@ -42,7 +42,7 @@ class Function:
 
 
 def templates_root() -> Path:
-    """templates/powershell: inside an installed package, or beside the package in a checkout."""
+    """templates/powershell: inside an installed package, or next to the package in a checkout."""
     package = Path(winboot.__file__).parent
     inside = package / "_templates" / "powershell"
     return inside if inside.is_dir() else package.parent / "templates" / "powershell"

@@ -22,8 +22,8 @@ _INT64: Final = range(-(2**63), 2**63)
 def literal(value: object) -> str:
     """Write plain data as a PowerShell expression that is valid as an argument as well as in an expression.
 
-    Takes None, bool, int, float, str, list or tuple (an array), a mapping with text keys (a hash table; an
-    ordered one for an OrderedDict), nested as deep as need be. Raises TypeError for every other type and
+    Takes None, bool, int, float, str, list or tuple (an array), and a mapping with text keys. That becomes a hash
+    table (an ordered one for an OrderedDict), nested as deep as need be. Raises TypeError for every other type and
     ValueError for a value that PowerShell would not give back as it is.
     """
     match value:
@@ -96,6 +96,6 @@ def _refusal(value: object) -> str:
     if hasattr(kind, "reveal"):
         return "a Secret travels beside the script, never inside it"
     if any(base.__name__ == "Undefined" for base in kind.__mro__):
-        # A strict undefined value of the template engine says its own name when it is asked for its text.
+        # A strict undefined value of the template engine gives its own name when a template wants its text.
         return f"undefined: {value}"
     return f"no PowerShell literal for a value of the type {kind.__name__}"

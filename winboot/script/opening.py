@@ -1,4 +1,5 @@
-"""How a rendered script begins, for whoever reads it before it may run: its steps, what stays, what `<<…>>` means.
+"""How a rendered script begins, for an administrator that reads it before it may run: its steps, what stays, what
+`<<…>>` means.
 
 All of it is read from the plan and the spec. It is a comment: nothing in it can become code, whatever a profile holds.
 """
@@ -18,7 +19,7 @@ from winboot.script.steps.step import Step
 
 _WIDTH: Final = 120
 
-# What each place <<name>> of a text stands for.
+# What each place <<name>> of a text means.
 PLACES: Final[Mapping[KnownName, str]] = {
     "node_ip": "the address of this machine that reaches the API server",
     "node_subnet": "the network that this address is in",
@@ -43,8 +44,8 @@ def opening(
     library: str,
     undo: bool = False,
 ) -> str:
-    """The comment at the head of the script of a plan; `steps` is their text, `undo` is the script of `remove`, `files` has the
-    paths that each step writes, by its name.
+    """The comment at the head of the script of a plan. `steps` is their text, `undo` is the script of `remove`,
+    `files` has the paths that each step writes, by its name.
 
     `library` is the SHA-256 of the library that the script ends with.
     """
@@ -70,7 +71,7 @@ def opening(
 
 
 def _missing(spec: NodeSpec) -> Iterator[str]:
-    """What nobody has found out yet: a text without the CA or a hash is for reading alone."""
+    """What no look has found out yet: a text without the CA or a hash is for reading alone."""
     if missing := unresolved(spec):
         yield ""
         yield "This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:"

@@ -1,6 +1,6 @@
 """A rendered script is two pieces in one text: what is one machine's, and the library, the same bytes for every machine.
 
-The line `BOUNDARY` is where the library begins. It stands here, and not with the rendering, for whoever only reads
+The line `BOUNDARY` is where the library begins. It is here, and not with the rendering, for code that only reads
 scripts: the lab compiles a library once and a node's part for each node.
 """
 

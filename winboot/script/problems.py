@@ -143,7 +143,7 @@ class Problem:
 
 @functools.cache
 def problems() -> tuple[Problem, ...]:
-    """All that a script can name; one that several places tell is named once."""
+    """All that a script can name; one that several places report is named once."""
     found = dict(_DRIVER)
     for function in functions().values():
         for id_, message in _reported(function.text):
@@ -157,7 +157,7 @@ def failures() -> tuple[type[WinbootError], ...]:
 
 
 def explain_problem(name: str) -> str:
-    """A problem or failure by its name; UsageError where there is none, with the nearest one."""
+    """A problem or failure by its name; UsageError for an unknown name, with the nearest one."""
     known = {one.id.lower(): one for one in problems()}
     named = {one.__name__.lower(): one for one in failures()}
     if name.lower() in known:

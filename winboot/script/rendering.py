@@ -73,7 +73,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A script in the form for a machine that keeps the library: a loader, and the texts that travel beside it."""
+    """A script in the form for a machine that keeps the library: a loader, and the texts that travel next to it."""
 
     loader: str
     texts: Mapping[str, str]
@@ -81,7 +81,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """Two short scripts beside the main one: restart the machine; name its boot, as the main script does."""
+    """Two short scripts next to the main one: restart the machine; name its boot, as the main script does."""
 
     restart: str
     boot_id: str
@@ -147,7 +147,7 @@ def doctor(spec: NodeSpec, wanted: Mapping[str, object]) -> str:
 def _facts_script(spec: NodeSpec, more: Mapping[str, object], functions: str) -> str:
     wanted = {
         "services": [{"name": one.name, "display": one.display_name} for one in spec.services.all],
-        # A second one is what is left of a start by hand beside the service.
+        # A second one is what is left of a start by hand next to the service.
         "programs": ["kubelet.exe", *(["kube-proxy.exe"] if spec.kube_proxy.wanted else [])],
         "pause_image": spec.runtime.pause_image,
         "certificate": spec.paths.kubelet_client_certificate,
@@ -184,7 +184,7 @@ def reach() -> str:
 
 
 def small_script(name: str, **values: object) -> str:
-    """A template that stands for itself, without the library."""
+    """A template on its own, without the library."""
     return _environment().get_template(name).render(values)
 
 
@@ -238,12 +238,12 @@ def _step_text(
 
 @functools.lru_cache(maxsize=256)
 def _filled(template: str, values: _Values) -> str:
-    """The text of a step. The nodes of a fleet have most of theirs in common."""
+    """The text of a step. The nodes of a fleet have most of them in common."""
     return _environment().get_template(template).render(values.of)
 
 
 def _leavings(step: Step, spec: NodeSpec, written: Iterable[str]) -> dict[str, list[str]]:
-    """What a step leaves that is told to be winboot's where nothing was noted: by its mark, or by its place."""
+    """What a step leaves that is known to be winboot's without a note: by its mark, or by its place."""
     left = step.leaves(spec)
     files = [*written, *left.get("programs", ()), *left.get("files with secrets", ())]
     found = {
@@ -322,7 +322,7 @@ def _template_source(name: str) -> str:
     return (templates_root() / name).read_text(encoding="utf-8")
 
 
-# The modes of the script of `join`, and of the script of `remove`, whose look tells what an undo would do.
+# The modes of the script of `join`, and of the script of `remove`, whose look reports what an undo would do.
 MODES: Final = ("Look", "Change", "Boot", "Guard", "Detached", "Rescue")
 UNDO_MODES: Final = ("Look", "Undo", "Detached", "Rescue")
 _WIDTH: Final = 128

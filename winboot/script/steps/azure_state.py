@@ -9,7 +9,7 @@ from winboot.script.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    # The plugin writes beside the process that calls it: containerd's folder, or the one its scripts use.
+    # The plugin writes next to the process that calls it: containerd's folder, or the one its scripts use.
     return {"folders": [spec.paths.bin, r"C:\Windows\System32"], "network": spec.network.network_name}
 
 

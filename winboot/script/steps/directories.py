@@ -14,7 +14,8 @@ def _parent(path: str) -> str:
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    """Folders by who may do what there; an undo removes the contents of `ours` too, of the others only what is empty.
+    """Folders by the rights that users have there; an undo removes the contents of `ours` too, of the others only
+    what is empty.
 
     `watched`: a file is run, or heeded, because it lies there. `opaque`: patterns of what pods and images fill, with owners
     and links of their own.
@@ -33,8 +34,8 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     written = [_parent(solution.paths[name]) for name in solution.written]
     store = _parent(paths.ipam_store)
     return {
-        # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials; and what containerd makes for
-        # SYSTEM and Administrators alone when it is not there yet: the environment of every pod, all layers
+        # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials. Also what containerd makes
+        # for SYSTEM and Administrators alone when it is not there yet: the environment of every pod, all layers
         # (containerd: pkg/sys/filesys_windows.go, SddlAdministratorsLocalSystem).
         "private": [
             paths.bin,

@@ -19,7 +19,7 @@ def _files(spec: NodeSpec) -> Mapping[str, str]:
 
 
 def flannel_wanted(spec: NodeSpec) -> bool:
-    """Whether flanneld runs on this node as a service of ours."""
+    """Whether flanneld runs on this node as our own service."""
     return FLANNELD_CONFIG.name in spec.network.solution.steps
 
 

@@ -13,9 +13,9 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 
 def _wanted(spec: NodeSpec) -> bool:
-    # Windows Server 2019 has it with the very update that overlays need: both came with HNS 9.2 (RemoteSubnetVersion and
-    # HostRouteVersion of microsoft/hcsshim hcn/hcnglobals.go; the network of HNS 9.5 in knabben.github.io/2021/0903 has it).
-    # flannel's message names 18321, the build of its day.
+    # Windows Server 2019 has it with the very update that overlays need. Both came with HNS 9.2 (RemoteSubnetVersion
+    # and HostRouteVersion of microsoft/hcsshim hcn/hcnglobals.go; the network of HNS 9.5 in
+    # knabben.github.io/2021/0903 has it). flannel's message names 18321, the build of its day.
     return spec.network.solution.host_route
 
 

@@ -12,7 +12,7 @@ from winboot.script.steps.step import Step
 
 
 def _health(spec: NodeSpec) -> str:
-    """The address that tells whether kube-proxy serves; empty where it cannot be told.
+    """The address that shows whether kube-proxy serves; empty where no address shows that.
 
     With Azure CNI the HNS network comes with the first pod, and kube-proxy waits for it.
     """

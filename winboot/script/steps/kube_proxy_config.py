@@ -1,7 +1,7 @@
-"""Tell kube-proxy which network it serves, from which address it answers, and who it is.
+"""Configure kube-proxy: which network it serves, from which address it answers, and its identity.
 
 By default it is the kubelet's certificate: nothing to renew. A credential of its own (`kube_proxy.kubeconfig`) is
-taken out of the kubeconfig that the profile names and written on the node below the cluster's own server and CA; the
+taken out of the kubeconfig that the profile names and written on the node below the cluster's own server and CA. The
 node compares all of that file but the credential itself.
 """
 
@@ -43,7 +43,7 @@ def _secrets(spec: NodeSpec) -> tuple[str, ...]:
 
 
 def kube_proxy_wanted(spec: NodeSpec) -> bool:
-    """Whether kube-proxy runs on this node as a service of ours."""
+    """Whether kube-proxy runs on this node as our own service."""
     return spec.kube_proxy.wanted
 
 

@@ -13,8 +13,8 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     log = spec.runtime.log
     return {
         "logs": [service.log_file for service in spec.services.all],
-        # Copied and cut off while their writer goes on, which must append: containerd opens its --log-file with O_APPEND
-        # (cmd/containerd/command/service_windows.go), for Go FILE_APPEND_DATA alone, and lets others write.
+        # Copied and cut off while their writer continues, which must append: containerd opens its --log-file with
+        # O_APPEND (cmd/containerd/command/service_windows.go), for Go FILE_APPEND_DATA alone, and lets others write.
         "endless": [one.log_file for one in spec.services.all if not turns_itself_over(spec, one)],
         "max_bytes": log.max_size_mib * MIB,
         "max_files": log.max_files,

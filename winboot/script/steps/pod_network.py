@@ -34,7 +34,7 @@ def network_table(spec: NodeSpec) -> dict[str, object]:
         "endpoint_v6": "<<pod_endpoint_v6>>" if network.host_endpoint and _dual(spec) else "",
         "subnet_env": solution.paths.get("subnet_env", ""),
         "agent": agent.service if agent is not None else "",
-        # What it says there last stands in the message where it makes no network.
+        # What it says there last is in the message where it makes no network.
         "log": spec.services[agent.service].log_file if agent is not None else "",
         "first": _first(spec) if agent is not None else None,
     }
@@ -84,7 +84,7 @@ def _guard(spec: NodeSpec) -> dict[str, object]:
         # On the machine itself there is no listener to lose.
         "management_port": 0 if connection.transport == "local" else connection.port_number,
         "agent": network_table(spec)["agent"],
-        # What a rollback takes away, in this order.
+        # What a rollback removes, in this order.
         "networks": _networks(spec),
     }
 

@@ -1,4 +1,4 @@
-"""Run at each start of the machine: note the boot, put back what a restart takes away."""
+"""Run at each start of the machine: note the boot, put back what a restart removes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from winboot.config.node_spec import NodeSpec
 
 
 def artifact_tables(spec: NodeSpec) -> list[dict[str, object]]:
-    """Each download, in the order of their use. A proxy stands there where not all have the same."""
+    """Each download, in the order of their use. A proxy is there where not all have the same."""
     common = common_proxy(spec)
     users, takes = _users(spec), _takes(spec)
     return [

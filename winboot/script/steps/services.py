@@ -45,9 +45,9 @@ def service_table(spec: NodeSpec, name: str) -> dict[str, object]:
 
 
 def started_by_the_guard(spec: NodeSpec) -> tuple[str, ...]:
-    """The agent that makes a network on the adapter, and what depends on it, in the order they start: they do not start with
-    the machine by themselves, because a switch that nobody watches can cost a static address. An agent above a first switch
-    has nothing to lose."""
+    """The agent that makes a network on the adapter, and what depends on it, in the order they start. They do not
+    start with the machine by themselves, because an unwatched switch can cost a static address. An agent above a
+    first switch has nothing to lose."""
     agent = spec.network.agent
     if agent is None or spec.network.solution.makes_own:
         return ()
@@ -100,17 +100,17 @@ def _nssm(spec: NodeSpec, service: ServiceSpec) -> dict[str, object]:
         # NSSM 2.24 shows no start on Windows 10 1703 and later without this one.
         "AppNoConsole": 1,
         "AppExit": "Restart",
-        # None takes a value away that an earlier profile, or somebody else, has set.
+        # None removes a value that an earlier profile, or another program, has set.
         "AppPriority": None if service.priority_class is None else _PRIORITIES[service.priority_class],
         "AppEnvironment": None,
         "AppEnvironmentExtra": [f"{key}={value}" for key, value in sorted(service.environment.items())]
         or None,
     }
     if service.name == "containerd":
-        # The shims hold the pods and live on while containerd is restarted: containerd starts them without a process group
-        # or console of their own (getSysProcAttr of its pkg/shim/util_windows.go), so the Ctrl-C that NSSM begins with
-        # (kill_console of its process.cpp) would end them. Without it NSSM ends containerd alone, which is as safe as a
-        # crash of it.
+        # The shims hold the pods and live on while containerd is restarted. Containerd starts them without a process
+        # group or console of their own (getSysProcAttr of its pkg/shim/util_windows.go). So the Ctrl-C that NSSM
+        # begins with (kill_console of its process.cpp) would end them. Without it NSSM ends containerd alone, which
+        # is as safe as a crash of it.
         parameters["AppStopMethodSkip"] = 1
         parameters["AppKillProcessTree"] = 0
     return {"command_line": spec.paths.nssm, "parameters": parameters}

@@ -47,10 +47,11 @@ class Step:
     `inputs` gives the values that the template may name; each becomes a PowerShell literal. `secrets` gives the names
     (never values) of what a change reads from `$Secrets`. `files` gives path and text of what the step writes, for
     the preview; its template finds them by path in `files`. A cluster-side step has no template: the controller does
-    it. `identity` is False for a step that takes nothing that tells one node from another and mints nothing: it may run on a
-    machine of a warm pool, or while an image is made, before anybody knows which node it will be. `leaves` names what is
-    on the machine after the join, beside those files, by kind ("services": names): the script opens with it. `essential`
-    steps are part of every plan, also under --only. `source` is the text of a user's own step.
+    it. `identity` is False for a step that takes nothing that distinguishes nodes and mints nothing. It may run on a
+    machine of a warm pool, or while an image is made, before it is known which node it will be. `leaves` names what
+    is on the machine after the join, in addition to those files, by kind ("services": names): the script opens with
+    it.
+    `essential` steps are part of every plan, also under --only. `source` is the text of a user's own step.
     """
 
     name: str
@@ -78,5 +79,5 @@ class Step:
 
 
 def custom(source: StepSource) -> Step:
-    """A user's own PowerShell step as one of ours."""
+    """A user's own PowerShell step as a winboot step."""
     return Step(name=source.name, why=source.why, needs=source.needs, source=source)

@@ -1,7 +1,7 @@
 """Texts that are rendered here and completed on the node.
 
-What exists only on the node stands in a text as `<<name>>` (the names of `winboot.config.networks.base.Known`); the library
-function Expand-Known fills it in there. `source` tells that function where to look.
+What exists only on the node is in a text as `<<name>>` (the names of `winboot.config.networks.base.Known`); the
+library function Expand-Known fills it in there. `source` shows that function where to look.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WIDTH: Final = 110
 
 
 def text(value: Text) -> str:
-    """A text as it stands in the script: `Known("node_ip", suffix="/32")` is `<<node_ip>>/32`."""
+    """A text as it is in the script: `Known("node_ip", suffix="/32")` is `<<node_ip>>/32`."""
     if isinstance(value, Known):
         return f"{value.prefix}<<{value.name}>>{value.suffix}"
     return value
