@@ -1,4 +1,4 @@
-"""Runs to look back on: the report of each, kept beside its journals.
+"""Runs to look back on: the report of each, kept next to its journals.
 
     $WINBOOT_STATE/runs/RUN/_run.jsonl      one line: what ran, when, and how it ended
     $WINBOOT_STATE/runs/RUN/_report.jsonl   the report, as `--report FILE.jsonl` writes it
@@ -86,13 +86,13 @@ class Archive:
         self.folder = folder if folder is not None else state_folder("runs")
 
     def keep(self, report: Report, *, ended: bool) -> None:
-        """Put the report beside the journals of its run. Raises OSError and ForeignFolder."""
+        """Put the report next to the journals of its run. Raises OSError and ForeignFolder."""
         folder = own_folder(self.folder / report.run)
         replace_privately(folder / _REPORT, json_lines(report))
         replace_privately(folder / _RUN, json_line(past(report, ended=ended)))
 
     def runs(self) -> list[PastRun]:
-        """The newest first. What is no run of ours, or cannot be read, is left out."""
+        """The newest first. Other files, and those that cannot be read, are left out."""
         found = [run for folder in self._folders() if (run := _read(folder)) is not None]
         return sorted(found, key=lambda run: (_moment(run.started), run.run), reverse=True)
 

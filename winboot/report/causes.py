@@ -37,8 +37,8 @@ def named(nodes: Sequence[str]) -> str:
 
 
 def causes(nodes: Iterable[NodeReport]) -> tuple[Cause, ...]:
-    """Each cause once, the worst first: what failed before what waits, was cut off or left alone, then what most nodes share;
-    else in the order in which they are met."""
+    """Each cause once, the worst first: what failed before what waits, was cut off or left alone, then what most
+    nodes share. Else in the order in which they are met."""
     found: dict[Cause, list[str]] = {}
     for node in nodes:
         for cause in _of(node):

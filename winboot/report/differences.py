@@ -8,8 +8,8 @@ from typing import Final
 
 from winboot.report.events import Difference
 
-# A file that is new and longer is told by its lines and its hash: there is nothing to compare it with. Configurations are
-# shorter; winboot's own scripts are not. `winboot render` has all texts.
+# A file that is new and longer is shown by its lines and its hash: there is nothing to compare it with.
+# Configurations are shorter; winboot's own scripts are not. `winboot render` has all texts.
 NEW: Final = 100
 # What fits on a terminal of 80 columns, behind the indentation of a step.
 LINE: Final = 76

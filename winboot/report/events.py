@@ -1,4 +1,4 @@
-"""What a running script tells the controller: one JSON object a line, nothing else.
+"""What a running script reports to the controller: one JSON object a line, nothing else.
 
 The shapes are the wire contract between `templates/powershell/lib/drive.ps1` and `winboot.node.run` (docs/architecture.md,
 "Events"). A line that is not such an object is noise: it goes to the journal and decides nothing.
@@ -30,8 +30,8 @@ STEP_STATES: Final[tuple[StepState, ...]] = get_args(StepState)
 class Difference(Struct, frozen=True, rename={"is_": "is"}, omit_defaults=True):
     """How one thing is and how the profile wants it. `is_`/`want` are None where the thing is, or is to be, absent.
 
-    `what`, `is_` and `want` are for people. Code decides by `key`, which is stable and unique within a step (empty where
-    nothing is decided by it), and by `unknown`: what is wanted cannot be known before the join.
+    `what`, `is_` and `want` are for people. Code decides by `key`, which is stable and unique within a step (empty
+    where nothing is decided by it), and by `unknown`. That is: what is wanted cannot be known before the join.
     """
 
     what: str
@@ -67,7 +67,8 @@ class Artifact(Struct, frozen=True):
 
 
 class VersionSet(Struct, frozen=True):
-    """Versions of programs that a machine has or had. `at` and `by`: when and by whom they were pinned; empty elsewhere."""
+    """Versions of programs that a machine has or had. `at` and `by`: when they were pinned, and the user that did it;
+    empty elsewhere."""
 
     artifacts: Annotated[tuple[Artifact, ...], Meta(min_length=1)]
     at: str = ""
@@ -86,7 +87,7 @@ class VersionSet(Struct, frozen=True):
 
 class VersionNote(Struct, frozen=True):
     """What a machine notes of its versions (lib/versions.ps1, Read-VersionNote): `now` is what the last whole run brought,
-    `next` what a run began to bring, `before` what `rollback` goes back to, `held` what a rollback brought."""
+    `next` what a run began to bring. `before` is what `rollback` goes back to, `held` what a rollback brought."""
 
     now: VersionSet | None = None
     next: VersionSet | None = None
@@ -155,7 +156,7 @@ class RunEnded(Event, frozen=True, tag="done"):
 
 
 class LibraryMissing(Event, frozen=True, tag="library-missing"):
-    """The machine does not keep the library that it was asked to run with, for the reason `why`: nothing has run."""
+    """The machine does not keep the library that it was to run with, for the reason `why`: nothing has run."""
 
     why: str
 
@@ -180,9 +181,9 @@ _EXCESS: Final = (
 def parse(line: str, run: str | None = None) -> Event | None:
     """Read one line of script output. None means noise: not JSON, another version or run, or an unknown kind.
 
-    Raises BadEvent where a field is missing or of another type: such a line comes from our script and may not be read
-    as something that it does not say (a boot id that is null is no boot id); ExcessiveOutput for one beyond the bounds of
-    `winboot.base.limits`.
+    Raises BadEvent where a field is missing or of another type. Such a line comes from our script and may not be read
+    as something that it does not say (a boot id that is null is no boot id). Raises ExcessiveOutput for one beyond
+    the bounds of `winboot.base.limits`.
     """
     if len(line) > LONGEST_EVENT:
         if not line.startswith("{"):

@@ -1,5 +1,5 @@
-"""The file of `--report`: written when the run begins and whenever nodes have ended, so that whoever kills winboot has a
-report of what is known; each time as a whole.
+"""The file of `--report`: written when the run begins and whenever nodes have ended, so that a killed winboot leaves
+a report of what is known. Each time as a whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LAST_S: Final = 5.0
 
 
 class ReportFile:
-    """Writes reports to one file, 0600, in the form that its name tells."""
+    """Writes reports to one file, 0600, in the form that its name shows."""
 
     def __init__(self, path: Path) -> None:
         """Raises UsageError where no report could be written there, before any work is done."""
@@ -64,7 +64,7 @@ class ReportFile:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """While this lasts, what `keep` is told is written by a thread of its own."""
+        """While this lasts, a thread of its own writes what `keep` receives."""
         thread = threading.Thread(target=self._follow, name="report", daemon=True)
         thread.start()
         try:
@@ -102,7 +102,8 @@ class ReportFile:
             self._ended.wait((time.monotonic() - clock) * SHARE)
 
     def _save_early(self, text: str) -> None:
-        """Never in place of the last report. A disk may have space again at the end: nothing is said before."""
+        """Never in place of the last report. A disk may have space again at the end: winboot reports nothing
+        before."""
         with self._turn, suppress(OSError):
             if not self._ended.is_set():
                 replace_privately(self.path, text)

@@ -1,4 +1,4 @@
-"""What to do next about a problem that a script on a node names: told here, so that the script need not carry it.
+"""What to do next about a problem that a script on a node names: it is here, so that the script need not carry it.
 
 A script sends a problem's id and message. It may send, as the hint, the ids of several problems (the preflight finds
 all of them at once), or its own text (a user's step). `python -m winboot.script.problems` puts the page together.

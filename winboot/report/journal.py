@@ -43,7 +43,7 @@ class Journal:
         self.path = path
 
     def hide(self, secret: Secret) -> None:
-        """Never write this value, whoever says it."""
+        """Never write this value, whatever its source."""
         forms = {secret.reveal()}
         # Inside a JSON string it is escaped, and again where an event quotes a JSON text.
         for _ in range(3):

@@ -1,4 +1,5 @@
-"""What the controller itself tells a listener, beside the events of a node's script. Nothing is decided by it."""
+"""What the controller itself reports to a listener, in addition to the events of a node's script. Nothing is decided
+by it."""
 
 from __future__ import annotations
 

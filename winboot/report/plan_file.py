@@ -51,7 +51,8 @@ class PlannedNode(Digests, frozen=True):
 
 
 class PlanFile(Struct, frozen=True, kw_only=True):
-    """A plan. `made` is an ISO 8601 time in UTC, `by` who made it, `run` the run of the look. `sha256` is of all else."""
+    """A plan. `made` is an ISO 8601 time in UTC, `by` the user that made it, `run` the run of the look. `sha256` is
+    of all else."""
 
     kind: Literal["winboot plan"] = "winboot plan"
     version: Literal[1] = VERSION

@@ -1,6 +1,6 @@
-"""What happened, as data. The renderers beside this file turn it into a table, JSON lines, JUnit or one HTML page.
+"""What happened, as data. The renderers next to this file turn it into a table, JSON lines, JUnit or one HTML page.
 
-A `Report` holds one `NodeReport` for every node of the run, whatever became of it: a node that could not be reached
+A `Report` holds one `NodeReport` for every node of the run, whatever became of it. A node that could not be reached
 has its error here and nowhere else, and the other nodes are unaffected.
 """
 
@@ -44,8 +44,9 @@ class Failure(Struct, frozen=True):
 
 
 class StepReport(Struct, frozen=True, rename={"name": "step"}):
-    """One step on one node: its last state and what it found. `ms` is the time on the node over all passes, `ended` how many
-    seconds after the node's begin it was told that it was not as wanted, or no longer; None for one that was right."""
+    """One step on one node: its last state and what it found. `ms` is the time on the node over all passes, `ended`
+    how many seconds after the node's begin it was reported as not as wanted, or no longer. None for one that was
+    right."""
 
     name: str
     state: StepState
@@ -154,8 +155,9 @@ class NodeReport(Line, frozen=True, tag="node"):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run of one command over its nodes. `started` is an ISO 8601 time in UTC, `by` who ran it, `plan` the SHA-256 of the
-    plan that it ran, if there was one; `asked` what was asked for, in words: inventory, profile, limit, only, skip."""
+    """One run of one command over its nodes. `started` is an ISO 8601 time in UTC, `by` the user that ran it, `plan`
+    the SHA-256 of the plan that it ran, if there was one. `asked` is the request, in words: inventory, profile,
+    limit, only, skip."""
 
     command: str
     run: str
@@ -184,7 +186,7 @@ def collect(events: Iterable[StepDone], whys: dict[str, str] | None = None) -> t
     """Fold the step events of all passes into one report a step.
 
     The state is the last one seen, except that a step which a pass changed stays `changed` when a later pass finds it
-    `ok`; the differences are those of the first pass that had any, so that the report shows what was found.
+    `ok`. The differences are those of the first pass that had any, so that the report shows what was found.
     """
     steps: dict[str, StepReport] = {}
     for event in events:
