@@ -121,7 +121,7 @@ def _document(path: Path, number: int, line: bytes) -> Document:
         found = decoded(_DECODER, line.decode("utf-8", "replace"))
     except Malformed:
         raise UsageError(
-            f"{path}:{number}: this line is not a document of `winboot doctor --out`",
+            f"{path}:{number}: this line is not a document of `winboot doctor --out FILE`",
             hint="Write the file again with `winboot doctor --out FILE`.",
         ) from None
     if found.schema not in READABLE:

@@ -96,7 +96,7 @@ def _kubelet_silent(s: Subject) -> Iterator[str]:
     "machine",
     "fault",
     "this Windows build cannot be a node",
-    "Use Windows Server 2019, 2022 or 2025 (`winboot explain version`).",
+    "Use Windows Server 2019, 2022 or 2025.",
     "kubernetes-sigs/sig-windows-tools hack/DebugWindowsNode.ps1",
 )
 def _os_build(s: Subject) -> Iterator[str]:
@@ -241,7 +241,7 @@ def _path_too_long(s: Subject) -> Iterator[str]:
     "machine",
     "degraded",
     "a Group Policy ignores local firewall rules",
-    "Ask the domain's administrators to allow the rules that `winboot explain ports` lists.",
+    "Ask the domain's administrators to allow the node's firewall rules.",
     "Microsoft, Windows Firewall CSP: AllowLocalPolicyMerge",
 )
 def _firewall_policy(s: Subject) -> Iterator[str]:
@@ -438,7 +438,7 @@ _rule(
     "services",
     "fault",
     "a program refuses a command-line flag",
-    "Remove the flag from the profile, or use a version that has it (`winboot explain flag`).",
+    "Remove the flag from the profile, or use a version that has it.",
     "spf13/pflag errors.go; sig-windows-tools PR 397",
 )
 def _unknown_flag(s: Subject) -> Iterator[str]:
@@ -450,7 +450,7 @@ def _unknown_flag(s: Subject) -> Iterator[str]:
     "services",
     "fault",
     "a program refuses a feature gate",
-    "Remove the gate from the profile (`winboot explain gate`).",
+    "Remove the gate from the profile, or use a version that has it.",
     "kubernetes component-base featuregate/feature_gate.go",
 )
 def _unknown_gate(s: Subject) -> Iterator[str]:
@@ -1312,7 +1312,7 @@ def _node_missing(s: Subject) -> Iterator[str]:
     "node",
     "fault",
     "the kubelet is newer than the API server",
-    "Upgrade the control plane first, or `winboot rollback` the node.",
+    "Upgrade the control plane first, or run `winboot rollback NODE`.",
     "kubernetes.io, version skew policy",
 )
 def _kubelet_too_new(s: Subject) -> Iterator[str]:
