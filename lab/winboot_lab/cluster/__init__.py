@@ -1,8 +1,8 @@
 """A Kubernetes API for the lab: what kubelets, kube-proxy, flanneld and winboot itself talk to.
 
 The state lives in this process (`store`). Every request passes authentication, authorization (RBAC and the
-node authorizer) and admission (`cluster`); the controllers that matter for a joining node run on the same
-thread (`controllers`); a TLS server on loopback (`server`) serves all of it to lightkube and kubectl.
+node authorizer) and admission (`cluster`). The controllers that matter for a joining node run on the same
+thread (`controllers`). A TLS server on loopback (`server`) serves all of it to lightkube and kubectl.
 """
 
 from winboot_lab.cluster.authentication import Credentials

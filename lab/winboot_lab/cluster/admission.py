@@ -179,7 +179,7 @@ def _restrict_request(request: x509.CertificateSigningRequest, signer: str, iden
 
 
 def parse_request(csr: Object) -> x509.CertificateSigningRequest:
-    """The PKCS#10 request inside a CSR object; 422 when it is none."""
+    """The PKCS#10 request inside a CSR object; 422 when it holds no request."""
     try:
         pem = base64.b64decode(csr["spec"]["request"], validate=True)
         return x509.load_pem_x509_csr(pem)

@@ -28,7 +28,7 @@ class Credentials:
 
     token: str | None = None
     certificate: str | None = None  # PEM; that the client holds the key is the TLS layer's business
-    key: str | None = field(default=None, repr=False, compare=False)  # PEM, for whoever really speaks TLS
+    key: str | None = field(default=None, repr=False, compare=False)  # PEM, for a client that speaks TLS.
     # The headers Impersonate-…, in lower case.
     impersonation: tuple[tuple[str, str], ...] = ()
 

@@ -1,4 +1,4 @@
-"""What stands in a cluster on its first day: kubeadm's and flannel's objects, and one Linux node."""
+"""A cluster's first day: kubeadm's and flannel's objects, and one Linux node."""
 
 from __future__ import annotations
 

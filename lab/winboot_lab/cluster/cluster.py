@@ -72,7 +72,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Faults:
-    """What a lab can do to a cluster. `refuse` sees each request and may return the failure it shall get."""
+    """What a lab can do to a cluster. `refuse` sees each request and may return its failure."""
 
     unreachable: bool = False
     refuse: Callable[[Identity, str, str], ApiFailure | None] | None = None
@@ -90,9 +90,9 @@ class ClusterPlan:
     allocates: bool = True
     flannel: Mapping[str, Any] | None = field(
         default_factory=lambda: {"Type": "host-gw"}
-    )  # net-conf Backend; None: no flannel in this cluster
-    calico: bool = False  # an operator that brings Calico to Windows nodes with a DaemonSet
-    kube_proxy_pods: bool = False  # kube-proxy in HostProcess pods, beside Calico
+    )  # net-conf Backend; None: no flannel in this cluster.
+    calico: bool = False  # An operator that brings Calico to Windows nodes with a DaemonSet.
+    kube_proxy_pods: bool = False  # Puts kube-proxy into HostProcess pods, next to Calico.
     calico_nodes: bool = False  # Calico without that, its roles bound to system:nodes
     grant_nodes: bool = True  # bind kube-proxy's and flannel's roles to system:nodes
 
@@ -123,10 +123,10 @@ class LabCluster:
         )
         self.faults = Faults()
         self._pages = Pages()
-        # What somebody's own controller puts into each new namespace.
+        # What another controller of the cluster puts into each new namespace.
         self.stamps: list[tuple[Kind, Object]] = []
         self.kubelet: Callable[[str], NodeApi] = _nobody
-        # Where it is a list: every action that somebody asked for, allowed or not.
+        # Where it is a list: every action that a client asked for, allowed or not.
         self.audit: list[tuple[Identity, Action]] | None = None
         for kind, thing in bootstrap.objects(self.plan, self.authority.pem, self.store.timestamp()):
             self.store.create(kind, thing)
@@ -218,7 +218,7 @@ class LabCluster:
     def stream(self, identity: Identity | Credentials, path: str, query: Sequence[tuple[str, str]]) -> Stream:
         """What a WebSocket to exec or portforward of a pod is about. Raises ApiFailure where the real server refuses it.
 
-        From 1.35 on both the right to get and that to create are asked for (AuthorizePodWebsocketUpgradeCreatePermission).
+        From 1.35 on it checks both the right to get and that to create (AuthorizePodWebsocketUpgradeCreatePermission).
         """
         who = self.identify(identity) if isinstance(identity, Credentials) else identity
         target = parse_path(path)
@@ -642,7 +642,7 @@ def _asked(spec: Mapping[str, Any]) -> Action:
 
 
 def decode_body(raw: bytes, content_type: str) -> Any:
-    """The JSON of a request body; 400 when it is none."""
+    """The JSON of a request body; 400 when it holds no JSON."""
     if not raw:
         return None
     try:

@@ -1,7 +1,7 @@
 """The controllers that a joining node needs: CSR approval and signing, pod CIDRs, readiness taints.
 
-As in a real cluster they act a moment after the change that gave them work, never within its request: what is due
-is done before the next request is answered. `paused` stops one by name, which is how a lab shows "CSR pending" or
+As in a real cluster they act a moment after the change that gave them work, never within its request: the next
+request waits for what is due. `paused` stops one by name, which is how a lab shows "CSR pending" or
 "node has no podCIDR".
 """
 
@@ -38,7 +38,7 @@ from winboot_lab.cluster.store import Store
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
-# How long after a change a controller acts on it. No figure of Kubernetes: some moment, so that nobody can count on none.
+# How long after a change a controller acts on it. No figure of Kubernetes: some moment, so no client expects an instant act.
 REACTS_AFTER: Final = timedelta(milliseconds=200)
 # --node-monitor-period (cmd/kube-controller-manager, KubeCloudSharedOptions).
 MONITORS_EVERY: Final = timedelta(seconds=5)

@@ -1,4 +1,4 @@
-"""Who is asking: a user name and its groups, as the API server derives them from a credential."""
+"""The client of a request: a user name and its groups, as the API server derives them from a credential."""
 
 from __future__ import annotations
 

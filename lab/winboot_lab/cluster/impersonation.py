@@ -24,7 +24,7 @@ _ANONYMOUS: Final = "system:anonymous"
 def impersonated(
     who: Identity, headers: Sequence[tuple[str, str]], may: Callable[[Identity, Action], bool]
 ) -> Identity:
-    """The user that the headers (names in lower case) name; the one who asks where there are none. Raises ApiFailure."""
+    """The user that the headers (names in lower case) name; the client itself without them. Raises ApiFailure."""
     if not headers:
         return who
     name = next((value for header, value in headers if header == "impersonate-user"), "")
@@ -67,7 +67,7 @@ def _is_account(name: str) -> bool:
 
 
 def _groups(name: str, given: Sequence[str]) -> tuple[str, ...]:
-    """The groups that were asked for, or a service account's own, with the one that the API server adds."""
+    """The groups that the headers name, or a service account's own, with the one that the API server adds."""
     groups = list(given)
     if not groups and _is_account(name):
         groups = list(service_account(*name.split(":")[2:]).groups)

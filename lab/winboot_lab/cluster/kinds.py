@@ -127,7 +127,7 @@ BY_PATH: Final = {(k.group, k.version, k.plural): k for k in KINDS}
 
 
 def kind_of(plural: str, group: str = "") -> Kind:
-    """The kind with this plural name; a programming error if there is none."""
+    """The kind with this plural name; a programming error if no kind has it."""
     return next(k for k in KINDS if k.plural == plural and k.group == group)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from winboot_lab.cluster.failure import ApiFailure
 from winboot_lab.cluster.kinds import Object
 
-KEPT: Final = 100  # states whose later pages can still be asked for; etcd forgets them by compaction
+KEPT: Final = 100  # states whose later pages a client can still ask for; etcd forgets them by compaction
 
 
 class Pages:
@@ -24,7 +24,7 @@ class Pages:
     def page(
         self, items: list[Object], revision: str, query: Mapping[str, str]
     ) -> tuple[list[Object], dict[str, Any]]:
-        """One page and the list's metadata; 400 for a token that is none, 410 for one that is too old."""
+        """One page and the list's metadata; 400 for a token of another form, 410 for one that is too old."""
         limit = _limit(query.get("limit", ""))
         if token := query.get("continue", ""):
             revision, items = self._taken_up(token)

@@ -12,7 +12,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 
 # The lists that strategic merge joins by a key, by resource and path; every other list is replaced whole.
-# In particular a node's taints are: whoever patches them must send all of them.
+# In particular a node's taints are: a client that patches them must send all of them.
 MERGE_KEYS: Final[dict[tuple[str, str], str]] = {
     ("nodes", "status.conditions"): "type",
     ("nodes", "status.addresses"): "type",

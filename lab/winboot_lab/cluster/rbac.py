@@ -1,4 +1,4 @@
-"""Who may do what: RBAC over the stored roles and bindings, and the node authorizer."""
+"""Which user may do what: RBAC over the stored roles and bindings, and the node authorizer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from winboot_lab.cluster.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is asked of the API: a verb on a resource, or on a path when `path` is set."""
+    """A request to the API: a verb on a resource, or on a path when `path` is set."""
 
     verb: str
     group: str = ""

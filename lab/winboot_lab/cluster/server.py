@@ -65,7 +65,7 @@ class ClusterServer:
         self.close()
 
     def _tls(self, address: str) -> ssl.SSLContext:
-        """Server certificate from the cluster's CA; client certificates are asked for, not demanded."""
+        """Server certificate from the cluster's CA; the server requests client certificates, but does not demand them."""
         subject = Subject("kube-apiserver", dns_names=DNS_NAMES, addresses=(address,))
         pair = self.cluster.authority.issue(subject, (SERVER_AUTH,))
         folder = Path(self._folder.name)
@@ -114,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: a lab's terminal belongs to winboot."""
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        """The Date header tells the cluster's time, not this computer's: clients compare clocks by it."""
+        """The Date header shows the cluster's time, not this computer's: clients compare clocks by it."""
         return super().date_time_string(
             self.server.cluster.now().timestamp() if timestamp is None else timestamp
         )

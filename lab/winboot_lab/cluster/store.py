@@ -18,7 +18,7 @@ from typing import Final
 from winboot_lab.cluster.failure import ApiFailure, already_exists, conflict, not_found
 from winboot_lab.cluster.kinds import Kind, Object, copied
 
-HISTORY: Final = 5000  # events a watch can be behind before it is told to list again
+HISTORY: Final = 5000  # events a watch can be behind before it has to list again
 # Of a generated name (staging/src/k8s.io/apimachinery/pkg/util/rand/rand.go, alphanums).
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 Key = tuple[str, str, str, str]
@@ -81,12 +81,12 @@ class Store:
             return [copied(o) for o in self.look(kind, namespace)]
 
     def look(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """The stored objects themselves, for reading under the lock: rules are asked for with each request."""
+        """The stored objects themselves, for reading under the lock: each request reads rules."""
         found = self._by_kind.get((kind.group, kind.plural), {})
         return [found[k] for k in sorted(found) if namespace in ("", k[2])]
 
     def latest(self, kind: Kind) -> int:
-        """The revision of the last change to a kind: while it stays, a watch would have nothing to tell."""
+        """The revision of the last change to a kind: while it stays, a watch would have nothing to report."""
         return self._latest.get((kind.group, kind.plural), 0)
 
     def create(self, kind: Kind, new: Object) -> Object:

@@ -66,7 +66,7 @@ def accept_key(key: str) -> str:
 
 
 def chosen(offered: str, known: Sequence[str]) -> str | None:
-    """The subprotocol that both know; None where there is none."""
+    """The subprotocol that both know; None where they share no subprotocol."""
     names = [one.strip() for one in offered.split(",")]
     return next((one for one in names if one in known), None)
 
@@ -130,7 +130,7 @@ def _forward(
 
 
 def _close(sock: socket.socket, connection: Connection) -> None:
-    with suppress(OSError):  # a client that has gone has heard enough
+    with suppress(OSError):  # a client that has gone needs no more
         sock.sendall(connection.send(CloseConnection(code=1000)))
     for _ in _received(sock, connection):
         continue  # until the client has closed, too

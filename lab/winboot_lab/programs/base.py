@@ -22,7 +22,7 @@ NO_PATH: Final = "The system cannot find the path specified."
 
 
 def nowhere(line: str) -> None:
-    """Where the output of a service goes that nobody wraps."""
+    """Where the output of a service goes that has no wrapper."""
 
 
 class GoError(Exception):
@@ -150,7 +150,7 @@ def start(
     ended: Callable[[Died], None] | None = None,
     priority: str = "Normal",
 ) -> Process:
-    """Start a program that stays, as a wrapper does; `ended` hears when it dies by itself or is killed."""
+    """Start a program that stays, as a wrapper does; `ended` runs when it dies by itself or is killed."""
     child = machine.processes.spawn(
         command_line,
         token=parent.token,

@@ -74,7 +74,7 @@ def add_host_route(run: Run, network: Mapping[str, Any]) -> None:
 
 
 def ensure_endpoint(run: Run, network: Mapping[str, Any], address: str) -> None:
-    """The endpoint that stands for the node itself: a remote one, with the adapter's MAC and the node's address behind
+    """The endpoint of the node itself: a remote one, with the adapter's MAC and the node's address behind
     it, attached to nothing. One of that name, network and address behind it is kept as it is
     (v3.32.0 dataplane_windows.go, createAndAttachVxlanHostEP)."""
     behind = {"Type": "PA", "PA": network["ManagementIP"]}
@@ -140,7 +140,7 @@ class Calico(WinOverlay):
 
     def _ask_datastore(self, run: Run, conf: dict[str, Any]) -> None:
         """Calico's resources are read with the kubeconfig that the configuration names. A node's certificate may not
-        read them by itself; what a person's file may is none of this stand-in's business."""
+        read them by itself; this stand-in does not judge what a person's file may."""
         path = (conf.get("kubernetes") or {}).get("kubeconfig")
         if path is None or b"kubelet-client" not in run.read(path, "stat"):
             return

@@ -140,7 +140,7 @@ def _node(run: Run, outside: Outside) -> dict[str, Any]:
 
 
 def _ensure_network(run: Run, subnet: ipaddress.IPv4Network, vni: int) -> None:
-    """Keep a network that fits; make one that does not, or is not there, anew."""
+    """Keep a network that fits; replace one that does not; make one that is missing."""
     wanted = {
         "AddressPrefix": str(subnet),
         "GatewayAddress": str(subnet[1]),

@@ -80,7 +80,7 @@ def find_plugin(run: Run, kind: str, folders: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What a plug-in is told of the sandbox: the container's id and its HCN namespace."""
+    """What a plug-in receives about the sandbox: the container's id and its HCN namespace."""
 
     id: str
     namespace: str

@@ -57,15 +57,15 @@ class Config:
     broken: str | None = None
 
 
-# Gives the files that an entry of `imports` stands for, with their bytes.
+# Gives the files that an entry of `imports` names, with their bytes.
 Imports = Callable[[str], list[tuple[str, bytes]]]
 
 
 def parse(raw: bytes, path: str, version: Version, imports: Imports = lambda pattern: []) -> Config:
     """Read the file as containerd `version` does, and what it imports; GoError when it does not start with it.
 
-    Only what a file names in `imports` is read: the default of 2.2 and newer (`conf.d`) stands in the file that
-    `containerd config default` prints, and counts only there (config.go, LoadConfig: resolveImports of the loaded file).
+    Only what a file names in `imports` is read: the default of 2.2 and newer (`conf.d`) is in the file that
+    `containerd config default` prints. It counts only there (config.go, LoadConfig: resolveImports of the loaded file).
     """
     data = _loaded(raw, path, version)
     first = int(data.get("version", 1))

@@ -74,7 +74,7 @@ class Containers:
         return 200, f"{name} {arrival.source} GET {path} HTTP/1.1"
 
     def _agnhost(self, arrival: Arrival, path: str, name: str) -> tuple[int, str]:
-        """netexec of agnhost (kubernetes test/images/agnhost/netexec): the few paths that are asked for."""
+        """netexec of agnhost (kubernetes test/images/agnhost/netexec): the few paths that tests request."""
         parts = urlsplit(path)
         match parts.path:
             case "/clientip":
@@ -102,7 +102,7 @@ class Containers:
         return self._curl(pod, start, command[1:])
 
     def _curl(self, pod: Object, start: End, words: Sequence[str]) -> Ended:
-        """curl, as far as it is asked for. Codes: https://everything.curl.dev/cmdline/exitcode.html"""
+        """curl, as far as scripts use it. Codes: https://everything.curl.dev/cmdline/exitcode.html"""
         if list(words) == ["--version"]:
             return Ended(0, "curl 8.13.0 (Windows) libcurl/8.13.0 Schannel\n")
         options, url = _curl_options(words)

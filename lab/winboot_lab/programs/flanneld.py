@@ -520,7 +520,7 @@ class Flanneld(Daemon):
             net.add_route(Route(prefix, hop, adapter.index))
 
     def _set_remote_subnets(self, others: list[tuple[str, str]], routers: Mapping[str, str]) -> None:
-        """A remote subnet for each node that has told the MAC address of its router (handleSubnetEvents)."""
+        """A remote subnet for each node that has reported the MAC address of its router (handleSubnetEvents)."""
         network = self._second_version()
         if network is None:
             self.klog(f"Unable to find network {self.backend.name}", "E", "vxlan_network_windows.go:1")
@@ -547,7 +547,7 @@ class Flanneld(Daemon):
 
 
 def _setting(network: Mapping[str, Any], policy: str, name: str) -> str:
-    """A setting of the first policy of a type; empty where there is none."""
+    """A setting of the first policy of a type; empty where it has no such policy."""
     return next((str(one["Settings"][name]) for one in network["Policies"] if one["Type"] == policy), "")
 
 

@@ -1,7 +1,7 @@
-"""kube-proxy in a HostProcess pod, as the DaemonSet kube-proxy-windows of sig-windows-tools brings it beside Calico.
+"""kube-proxy in a HostProcess pod, as the DaemonSet kube-proxy-windows of sig-windows-tools brings it with Calico.
 
 https://github.com/kubernetes-sigs/sig-windows-tools/tree/master/hostprocess/calico/kube-proxy: start.ps1 waits for the HNS
-network Calico and, on an overlay, for the endpoint Calico_ep, whose address is the source VIP; it removes the policy lists
+network Calico and, on an overlay, for the endpoint Calico_ep, whose address is the source VIP. It removes the policy lists
 that are there, and starts kube-proxy with the account kube-proxy of kube-system. The gates that it sets are on by themselves
 from 1.33 (WinDSR) and 1.20 (WinOverlay) on; for later versions they are left out here, as its image has to.
 """
@@ -76,10 +76,10 @@ class HostKubeProxy:
 
 
 class _InPod(KubeProxy):
-    """It lives as long as somebody keeps its container."""
+    """It lives as long as a runtime keeps its container."""
 
     def on_tick(self) -> Died | None:
-        """One second; without kubelet and containerd nobody keeps it."""
+        """One second; without kubelet and containerd no runtime keeps it."""
         if not any(self.machine.processes.named(name) for name in ("kubelet", "containerd")):
             return Died(1)
         return super().on_tick()

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from winboot_lab.programs.base import GoError
 
-Piece: TypeAlias = tuple[str | None, str | None]  # what stands in braces, or the text between them
+Piece: TypeAlias = tuple[str | None, str | None]  # what is in braces, or the text between them
 
 _PIECE: Final = re.compile(r"\{([^{}]*)\}|([^{}]+)")
 _STEP: Final = re.compile(
@@ -18,7 +18,7 @@ _STEP: Final = re.compile(
 
 
 def show(template: str, data: Any) -> str:
-    """The text of a template for an object; GoError where it is none that this stand-in knows."""
+    """The text of a template for an object; GoError where this stand-in does not know it."""
     return _show([(match[1], match[2]) for match in _PIECE.finditer(template)], data)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HEALTH: Final = 10256
 METRICS: Final = 10249
 SYNC_S: Final = 30.0
-# How long it waits for the Node's address before it goes on without one, and for an overlay's late settings.
+# How long it waits for the Node's address before it continues without one, and for an overlay's late settings.
 NODE_S: Final = 30.0
 OVERLAY_S: Final = 10.0
 SERVICES: Final = kind_of("services")
@@ -192,7 +192,7 @@ class KubeProxy(Daemon):
         return next(iter(hcn.find(self.machine, "Network", Name=self._network_name)), None)
 
     def _news(self) -> bool:
-        """Whether a watch of services or endpoints would have told of something."""
+        """Whether a watch of services or endpoints would have reported something."""
         if not self.synced:
             return False
         try:

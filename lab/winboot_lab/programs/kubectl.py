@@ -79,7 +79,7 @@ class Kubectl:
         if "raw" in flags:
             answer = client.ask("GET", flags.text("raw"))
             return go_text(answer if isinstance(answer, str) else json.dumps(answer))
-        # Discovery: all API groups, kept in the profile of whoever asks (cli-runtime: config_flags.go, getDefaultCacheDir).
+        # Discovery: all API groups, kept in the caller's profile (cli-runtime: config_flags.go, getDefaultCacheDir).
         cache = flags.text("cache-dir") or run.env.get("USERPROFILE", "C:") + r"\.kube\cache"
         run.write(rf"{cache}\discovery\servergroups.json", b"{}")
         if verb == "annotate":

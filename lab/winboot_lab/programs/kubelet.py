@@ -144,7 +144,7 @@ class Kubelet(Daemon):
             self.machine.files.make_directory(self.run.path(folder), self.process.token)
 
     def _authenticate(self, settings: reading.Settings) -> None:
-        """The server's side: who may ask the kubelet (BuildAuth of cmd/kubelet/app/auth.go)."""
+        """The server's side: which clients may ask the kubelet (BuildAuth of cmd/kubelet/app/auth.go)."""
         if settings.get("authentication.webhook.enabled", True) and not settings.flags.text("kubeconfig"):
             raise GoError("no client provided, cannot use webhook authentication")
         if settings.get("authentication.x509.clientCAFile"):
@@ -213,7 +213,7 @@ class Kubelet(Daemon):
         self.process.priority = _PRIORITIES[wanted]
 
     def _listen(self, settings: reading.Settings) -> None:
-        """Its own port it must have; without the one of its health it goes on, and tells so."""
+        """Its own port it must have; without its health port it continues, and reports that."""
         port = int(settings.get("port", PORT))
         try:
             self.machine.sockets.listen(self.process, port, address="0.0.0.0")

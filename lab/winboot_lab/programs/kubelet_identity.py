@@ -82,7 +82,7 @@ _REQUEST: Final = "cannot create certificate signing request: "
 
 
 class Identity:
-    """Who this kubelet is to the cluster. `client` is None until there is a certificate to act with."""
+    """This kubelet's identity in the cluster. `client` is None until there is a certificate to act with."""
 
     def __init__(self, kubelet: Daemon, outside: Outside, settings: Settings, node: str) -> None:
         self._kubelet = kubelet
@@ -96,7 +96,7 @@ class Identity:
         self._next_exit_look = 0.0
         # What the serving certificate must name; known when the Node has its addresses.
         self.serving_names: Subject | None = None
-        # Read once, when the kubelet starts: whoever deletes the file later takes nothing from the one that runs.
+        # Read once, when the kubelet starts: a later deletion of the file does not change the kubelet that runs.
         path = self.current("server")
         self._serving = self._kubelet.run.read(path).decode("ascii") if self._kubelet.run.exists(path) else ""
 
@@ -264,7 +264,7 @@ class Identity:
         return Pending(name, key, self._machine.time.seconds + WAIT_TIMEOUT)
 
     def _look(self, client: KubeClient, pending: Pending) -> str | None:
-        """The signed certificate, or None while there is none; GoError where there will be none (WaitForCertificate)."""
+        """The signed certificate, or None while it is missing; GoError where it will never come (WaitForCertificate)."""
         found = client.find(f"{CSRS}/{pending.name}")
         if found is None:
             raise GoError(f'csr "{pending.name}" was deleted')
@@ -342,7 +342,7 @@ def _satisfies(has: Subject, wanted: Subject) -> bool:
 
 
 def _has_changed(manager: Manager, client: KubeClient) -> bool:
-    """What a watch on the pending request would tell."""
+    """What a watch on the pending request would report."""
     if manager.pending is None:
         return False
     try:

@@ -39,7 +39,7 @@ class NodeReporter:
         self._next_sync = 0.0
         self._next_lease = 0.0
         self._reported: dict[str, Any] | None = None
-        # The last change to any Node that we know of: until there is another, ours says what we told it.
+        # The last change to any Node that we know of: until another comes, our Node has what we reported.
         self._seen: tuple[int, ...] = ()
         self._ready_since = ""
 
@@ -204,7 +204,7 @@ class NodeReporter:
         }
 
     def _addressed(self) -> dict[str, Any]:
-        """The addresses, or nothing where they cannot be told: the Node is made, or keeps what it had (setNodeStatus)."""
+        """The addresses, or nothing where they cannot be determined: the Node is made, or keeps what it had (setNodeStatus)."""
         try:
             return {"addresses": self._addresses()}
         except GoError as e:
@@ -299,7 +299,7 @@ class NodeReporter:
 
 
 def _holds(there: dict[str, Any], status: dict[str, Any]) -> bool:
-    """Whether a Node's status says what the kubelet would tell it, times aside; more may stand there."""
+    """Whether a Node's status says what the kubelet would report, times aside; it may have more."""
     if "conditions" not in there:
         return False
     kinds = {c["type"] for c in status["conditions"]}

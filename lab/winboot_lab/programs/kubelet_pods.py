@@ -215,7 +215,7 @@ class Pods:
         self._identity.client.ask("PATCH", path, {"status": status}, content_type=STRATEGIC)
 
     def _log(self, uid: str, message: str) -> bool:
-        """Into the log, once for the same words; False when they were said before."""
+        """Into the log, once for the same words; False when the log has them already."""
         words = message.partition(" for sandbox ")[2].partition(":")[2] or message
         if self._said.get(uid) == words:
             return False

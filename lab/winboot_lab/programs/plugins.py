@@ -133,7 +133,7 @@ class HostLocal(Plugin):
         known = run.machine.files.exists(marker)
         last = ipaddress.ip_address(run.read(marker).decode("ascii")) if known else None
         for address in range_.after(last):
-            # A colon cannot stand in a file name.
+            # A file name cannot hold a colon.
             path = paths.join(folder, str(address).replace(":", "_"))
             if not run.machine.files.exists(path):
                 run.write(path, holder)
@@ -208,7 +208,7 @@ class WinPlugin(Plugin):
         raise NotImplementedError
 
     def look_again(self, run: Run, conf: Mapping[str, Any], name: str) -> None:
-        """What is asked once more between the address and the endpoint (GenerateHcnEndpoint)."""
+        """What the plug-in checks once more between the address and the endpoint (GenerateHcnEndpoint)."""
         hcn.find(run.machine, "Endpoint", Name=name)
         _ask_for_dsr(run, conf)
 
@@ -324,7 +324,7 @@ class WinOverlay(WinPlugin):
     about = "CNI win-overlay plugin"
 
     def network(self, run: Run, name: str) -> dict[str, Any]:
-        """The network must be an overlay. It is asked for in the first version of the API, too."""
+        """The network must be an overlay. The plug-in reads it in the first version of the API, too."""
         first = hcn.network(run.machine, name)
         found = super().network(run, name)
         if first is None or found["Type"] != "Overlay":
@@ -467,7 +467,7 @@ class AzureIpam(Plugin):
     COUNT: Final = 30
 
     def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
-        """The next one that nobody has."""
+        """The next free one."""
         lan = run.machine.network.lan
         net = ipaddress.ip_interface(f"{lan.address}/{lan.prefix_length}").network
         taken = self._state(run)

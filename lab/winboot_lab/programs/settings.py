@@ -41,8 +41,8 @@ class Settings:
 
 def answer(run: Run, compat: Compat, component: Component) -> str | None:
     """What the program prints where it only answers a question, in the order of RunE in cmd/kubelet/app/server.go and
-    cmd/kube-proxy/app/server.go of kubernetes 1.36: flags are read, then --help, then --version, and nothing else is. None
-    where it goes on."""
+    cmd/kube-proxy/app/server.go of kubernetes 1.36. It reads flags, then --help, then --version, and nothing else. None
+    where it continues."""
     flags = _flags(run, compat, component)
     if flags.flag("help"):
         return help_text(compat, component, Version.parse(run.version))

@@ -166,8 +166,8 @@ class Powercfg:
 class Shutdown:
     """shutdown: /r with /t, /c and /d. Its exit code is that of InitiateShutdown (winerror.h).
 
-    1190 ERROR_SHUTDOWN_IS_SCHEDULED: another one waits for the end of its delay. 1115 ERROR_SHUTDOWN_IN_PROGRESS, which
-    Windows gives from the end of that delay on, has no moment here: the lab's machine is down at once.
+    1190 ERROR_SHUTDOWN_IS_SCHEDULED: another one waits for the end of its delay. Windows gives 1115
+    ERROR_SHUTDOWN_IN_PROGRESS from the end of that delay on. It has no moment here: the lab's machine is down at once.
     """
 
     def run(

@@ -2,7 +2,7 @@
 
 Routes, forwarding and addresses are the machines' (`windows.network`), endpoints, policies and load balancers those of HNS
 (`windows.hns`), what may come in is the firewall's. Linux nodes are taken as well kept: they route by the Node objects, as
-flannel and Calico do there. A connection comes about, is refused, or nobody answers.
+flannel and Calico do there. A connection comes about, is refused, or gets no answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBERS: Final[Mapping[str, int]] = {"tcp": 6, "udp": 17}
 
 
 class Lost(Exception):
-    """Nobody answers; the text says where the packet ended, for whoever reads the lab's mind in a test."""
+    """No answer comes; the text says where the packet ended, for a test that looks into the lab."""
 
 
 class Closed(Exception):
@@ -89,7 +89,7 @@ class Traffic:
         # Whether routers know which node has which pods, as where no agent makes routes (profile win-bridge).
         self.routers_know_pods = False
 
-    # ---- who is where ----------------------------------------------------------------------------------
+    # ---- addresses and their ends ----------------------------------------------------------------------------------
 
     def pod(self, machine: Machine, address: str) -> End | None:
         """The pod of a machine that has an address."""
@@ -100,7 +100,7 @@ class Traffic:
         return None
 
     def find(self, address: str) -> End:
-        """Whoever has an address."""
+        """The end that has an address."""
         for machine in self._running():
             found = self.pod(machine, address)
             if found is not None:
@@ -265,7 +265,7 @@ class Traffic:
             if any(_within(there.address, cidr) for cidr in node["spec"].get("podCIDRs") or ()):
                 told = (node["metadata"].get("annotations") or {}).get(f"{_FLANNEL}/public-ip")
                 return (told or _address_of(node)) == machine.network.lan.address
-        # Somebody else hands out addresses and knows who has them: Calico, a cloud.
+        # Calico or a cloud hands out addresses and has the list of their owners.
         return not any(node["spec"].get("podCIDRs") for node in self._objects(NODES))
 
     def _node_address(self, there: End) -> str:
@@ -347,7 +347,7 @@ class Traffic:
         return _arrive(there, start.address, port, protocol)
 
     def _in_pods(self, there: End) -> bool:
-        """Whether an end is a pod, or something that stands for one on a Linux node."""
+        """Whether an end is a pod, or represents one on a Linux node."""
         return there.kind == "pod" or (there.kind == "linux" and there.address != self._node_address(there))
 
     def _tunnel(self, machine: Machine, network: Json, there: End) -> None:
@@ -619,7 +619,7 @@ def _next_hop(machine: Machine, address: str) -> str:
 
 
 def _fits(machine: Machine, size: int) -> None:
-    """Whether packets pass the machine's adapter: what is larger than its MTU is dropped, and no one is told. More data than
+    """Whether packets pass the machine's adapter: what is larger than its MTU is dropped without a report. More data than
     fits into one packet makes full ones; an overlay's pods have an MTU that leaves room for the wrapping (flannel: 1450)."""
     uplink = _uplink(machine)
     if size > LARGE and uplink is not None and uplink.mtu < LARGE:
@@ -651,7 +651,7 @@ def _vni(network: Json) -> int:
 
 
 def _same_router(network: Json, node: Mapping[str, Any]) -> bool:
-    """Whether the Node tells the MAC address that the overlay listens to; without flannel nobody asks for it."""
+    """Whether the Node shows the MAC address that the overlay listens to; without flannel no node reads it."""
     told = ((node.get("metadata") or {}).get("annotations") or {}).get(f"{_FLANNEL}/backend-data")
     if not told:
         return True

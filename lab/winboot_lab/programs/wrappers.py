@@ -131,7 +131,7 @@ class Cmd(Daemon):
         self._second = ""
 
     def on_start(self) -> Died | None:
-        """Take the line apart; the first command runs at the next tick, as it would beside its starter."""
+        """Take the line apart; the first command runs at the next tick, as it would in parallel with its starter."""
         words = self.run.argv[1:]
         parts = words[1].split(" && ") if len(words) == 2 and words[0].lower() == "/c" else []
         if len(parts) != 2:
@@ -176,7 +176,7 @@ class Cmd(Daemon):
         self._died = died
 
     def on_stop(self) -> None:
-        """Whoever stops it stops the whole tree."""
+        """A stop ends the whole tree."""
         if self._child is not None and self._child.running:
             self._child.ended.clear()
             self.machine.processes.stop(self._child)

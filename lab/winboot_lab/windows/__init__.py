@@ -3,7 +3,7 @@
 door.py        what passes the door, and the table of all primitives
 machine.py     the machine: its subjects, sessions, waiting, down and up, snapshot
 session.py     one acting party: a PowerShell process with its user, environment and handles
-clock.py       lab time: free while all wait, patient with those who compute
+clock.py       lab time: free while all wait, patient with actors that compute
 files.py registry.py acl.py accounts.py eventlog.py mutexes.py processes.py
 scm.py features.py tasks.py boot.py pagefile.py defender.py install.py hardware.py
 network.py firewall.py hns.py sockets.py

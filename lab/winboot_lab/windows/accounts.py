@@ -1,4 +1,4 @@
-"""Who there is on the machine: well-known SIDs, local accounts, and what a logon token holds."""
+"""The accounts of the machine: well-known SIDs, local accounts, and what a logon token holds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WELL_KNOWN: dict[str, str] = {
     "S-1-15-2-1": r"APPLICATION PACKAGE AUTHORITY\ALL APPLICATION PACKAGES",
 }
 
-# Names that stand for the same account in other spellings.
+# Names of the same account in other spellings.
 _SPELLINGS = {
     "localsystem": SYSTEM,
     "nt authority\\localservice": LOCAL_SERVICE,
@@ -49,7 +49,7 @@ _SPELLINGS = {
 
 @dataclass(slots=True)
 class Account:
-    """A local user. The password is the lab's, for services that run as somebody."""
+    """A local user. The password is the lab's, for services that run as this user."""
 
     name: str
     sid: str

@@ -1,6 +1,6 @@
 """Access rules in one simple canonical form, for files and registry keys.
 
-A descriptor keeps inherited rules beside explicit ones, as NTFS does: a moved file keeps what it inherited, a changed
+A descriptor keeps inherited rules next to explicit ones, as NTFS does: a moved file keeps what it inherited, a changed
 folder hands its rules down again.
 """
 
@@ -54,7 +54,7 @@ _SDDL_RIGHTS = {FULL: "FA", 0x120089: "FR", 0x120116: "FW", 0x1200A0: "FX", 0xF0
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One access rule: who, which rights, and how it reaches children (flags as .NET numbers them)."""
+    """One access rule: which account, which rights, and how it reaches children (flags as .NET numbers them)."""
 
     sid: str
     rights: int
@@ -117,7 +117,7 @@ class Acl:
 
 
 def _specific(rights: int) -> int:
-    # Generic rights stand in a few default rules (CREATOR OWNER).
+    # Generic rights appear in a few default rules (CREATOR OWNER).
     return FULL | rights if rights & 0x10000000 else rights
 
 

@@ -109,7 +109,7 @@ class Boot:
             machine.after(seconds, self.come_up, lasting=True)
 
     def request_restart(self, delay: float, who: str, *, comment: str = "") -> bool:
-        """What Restart-Computer and shutdown.exe do: the session goes on for a moment. False: one is under way."""
+        """What Restart-Computer and shutdown.exe do: the session continues for a moment. False: one is under way."""
         machine = self._machine
         if self.restart_due:
             return False

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Call:
-    """One invocation of a cmdlet: who asks, with what, and the result that grows."""
+    """One invocation of a cmdlet: which session asks, with what, and the result that grows."""
 
     session: Session
     command: CommandSignature

@@ -1,10 +1,10 @@
 """The lab's time: shared by all machines of one lab, faster than real time where everybody waits.
 
 Lab time runs with real time, and jumps ahead while actors wait: waiting a lab second costs `scale` real seconds. While
-actors compute it runs as fast as each of them does: forty machines on two processors, or a computer that is busy with
-something else, must not use up the minute that a script gives a program.
-A script that computes is not overtaken by another that polls on the same machine (time waits for it), and
-hardly by what happens on others (time slows down), so a poll loop with a limit means what it says.
+actors compute it runs as fast as each of them does. Forty machines on two processors, or a computer that is busy with
+something else must not use up the minute that a script gives a program.
+A script that computes is not overtaken by another that polls on the same machine (time waits for it).
+Other machines hardly overtake it (time slows down). So a poll loop with a limit means what it says.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Work = Callable[[], None]
 
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 
-# How long (real seconds) a waiter holds lab time back for busy actors before it jumps anyway: a busy actor may
+# How long (real seconds) a waiter holds lab time back for busy actors before it jumps anyway. A busy actor may
 # itself be waiting for something outside the lab, which must not stop time.
 PATIENCE = 2.0
 # While this process computes, an actor that is busy does so too, however slowly on a loaded machine: patience is renewed,
 # but not for longer than this (real seconds).
 LONGEST_PATIENCE = 60.0
-# The share of a processor above which somebody computes; a waiter that only looks takes less.
+# The share of a processor above which an actor computes; a waiter that only looks takes less.
 COMPUTES = 0.05
 
-# How fast lab time runs at least while somebody is busy: whoever is may wait for something outside the lab.
+# How fast lab time runs at least while an actor is busy: that actor may wait for something outside the lab.
 SLOWEST = 0.02
 
 # Real seconds over which it is averaged how long an actor takes.
@@ -113,7 +113,7 @@ class LabTime:
         self._run = 0.0
         self._counted, self._computed_until = clock(), computed()
         self._counting = threading.Lock()
-        # Real seconds of late in which somebody was busy, and what one actor computed in them.
+        # Real seconds of late in which an actor was busy, and what one actor computed in them.
         self._lately = (0.0, 0.0)
         self._stretch = 1.0
         self._ahead = 0.0
@@ -131,7 +131,7 @@ class LabTime:
 
     def has_come(self, seconds: float) -> bool:
         """Whether it is so late already: what every statement of a script asks. Lab time does not run faster than real time, so
-        mostly one clock is enough to say no; how much was computed is asked of the operating system."""
+        mostly one clock is enough to say no; the operating system reports how much was computed."""
         if self._real and self._run + self._ahead + (self._clock() - self._counted) < seconds:
             return False
         return self.seconds >= seconds
@@ -143,7 +143,7 @@ class LabTime:
         return self._stretch
 
     def _count(self) -> None:
-        """Note what has passed since the last time: whenever somebody asks, and before an actor comes or goes."""
+        """Note what has passed since the last time: whenever an actor asks, and before an actor comes or goes."""
         with self._counting:
             now, computed = self._clock(), self._computed()
             passed, share = now - self._counted, computed - self._computed_until
@@ -176,7 +176,7 @@ class LabTime:
         return self._busy[place] > 0
 
     def advance_to(self, seconds: float) -> None:
-        """Jump ahead, unless time is already there; whoever waited for less counts as busy from now on."""
+        """Jump ahead, unless time is already there; an actor that waited for less counts as busy from now on."""
         with self._lock:
             missing = seconds - self.seconds
             if missing > 0 and not self._held:
@@ -206,7 +206,7 @@ class LabTime:
 
     @contextmanager
     def taken_over(self, place: object) -> Iterator[None]:
-        """In the new actor's thread: from here on it stands for itself."""
+        """In the new actor's thread: from here on it acts for itself."""
         self._mine.place = place
         try:
             yield

@@ -69,7 +69,7 @@ class Defender:
             self._machine.registry.set(key, name, "DWord", 0)
 
     def remove(self) -> None:
-        """The feature was taken away."""
+        """The feature was removed."""
         service = self._machine.services.find("WinDefend")
         if service is not None:
             service.status, service.process = "Stopped", None

@@ -1,6 +1,6 @@
 """The one door into a lab Windows machine: the shapes that pass it, and the table of all it answers to.
 
-Whoever acts on the machine (the PowerShell evaluator, programs, tests) holds a `Door` and calls
+Each actor on the machine (the PowerShell evaluator, programs, tests) holds a `Door` and calls
 `invoke(command, parameters)`. A command is either a cmdlet of `door.commands` (bound beforehand by the
 evaluator's one binder) or a primitive with a dotted name from the table below. Unknown commands, parameters,
 keys and classes are a `Refusal`.
@@ -94,7 +94,7 @@ are SIDs):
       -> one or none: str SID; accepts short and `.\\` and `MACHINE\\` forms
 registry (ArgumentException, UnauthorizedAccessException, SecurityException, IOException). A value comes as
 Record value {name, kind, value}: kind is a RegistryValueKind name; DWord is a signed int, QWord an int,
-MultiString a list of str, Binary/None bytes, ExpandString the unexpanded text with `expanded` beside it.
+MultiString a list of str, Binary/None bytes, ExpandString the unexpanded text with `expanded` next to it.
 The default value's name is ''.
   registry.stat  key
       -> one or none: Record key {name, values, subkeys}
@@ -134,7 +134,7 @@ named mutexes (names compare exactly; `Global\\` and `Local\\` prefixes; handles
   mutex.open  name
       -> Record {handle}; WaitHandleCannotBeOpenedException when absent
   mutex.wait  handle, milliseconds
-      -> str 'acquired' | 'abandoned' | 'timeout' (milliseconds -1: for ever)
+      -> str 'acquired' | 'abandoned' | 'timeout' (milliseconds -1: no limit)
   mutex.release  handle
       -> nothing; ApplicationException when not the owner
   mutex.close  handle
@@ -273,7 +273,7 @@ class Record:
 @dataclass(frozen=True, slots=True)
 class Problem:
     """What becomes an ErrorRecord. `category` is an ErrorCategory name, `exception` a full .NET type name, `inner` what
-    its InnerException tells.
+    its InnerException holds.
     """
 
     message: str
@@ -377,7 +377,7 @@ class Door(Protocol):
         ...
 
     def acting(self) -> AbstractContextManager[None]:
-        """Whoever computes (runs a script) does it inside; other threads' waiting then does not overtake it."""
+        """An actor that computes (runs a script) does it inside; other threads' waiting then does not overtake it."""
         ...
 
     def checkpoint(self) -> None:
@@ -386,7 +386,7 @@ class Door(Protocol):
 
 
 class MachineStopped(Exception):
-    """The machine went down (reboot, power off) under whoever was acting on it. No script sees this."""
+    """The machine went down (reboot, power off) under the actors on it. No script sees this."""
 
 
 class Interrupted(Exception):

@@ -59,7 +59,7 @@ _READ = 1
 # A holder outside the model: a virus scanner, a backup, an indexer. No process of the machine has this id.
 _SOMEBODY = 0
 
-# Primitives that open, rename or delete a file, and so meet the sharing modes of those who have it open.
+# Primitives that open, rename or delete a file, and so meet the sharing modes of the programs that have it open.
 TOUCHING = frozenset(
     f"file.{verb}"
     for verb in ("read", "write", "append", "open", "delete", "delete-directory", "move", "copy", "replace")
@@ -101,7 +101,7 @@ class Faults:
         self._commands: list[_Ambush] = []
         self._writes: list[Told] = []
         self._scans: list[_Scan] = []
-        # How many file operations there were, for whoever wants to strike at each of them.
+        # How many file operations there were, for a test that wants to strike at each of them.
         self.touches = 0
         # What was opened by hold or scan: the path and the share mode.
         self.held: list[tuple[str, str]] = []
@@ -119,7 +119,7 @@ class Faults:
         self._commands.append(_Ambush(call, strike, command.lower()))
 
     def watch_writes(self, told: Told) -> None:
-        """Be told before each operation that changes something, in whatever session or task: cmdlet or primitive, and its
+        """Call `told` before each operation that changes something, in whatever session or task: cmdlet or primitive, and its
         parameters. `told` may strike."""
         self._writes.append(told)
 
@@ -147,10 +147,10 @@ class Faults:
     def hold(self, path: str, seconds: float | None = None, *, share: str = "Read") -> bool:
         """Another program has the file open for reading, for so long (None: until the machine goes down).
 
-        `share` names what it lets others do meanwhile, as FileShare and CreateFile's dwShareMode do: who lacks `Delete`
-        stops every rename, delete and replace, who lacks `Write` every write, `None` reads too
+        `share` names what it lets others do meanwhile, as FileShare and CreateFile's dwShareMode do. Without `Delete` it
+        stops every rename, delete and replace, without `Write` every write, `None` reads too
         (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew, dwShareMode). False when it is absent, or
-        open in a way that lets nobody in.
+        open without any sharing.
         """
         files = self._machine.files
         try:
@@ -163,8 +163,8 @@ class Faults:
         return True
 
     def scan(self, call: int, seconds: float | None, *, share: str = "Read") -> None:
-        """Before the `call`th file operation from now on, another program opens the files it is about (see `hold`); where
-        there is nothing to open, before the first one after it that is about a file that is there."""
+        """Before the `call`th file operation from now on, another program opens the files it is about (see `hold`). Where
+        there is nothing to open, it does so before the first one after it that is about a file that is there."""
         self._scans.append(_Scan(call, seconds, share))
 
     def scan_no_more(self) -> None:
@@ -176,7 +176,7 @@ class Faults:
         self._machine.skew = seconds
 
     def policy(self, key: str, name: str, kind: Kind, data: Data) -> None:
-        """A Group Policy sets a registry value, and puts it back at once whenever somebody changes it."""
+        """A Group Policy sets a registry value, and puts it back at once whenever another program changes it."""
         self._held.discard((key.lower(), name.lower()))
         self._machine.registry.set(key, name, kind, data)
         self._held.add((key.lower(), name.lower()))
@@ -197,7 +197,7 @@ class Faults:
     # ---- striking --------------------------------------------------------------------------------------
 
     def statement(self) -> bool:
-        """A statement is about to run; whether somebody waited for one."""
+        """A statement is about to run; whether a fault waited for one."""
         if not self._statements:
             return False
         self._spring(self._statements, lambda ambush: True)

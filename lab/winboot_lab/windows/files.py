@@ -355,7 +355,7 @@ class Files:
         """Open a file, directory or link itself with access rights (`acl.CHANGE_PERMISSIONS` …) and this sharing.
 
         Only a handle that may read, write or delete refuses others anything (wdm.h: IoCheckShareAccess).
-        Rights are asked for here and never again: whatever the rules become, the handle keeps what it was granted
+        Windows checks rights here and never again. Whatever the rules become, the handle keeps what it was granted
         (Raymond Chen, "The security check happens at the acquisition of the handle",
         devblogs.microsoft.com/oldnewthing/20200320-00/?p=103579).
         """
@@ -409,7 +409,7 @@ class Files:
             self.close(opened.handle)
 
     def _check_share(self, node: Node, access: int, share: int, path: str) -> None:
-        # Both sides must agree: what I want, all who have it open let me; what they hold, I let them.
+        # Both sides must agree: what I want, all that have it open let me; what they hold, I let them.
         for other in node.opened:
             if access & ~other.share or other.access & ~share:
                 raise io_failure(0x20, path)
@@ -595,7 +595,7 @@ class Files:
         made.attributes = node.attributes
 
     def replace(self, source: str, destination: str, backup: str | None, token: Token = SYSTEM_TOKEN) -> None:
-        """Put `source` in the place of `destination`, which keeps its rules; the old file becomes `backup`.
+        """Replace `destination`, which keeps its rules, by `source`; the old file becomes `backup`.
 
         The replacement is opened without any sharing, what it replaces with all of it
         (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-replacefilew): any reader of `source` is in the way.

@@ -75,7 +75,7 @@ def _port(key: str, port: str) -> str:
 
 
 def _address(key: str, address: str) -> str:
-    # Words have keys of their own (RA42), plain addresses tell their family (RA4, RA6).
+    # Words have keys of their own (RA42), plain addresses show their family (RA4, RA6).
     if address in _WORDS:
         return f"{key}42={address}"
     return f"{key}{6 if ':' in address else 4}={address}"
@@ -189,7 +189,7 @@ class Firewall:
         return self.setting(profile, "EnableFirewall", 1)[0] != 0
 
     def local_rules_count(self, profile: str) -> bool:
-        """Whether local rules count beside Group Policy's."""
+        """Whether local rules count in addition to Group Policy's."""
         return self.setting(profile, "AllowLocalPolicyMerge", 1)[0] != 0
 
     def active_profiles(self) -> list[str]:
@@ -212,7 +212,7 @@ class Firewall:
         return bool(fitting) and all(r.action == "Allow" for r in fitting)
 
     def tree(self) -> Tree:
-        """Only the profiles: the rules stand in the registry."""
+        """Only the profiles: the registry holds the rules."""
         return {p: {"enabled": self.enabled(p), "local rules": self.local_rules_count(p)} for p in PROFILES}
 
 

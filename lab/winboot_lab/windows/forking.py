@@ -1,7 +1,7 @@
 """A copy of this process (`os.fork`) has one thread: the one that made it.
 
 The locks of machines and of their time are taken before and given back after, so that no other thread is in the midst of
-anything. In the copy the waits of the other threads are over, and tasks that may run for ever have ended: their triggers
+anything. In the copy the waits of the other threads are over, and tasks that may run without end have ended: their triggers
 start them again.
 """
 
@@ -25,7 +25,7 @@ def take_part(machine: Machine) -> None:
 
 
 def living() -> set[Machine]:
-    """The machines of this process. One whose task runs for ever lives until the task ends (`Tasks.end_residents`)."""
+    """The machines of this process. One whose task runs without end lives until the task ends (`Tasks.end_residents`)."""
     return set(_MACHINES)
 
 

@@ -73,7 +73,7 @@ def _shown_network(found: Json) -> Json:
 
 
 def _shown_policy(policy: Json) -> Json:
-    """The first version has a policy's settings beside its type."""
+    """The first version has a policy's settings next to its type."""
     settings = policy.get("Settings") or {key: value for key, value in policy.items() if key != "Type"}
     return {"Type": policy["Type"], "Settings": settings}
 

@@ -1,6 +1,6 @@
 """Host networking: HNS networks, endpoints and policy lists behind the JSON API of vmcompute.dll's HNSCall.
 
-What matters to a node is kept: which networks hang on which adapter, who survives a reboot, and that making the first
+What matters to a node is kept: which networks hang on which adapter, and which survive a reboot. Making the first
 network on an adapter re-plumbs it (network.py) with all that this breaks.
 """
 
@@ -120,7 +120,7 @@ class Hns:
         self._next_error: HnsError | None = None
         # Faults: how often, and how long (lab seconds), calls of a method below a path hang.
         self._hangs: list[tuple[str, str, float]] = []
-        # A fault: how long (lab seconds) HNS answers nobody once it has taken an adapter; and until when it does so now.
+        # A fault: how long (lab seconds) HNS answers no call once it has taken an adapter; and until when it does so now.
         self._stalling = 0.0
         self._stalled_until = 0.0
         # What the call that began it is answered with, where its caller still waits.
@@ -160,7 +160,7 @@ class Hns:
         """A fault: the next `times` calls of a method below a path take so long. The second version's are QUERY and MODIFY.
 
         HNS does so in the field: azure-container-networking wraps each call in a limit (hnswrapper,
-        hnsTimeoutDurationInSeconds), and AgentBaker's cleanupnetwork.ps1 tells of deletions that never end.
+        hnsTimeoutDurationInSeconds), and AgentBaker's cleanupnetwork.ps1 reports deletions that never end.
         """
         self._hangs += [(method, path, seconds)] * times
 
@@ -169,7 +169,7 @@ class Hns:
         self._hangs.clear()
 
     def stall(self, seconds: float) -> None:
-        """A fault: the next network that takes an adapter takes it, and then HNS answers nobody for so long.
+        """A fault: the next network that takes an adapter takes it, and then HNS answers no call for so long.
 
         Unsourced: stalled-network. Here the adapter has lost its IP and the switch's interface is not there yet, the worst
         case.
@@ -178,7 +178,7 @@ class Hns:
 
     @property
     def stalled(self) -> bool:
-        """Whether HNS answers nobody now because of it."""
+        """Whether HNS answers no call now because of it."""
         return self._machine.time.seconds < self._stalled_until
 
     def _stall(self, method: str, path: str, request: str) -> float:
@@ -205,7 +205,7 @@ class Hns:
         return adapter if adapter.switch is None else None
 
     def _complete(self, path: str, request: str) -> None:
-        """HNS goes on, whether or not somebody still waits for it."""
+        """HNS continues, whether or not a caller still waits for it."""
         self._late = (request, self._answer("POST", path, request))
 
         def forget() -> None:
@@ -375,7 +375,7 @@ class Hns:
         adapter = self._uplink(asked)
         # Unsourced: renamed-adapter. Here it stays the old one.
         network["NetworkAdapterName"] = adapter.name
-        # Every network on one adapter must be of one kind: a bridge and an overlay do not share a switch ("no available NIC for
+        # Every network on one adapter must be of one kind. A bridge and an overlay do not share a switch ("no available NIC for
         # the HNS network to be created on", microsoft/SDN#269). Unsourced: one-kind-per-adapter-words.
         if any(one["Type"] != network["Type"] for one in self._on(adapter)):
             raise _wrong_parameter()
@@ -450,10 +450,10 @@ class Hns:
         return {}
 
     def remove_network(self, network: Json) -> None:
-        """Remove a network with its endpoints; the last one of an adapter gives it back, and it has its address again
+        """Remove a network with its endpoints; the last one of an adapter gives it back. The adapter has its address again
         ("If I remove the HNS Network, then the IP comes back", microsoft/SDN#498)."""
         if self.blocking_lists and self.policy_lists:
-            # From 17763.1554 on (AgentBaker, cleanupnetwork.ps1). What HNS says then is recorded nowhere: nobody may
+            # From 17763.1554 on (AgentBaker, cleanupnetwork.ps1). What HNS says then is recorded nowhere: no script may
             # build on this code.
             raise HnsError(
                 0x80070020, "The process cannot access the file because it is being used by another process."
@@ -499,8 +499,8 @@ class Hns:
                 network["Policies"].append(one)
 
     def join(self, identity: str, namespace: str) -> None:
-        """HcnModifyNamespace: an endpoint is a sandbox's from now on, or no one's. AttachedSharing of hcsshim's EndpointState
-        is 3."""
+        """HcnModifyNamespace: an endpoint is a sandbox's from now on, or no one's. AttachedSharing in hcsshim is 3
+        (EndpointState)."""
         given = {"Namespace": {"ID": namespace}, "State": 3} if namespace else {"Namespace": {}, "State": 1}
         self._find("endpoints", identity).update(given)
 
@@ -535,7 +535,7 @@ class Hns:
             "VirtualNetwork": network["ID"],
             "VirtualNetworkName": network["Name"],
             "Type": network["Type"],
-            # Attached to a namespace that containers share: AttachedSharing of hcsshim's EndpointState.
+            # Attached to a namespace that containers share: hcsshim's EndpointState.AttachedSharing.
             "State": 3 if (wanted.get("Namespace") or {}).get("ID") else 1,
             "IPAddress": address,
             "PrefixLength": int(wanted.get("PrefixLength") or self._prefix_length(network, address)),

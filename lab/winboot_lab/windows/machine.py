@@ -150,7 +150,7 @@ class Machine:
 
     @property
     def console(self) -> Session:
-        """A SYSTEM session that is opened anew after each boot; the machine itself acts through it."""
+        """A SYSTEM session that opens again after each boot; the machine itself acts through it."""
         if self._console is None or self._console.boot != self.boot_count:
             self._console = self.session("SYSTEM", logon="console")
         return self._console
@@ -179,7 +179,7 @@ class Machine:
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """Whoever runs a script puts this around it; see clock.py."""
+        """A runner of a script puts this around it; see clock.py."""
         with self.time.acting(self):
             yield
 
@@ -266,7 +266,7 @@ class Machine:
                         self.lock.wait(0.05)
                     else:
                         self._pass(now, target, pace)
-                        # Who waits passively has time to go on now.
+                        # A passive waiter has time to continue now.
                         self.lock.notify_all()
 
     def _pass(self, now: float, target: float, pace: float) -> None:
@@ -299,19 +299,19 @@ class Machine:
             helper.shutdown(wait=False)
 
     def wake(self) -> None:
-        """Something changed: whoever waits looks again."""
+        """Something changed: each waiter looks again."""
         with self.lock:
             self.lock.notify_all()
 
     def settle(self, seconds: float) -> None:
-        """Let lab time pass with nobody acting: timers fire, services tick, reboots end."""
+        """Let lab time pass without an actor: timers fire, services tick, reboots end."""
         self.wait(seconds, across_boots=True)
 
     def live(self, *, pace: float = 0.05) -> None:
-        """Go on by itself, on a thread, until `power_off` or `rest`: services tick and reboots end with nobody there.
+        """Go on by itself, on a thread, until `power_off` or `rest`: services tick and reboots end without an actor.
 
         A running machine lives at `pace` (real seconds for a lab second), so that many of them leave the processor
-        to those who work; one that is down comes up as fast as the lab's time allows.
+        to working actors. One that is down comes up as fast as the lab's time allows.
         """
         self._living.set()
         threading.Thread(target=self._live, args=(pace,), name=f"machine {self.label}", daemon=True).start()
@@ -333,7 +333,7 @@ class Machine:
     # ---- signals ---------------------------------------------------------------------------------------
 
     def watch(self, told: Callable[[Signal], None]) -> None:
-        """Be told when the machine goes down or up, or loses its network for a moment (endpoints drop sessions)."""
+        """Call back when the machine goes down or up, or loses its network for a moment (endpoints drop sessions)."""
         self._watchers.append(told)
 
     def signal(self, what: Signal) -> None:
@@ -343,7 +343,7 @@ class Machine:
         self.wake()
 
     def reachable(self, port: int | None = None) -> bool:
-        """Whether somebody on the network reaches the machine (and `port`, through its firewall)."""
+        """Whether a client on the network reaches the machine (and `port`, through its firewall)."""
         with self.lock:
             return (
                 self.running

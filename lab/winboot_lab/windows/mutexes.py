@@ -19,7 +19,7 @@ FULL = 0x1F0001
 
 @dataclass(eq=False, slots=True)
 class Mutex:
-    """One mutex. `count`: how often its owner took it. It is gone when nobody holds a handle."""
+    """One mutex. `count`: how often its owner took it. It is gone when no process holds a handle."""
 
     name: str
     acl: Acl
@@ -108,7 +108,7 @@ class Mutexes:
     def wait(
         self, handle: str, milliseconds: int, session: Session
     ) -> Literal["acquired", "abandoned", "timeout"]:
-        """WaitOne; -1 waits for ever."""
+        """WaitOne; -1 waits without end."""
         mutex = self._need(handle)
         pid = session.process.pid
 
@@ -170,7 +170,7 @@ class Mutexes:
 def _secured(token: Token, given: Acl | None) -> Acl:
     """What a new mutex has: the rules given, or the default list of the token that makes it.
 
-    What SYSTEM made lets administrators look at it, but not modify it; an ordinary user's is his and SYSTEM's
+    What SYSTEM made lets administrators look at it, but not modify it; an ordinary user's belongs to that user and SYSTEM
     ("Default DACL" of access tokens, Windows internals).
     """
     administrator = ADMINISTRATORS in token.sids

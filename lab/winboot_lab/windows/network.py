@@ -57,7 +57,7 @@ class Address:
 
 @dataclass(slots=True)
 class Route:
-    """One route that somebody set (on-link routes follow from the addresses)."""
+    """One route that was set (on-link routes follow from the addresses)."""
 
     prefix: str
     next_hop: str
@@ -70,7 +70,7 @@ class Route:
 
 @dataclass(slots=True)
 class Settings:
-    """The settings of an interface that somebody made."""
+    """The settings of an interface that were made by hand or by a program."""
 
     dhcp: bool
     addresses: list[Address]
@@ -115,7 +115,7 @@ class Adapter:
     wireless: bool = False
     # A team of the old kind (LBFO).
     team: bool = False
-    # False: no protocol is bound to it, as to the virtual function of accelerated networking, which only carries the
+    # False: no protocol is bound to it, as to the virtual function of accelerated networking. It only carries the
     # packets of another adapter with the same MAC address (learn.microsoft.com, "How Accelerated Networking works").
     bound: bool = True
     # The wire it is on, and whether a DHCP server answers there.
@@ -126,7 +126,7 @@ class Adapter:
 
     @property
     def dns_servers(self) -> list[str]:
-        """What is asked: the static list, else what DHCP gave."""
+        """The servers in use: the static list, else what DHCP gave."""
         return self.dns or self.dhcp_dns
 
     @property
@@ -337,7 +337,7 @@ class Network:
         return False
 
     def all_routes(self) -> list[Route]:
-        """Routes set by somebody, and the on-link ones that follow from the addresses."""
+        """Routes that were set, and the on-link ones that follow from the addresses."""
         found = list(self.routes)
         for adapter in self.adapters:
             for address in adapter.addresses:
@@ -436,10 +436,10 @@ class Network:
     # ---- virtual switches ------------------------------------------------------------------------------
 
     def bind_switch(self, adapter: Adapter, switch: str, *, keep_static: bool) -> Adapter:
-        """A virtual switch takes an adapter: its settings move to a new interface, or what somebody set is lost.
+        """A virtual switch takes an adapter: its settings move to a new interface, or what was set is lost.
 
         All of it then, not the first address alone: addresses, routes, DNS servers and metric (microsoft/SDN#498 and
-        Windows-Containers#162 tell of static settings lost on 2004 and 20H2). What a driver holds (VLAN) stays below.
+        Windows-Containers#162 report static settings lost on 2004 and 20H2). What a driver holds (VLAN) stays below.
         The adapter's own settings stay stored and hold again once the switch is gone.
         """
         if adapter.switch is None:
@@ -457,10 +457,10 @@ class Network:
         if keep_static:
             self._apply(virtual, stored)
         else:
-            # What is left is an interface as new: DHCP, and nobody who answers.
+            # What is left is an interface as new: DHCP, and no server that answers.
             virtual.dhcp = True
             self._ask_lease(virtual)
-        # The driver below goes on tagging; the new interface speaks IPv6 whatever the old one did.
+        # The driver below continues tagging; the new interface speaks IPv6 whatever the old one did.
         virtual.mtu, virtual.category = adapter.mtu, adapter.category
         virtual.settled = self._machine.time.seconds + SETTLING
         self._replumbed(adapter, virtual)
@@ -523,7 +523,7 @@ class Network:
         self.routes = [r for r in self.routes if r.interface != adapter.index]
 
     def _replumbed(self, *adapters: Adapter) -> None:
-        # The interface with the addresses goes away for a moment: whoever is connected loses the connection.
+        # The interface with the addresses goes away for a moment: each client loses its connection.
         self._publish_routes()
         for adapter in adapters:
             self.publish(adapter)

@@ -1,4 +1,4 @@
-"""The processes of the machine: what runs, from which file, as whom, with which environment, and how it ends."""
+"""The processes of the machine: what runs, from which file, as which account, with which environment, and how it ends."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ class Processes:
         self._next = 4
         # Whether the next second is on the machine's list: it is only while programs of the lab run.
         self._ticking = False
-        # Whose turn it is: who waits in it (HNS hangs) gets no other one meanwhile.
+        # Whose turn it is: a program that waits in it (HNS hangs) gets no other one meanwhile.
         self._within: list[Served] = []
 
     # ---- environment -----------------------------------------------------------------------------------
 
     def machine_environment(self) -> dict[str, str]:
-        """The machine's variables as they stand in the registry now, expanded among themselves."""
+        """The machine's variables as the registry has them now, expanded among themselves."""
         raw: dict[str, str] = {
             "SystemDrive": "C:",
             "SystemRoot": r"C:\Windows",
@@ -329,7 +329,7 @@ class Processes:
         try:
             return served.on_tick()
         except Refusal as refusal:
-            # No script is there to be ended: the program dies, and whoever runs the lab is told.
+            # No script is there to be ended: the program dies, and the lab's caller receives the refusal.
             self._machine.refusals.append(refusal)
             return Died(_KILLED)
         except Failure:
@@ -350,7 +350,7 @@ class Processes:
             hook(died)
 
     def stop(self, process: Process) -> None:
-        """End it in good order (its program hears of it); nobody is told that it died."""
+        """End it in good order (its program receives the stop); no watcher receives its death."""
         if not process.running:
             return
         if process.served is not None:
@@ -358,7 +358,7 @@ class Processes:
         self._end(process, 0)
 
     def kill(self, pid: int) -> bool:
-        """End it at once; whoever watches it is told. False when there is no such process."""
+        """End it at once; its watcher receives its death. False when there is no such process."""
         process = self.get(pid)
         if process is None:
             return False
@@ -382,7 +382,7 @@ class Processes:
             self._known[pid].path = path
 
     def forget_all(self) -> None:
-        """A reboot: nothing runs. Nobody is told, no program hears of it."""
+        """A reboot: nothing runs. No watcher and no program receives it."""
         for process in self.all():
             process.exit_code = _KILLED
             if process.node is not None:

@@ -1,6 +1,6 @@
 """The interface between the machine and the programs that run on it.
 
-A program is found by what its image file holds, not by its name: the first line of a lab stand-in reads
+A program is found by what its image file holds, not by its name. The first line of a lab stand-in reads
 `winboot-lab-program: NAME VERSION` (for example `winboot-lab-program: kubelet 1.36.5`), wherever the file
 lies and however it is called. In-box programs (`sc.exe`, `tar.exe`) are such files in
 `C:\\Windows\\System32`. A file without that line is no program: starting it fails with Win32 error 193.
@@ -41,7 +41,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """A served program ended by itself with exit code `code`; `service_code`: what it told the SCM."""
+    """A served program ended by itself with exit code `code`; `service_code`: what it reported to the SCM."""
 
     code: int
     service_code: int | None = None
@@ -65,7 +65,7 @@ class Served(Protocol):
         ...
 
     def on_tick(self) -> Died | None:
-        """Time has passed (about each lab second). None: goes on. Died: it ended."""
+        """Time has passed (about each lab second). None: it continues. Died: it ended."""
         ...
 
     def on_stop(self) -> None:

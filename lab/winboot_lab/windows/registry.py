@@ -83,7 +83,7 @@ class Registry:
         self._machine = machine
         self._machine_hive = Key(HKLM, acl=registry_root())
         self._users = Key("HKEY_USERS", acl=registry_root())
-        # How many keys have rules of their own below the hives; while there are none, all keys have the same.
+        # How many keys have rules of their own below the hives; while no key has any, all keys have the same.
         self._own_rules = 0
         self._common = registry_root()
         # Set once Windows is installed: from then on nothing can be made directly below a hive.
@@ -203,7 +203,7 @@ class Registry:
         key.values[name.lower()] = Value(old.name if old else name, known, canonical)
 
     def delete_value(self, path: str, name: str, token: Token = SYSTEM_TOKEN) -> bool:
-        """Remove a value; False when there is none."""
+        """Remove a value; False when it is absent."""
         key = self.need(path, token, _WRITE)
         return key.values.pop(name.lower(), None) is not None
 

@@ -261,7 +261,7 @@ class ServiceControl:
         return unpack_failure_actions(self._machine.registry.binary(service.key, "FailureActions"))
 
     def delete(self, service: Service) -> None:
-        """DeleteService: it goes when it is stopped and nobody holds it; until then it is marked."""
+        """DeleteService: it goes when it is stopped and no process holds it; until then it is marked."""
         if service.deleted:
             raise service_failure(1072)
         service.deleted = True
@@ -509,7 +509,7 @@ class ServiceControl:
     # ---- failing ---------------------------------------------------------------------------------------
 
     def _ended(self, service: Service, process: Process, died: Died) -> None:
-        # The process of a service is gone and nobody asked for it.
+        # The process of a service is gone and no request ended it.
         if service.process is not process or service.status == "StopPending":
             return
         if died.service_code is None:
@@ -600,7 +600,7 @@ class ServiceControl:
         self._given_up.clear()
         for service in self._start_order([s for s in automatic if not s.delayed]):
             self._start_quietly(service)
-        # Each is tried once; only later somebody's start tries what it depends on again.
+        # Each is tried once; only later a client's start tries what it depends on again.
         self._given_up.clear()
         late = self._start_order([s for s in automatic if s.delayed])
         if late:
@@ -616,7 +616,7 @@ class ServiceControl:
         try:
             self.start(service)
         except Failure:
-            # It stands in the event log; boot goes on.
+            # The event log has it; boot continues.
             self._given_up.add(service.name.lower())
             return
 
@@ -637,7 +637,7 @@ class ServiceControl:
         return ordered
 
     def go_down(self, *, clean: bool) -> None:
-        """The machine goes down: services of the lab hear of it when it is a clean shutdown."""
+        """The machine goes down: services of the lab receive it when it is a clean shutdown."""
         for service in reversed(self._start_order(self.all())):
             if clean and service.status == "Running" and service.process is not None and not service.builtin:
                 service.process.ended.clear()
@@ -652,7 +652,7 @@ class ServiceControl:
         return iter(self.all())
 
     def tree(self) -> Tree:
-        """How services run (their definitions stand in the registry)."""
+        """How services run (the registry holds their definitions)."""
         return {s.name: {"status": s.status, "exit_code": s.exit_code} for s in self.all()}
 
 

@@ -75,7 +75,7 @@ class Session:
         self.children: list[int] = []
         self.standard = StandardStreams()
         self.clock = SessionClock(self)
-        # One that may last for ever: time does not pass because it sleeps.
+        # One that may last without end: time does not pass because it sleeps.
         self.resident = False
         self._interrupted = False
         self._closed = False
@@ -153,12 +153,12 @@ class Session:
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """Whoever runs a script puts this around it, so that others' waiting does not overtake its computing."""
+        """A runner of a script puts this around it, so that others' waiting does not overtake its computing."""
         with self.machine.acting():
             yield
 
     def interrupt(self) -> None:
-        """Stop whoever acts here at the next checkpoint, or in its sleep."""
+        """Stop the actor here at the next checkpoint, or in its sleep."""
         with self.machine.lock:
             self._interrupted = True
             self.machine.wake()

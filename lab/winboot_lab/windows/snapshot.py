@@ -22,7 +22,7 @@ _CHANCE_KEYS = re.compile(
 
 
 def show_bytes(content: bytes) -> Tree:
-    """Bytes as size and hash, with the text beside them when it is short and readable."""
+    """Bytes as size and hash, with their text when it is short and readable."""
     shown: dict[str, Tree] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     if len(content) <= _SHOWN_TEXT:
         try:

@@ -86,8 +86,8 @@ class World:
         self._slow: dict[str, float] = {}
         # Hosts that are only reached through a proxy.
         self.behind_proxy: set[str] = set()
-        # The machines of this lab, and how a connection between them and to their pods ends: "open", "closed", "silent", or
-        # None where the address is nobody's of the cluster.
+        # The lab's machines, and how a connection between them and to their pods ends: "open", "closed", "silent", or
+        # None where the address belongs to no part of the cluster.
         self.machines: list[Machine] = []
         self.way: Callable[[Machine, str, int], str | None] | None = None
 
@@ -102,7 +102,7 @@ class World:
     def forward(
         self, host: str, port: int, real: tuple[str, int], *, issuer: str = "", names_sources: bool = False
     ) -> None:
-        """A port that is a real server on loopback. With `names_sources` it is told whose each connection is."""
+        """A port that is a real server on loopback. With `names_sources` it receives the source of each connection."""
         self.servers[self._address(host), port] = Server(
             real=real, issuer=issuer, names_sources=names_sources
         )
@@ -360,7 +360,7 @@ class Sockets:
     def secure(self, handle: str, host: str) -> bytes:
         """TLS on a connection to a real server: the certificate it shows, unjudged.
 
-        Whose connection it is, the server is told in a line of the PROXY protocol, as by a load balancer: all machines of
+        The server receives the source of the connection in a line of the PROXY protocol, as by a load balancer: all machines of
         the lab have one real address.
         """
         address, port = self._remote[handle]
@@ -428,7 +428,7 @@ class Sockets:
         body: bytes = b"",
         trusted: tuple[str, ...] = (),
     ) -> Response:
-        """A web request from the machine. `trusted`: issuers (PEM) the caller trusts beside the machine's store."""
+        """A web request from the machine. `trusted`: issuers (PEM) the caller trusts besides the machine's store."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             message = "The URI prefix is not recognized."
@@ -454,7 +454,7 @@ class Sockets:
         return self._machine.outside(lambda: world.answer(server, request, tls=tls, host=parts.netloc))
 
     def trusts(self, issuer: str, trusted: tuple[str, ...] = ()) -> bool:
-        """Whether a certificate's issuer (PEM) is trusted by the caller or stands in the machine's Root store."""
+        """Whether a certificate's issuer (PEM) is trusted by the caller or is in the machine's Root store."""
         if any(issuer.strip() == t.strip() for t in trusted):
             return True
         raw = ssl.PEM_cert_to_DER_cert(issuer)

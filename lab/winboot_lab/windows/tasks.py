@@ -70,7 +70,7 @@ class Task:
 
     @property
     def resident(self) -> bool:
-        """Whether it may run for ever: then time does not pass for its sake, and nobody waits for its end."""
+        """Whether it may run without end: then time does not pass for its sake, and no actor waits for its end."""
         return self.limit_seconds == 0
 
     @property
@@ -82,7 +82,7 @@ class Task:
 
 
 class Tasks:
-    """All tasks. A refusal that a task's script ran into goes to `machine.refusals`, for whoever runs the lab."""
+    """All tasks. A refusal that a task's script ran into goes to `machine.refusals`, for the lab's caller."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -124,7 +124,7 @@ class Tasks:
         task.timers.append(timer)
 
     def unregister(self, task: Task) -> None:
-        """Forget a task; a running instance goes on, as on Windows."""
+        """Forget a task; a running instance continues, as on Windows."""
         for timer in task.timers:
             self._machine.timers.cancel(timer)
         self._known.pop((task.path + task.name).lower(), None)
@@ -201,7 +201,7 @@ class Tasks:
             time.sleep(0.002)
 
     def end_residents(self) -> None:
-        """Kill what may run for ever, and wait until it is gone: no thread outlives this."""
+        """Kill what may run without end, and wait until it is gone: no thread outlives this."""
         for task in self.all():
             if task.resident:
                 self.stop(task)

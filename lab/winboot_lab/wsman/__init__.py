@@ -2,6 +2,6 @@
 pipelines.
 
 `farm.Farm` holds any number of endpoints in one thread; `endpoint.Endpoint` is one machine's. What a script
-does is not known here: an `executor.Executor` runs it. Where the shapes come from is said at each place;
+does is not known here: an `executor.Executor` runs it. Each place names the source of its shapes;
 what was not seen in recordings of real hosts is marked "assumed".
 """

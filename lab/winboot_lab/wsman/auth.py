@@ -1,6 +1,6 @@
-"""Who is at the other end of a connection: Basic, NTLM and SPNEGO, and the sealing of message bodies.
+"""The client at the other end of a connection: Basic, NTLM and SPNEGO, and the sealing of message bodies.
 
-On WinRM a login belongs to the TCP connection: it is made once, later requests carry no header, and over
+On WinRM a login belongs to the TCP connection. It is made once, later requests carry no header, and over
 plain HTTP every body is sealed with keys of that login. A new connection therefore cannot read what was
 sealed for the old one.
 """
@@ -30,7 +30,7 @@ SPNEGO_PROTOCOL: Final = "application/HTTP-SPNEGO-session-encrypted"
 _BOUNDARY: Final = b"--Encrypted Boundary\r\n"
 _NO_LM_HASH: Final = "0" * 32
 
-# The library reads the accounts from the file that this variable names, when an acceptor is made and once
+# The library reads the accounts from the file that this variable names, when an acceptor is made. It reads them once
 # more when the client proves its password; farms in one process take turns.
 _FILE_VARIABLE: Final = "NTLM_USER_FILE"
 # The same of Kerberos' acceptor: the keys of the services that this machine is.
@@ -158,7 +158,7 @@ class Login:
         self._user: str | None = None
 
     def step(self, authorization: str | None) -> Accepted | Refused:
-        """Read the Authorization header, if there is one, and say how the request goes on."""
+        """Read the Authorization header, if there is one, and say how the request continues."""
         if authorization is None:
             return Accepted(self._user) if self._user is not None else self._refuse()
         scheme, _, rest = authorization.partition(" ")
@@ -227,7 +227,7 @@ class Login:
         except UnicodeDecodeError:
             text = token.decode("latin-1")  # no encoding is agreed on, and clients differ
         user, _, password = text.partition(":")
-        # Basic proves itself anew with each request and leaves no login behind.
+        # Basic proves itself again with each request and leaves no login behind.
         return Accepted(user) if self._accounts.accept(user, password) else self._refuse()
 
     def _negotiate(self, scheme: str, token: bytes) -> Accepted | Refused:
@@ -242,8 +242,8 @@ class Login:
             except (SpnegoError, ValueError, struct.error):
                 return self._refuse()
             except AttributeError:
-                # gssapi keeps an error back while it has a token to send, such as that of a wrong binding, and pyspnego
-                # then asks it for the flags of a login that there is not.
+                # gssapi keeps an error back while it has a token to send, such as that of a wrong binding. Then pyspnego
+                # asks it for the flags of a login that does not exist.
                 return self._refuse()
         header = f"{scheme} {base64.b64encode(answer).decode()}" if answer else None
         if not self._context.complete:

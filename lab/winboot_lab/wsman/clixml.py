@@ -1,6 +1,6 @@
 """Values and records as CLIXML, in the form of Windows PowerShell 5.1.
 
-Records are written from templates and not by a library: clients read their fields in an order of their own, so a
+Records are written from templates and not by a library. Clients read their fields in an order of their own, so a
 shared type name (TNRef) may only point backwards in every order. Windows' layout, kept here, has that property.
 """
 

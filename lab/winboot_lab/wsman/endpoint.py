@@ -157,7 +157,7 @@ class Endpoint:
         self.requests.clear()
 
     async def become(self, state: State) -> None:
-        """Change to `state`; changes come one after the other, in the order in which they were asked for."""
+        """Change to `state`; changes come one after the other, in the order of their requests."""
         async with self._turn:
             if state == "up":
                 await self._start()
@@ -197,7 +197,7 @@ class Endpoint:
         return int(server.sockets[0].getsockname()[1])
 
     def _keep_port(self, family: int, address: tuple[str, int]) -> None:
-        """Nobody else on this host gets the port of a machine that is down; who connects to it is refused."""
+        """Nobody else on this host gets the port of a machine that is down; a client that connects to it is refused."""
         kept = socket.socket(family, socket.SOCK_STREAM)
         # Connections that have just ended hold the port for a while.
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What the endpoint asks of whoever runs scripts, and the values that pass between the two.
+"""What the endpoint asks of a runner of scripts, and the values that pass between the two.
 
 The executor gets text and parameters and emits values; it knows nothing of HTTP or PSRP. The endpoint knows
 nothing of PowerShell.
@@ -17,7 +17,7 @@ Emit = Callable[[Stream, object], None]
 
 @dataclass(frozen=True, slots=True)
 class SecureText:
-    """A SecureString parameter, decrypted. Not a str, so that nobody prints it by accident."""
+    """A SecureString parameter, decrypted. Not a str, so that no caller prints it by accident."""
 
     value: str = field(repr=False)
 
@@ -81,14 +81,14 @@ class Information:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a script ended. `failed` has the terminating error; `stopped` means that it was asked to stop."""
+    """How a script ended. `failed` has the terminating error; `stopped` means that it received a stop."""
 
     state: Literal["completed", "failed", "stopped"] = "completed"
     error: ErrorRecord | None = None
 
 
 class Stop:
-    """Whether a script shall stop: ask by calling it, or be told by `then`."""
+    """Whether a script must stop: ask by calling it, or wait for it by `then`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,7 +99,7 @@ class Stop:
         return self._set
 
     def set(self, submit: Callable[[Callable[[], None]], object]) -> None:
-        """Say that the script shall stop. Who wants to be told is told by way of `submit`."""
+        """Record that the script must stop. Each listener runs by way of `submit`."""
         with self._lock:
             told, self._told = ([], self._told) if self._set else (self._told, [])
             self._set = True
@@ -107,7 +107,7 @@ class Stop:
             submit(act)
 
     def then(self, act: Callable[[], None]) -> None:
-        """Do `act` when the script shall stop; at once if that has been said."""
+        """Do `act` when the script must stop; at once if it must already."""
         with self._lock:
             waiting = not self._set
             if waiting:
@@ -124,7 +124,7 @@ class Executor(Protocol):
 
         Values for `output`: None, bool, int, float, str, bytes, list and dict of these; `error`:
         ErrorRecord; `progress`: Progress; `information`: Information; the other streams: str. `cancelled`
-        turns true when the script shall stop; return soon then. An exception ends the pipeline as failed
+        turns true when the script must stop; return soon then. An exception ends the pipeline as failed
         and is kept in `Endpoint.crashes`.
         """
         ...

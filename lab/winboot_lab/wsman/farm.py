@@ -77,7 +77,7 @@ class Farm:
         self._call(endpoint.become("down"))
 
     def cut(self, endpoint: Endpoint) -> None:
-        """Take the machine off the network; what runs on it goes on. Wait until it is done."""
+        """Take the machine off the network; what runs on it continues. Wait until it is done."""
         self._call(endpoint.become("cut"))
 
     def up(self, endpoint: Endpoint) -> None:
@@ -85,7 +85,7 @@ class Farm:
         self._call(endpoint.become("up"))
 
     def tell(self, endpoint: Endpoint, state: State) -> None:
-        """The same without waiting, for those who hold a lock. What is told first comes first."""
+        """The same without waiting, for callers that hold a lock. The first request comes first."""
         if self._closing:
             return
         done = asyncio.run_coroutine_threadsafe(endpoint.become(state), self._loop)

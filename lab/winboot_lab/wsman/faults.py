@@ -1,10 +1,10 @@
-"""Misfortune on demand: what shall go wrong at which request of one endpoint.
+"""Misfortune on demand: what is to go wrong at which request of one endpoint.
 
     endpoint.faults.at(7, Drop())                    the 7th request is cut off before it is read
     endpoint.faults.on("Receive", Half(), skip=1)    the second Receive gets half an answer
     endpoint.faults.on("Create", Fault(2150859173), times=3)
 
-Requests are numbered from 1 over all connections, login requests included; `Endpoint.recount` starts anew.
+Requests are numbered from 1 over all connections, login requests included; `Endpoint.recount` starts again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Trickle:
 
 @dataclass(frozen=True, slots=True)
 class Unsealed:
-    """Answer a sealed request in the clear, as somebody would who cannot seal."""
+    """Answer a sealed request in the clear, as a server would that cannot seal."""
 
 
 Misfortune = Drop | Half | Answer | Fault | Silence | Delay | Trickle | Unsealed
@@ -100,12 +100,12 @@ class Faults:
             self._by_action.clear()
 
     def take_number(self, number: int) -> Misfortune | None:
-        """What shall happen to this request; told once."""
+        """What is to happen to this request; returned once."""
         with self._lock:
             return self._by_number.pop(number, None)
 
     def take_action(self, action: str) -> Misfortune | None:
-        """What shall happen to this request of `action`; counts as one of the times."""
+        """What is to happen to this request of `action`; counts as one of the times."""
         with self._lock:
             for plan in self._by_action:
                 if plan.action != action:

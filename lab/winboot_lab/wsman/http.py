@@ -1,6 +1,6 @@
 """HTTP/1.1 on one connection: bytes to requests, responses to bytes.
 
-Written by hand because everything a WinRM test wants to break is below what HTTP frameworks expose: the
+Written by hand because everything a WinRM test wants to break is below what HTTP frameworks expose. The
 login and the message sealing belong to the connection, and a fault may cut it between any two bytes.
 """
 
@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def write(self, data: bytes) -> None:
-        """Write raw bytes, for those who answer only half."""
+        """Write raw bytes, for faults that answer only half."""
         if self._transport is not None:
             self._transport.write(data)
 

@@ -96,7 +96,7 @@ class Output:
         self._news.set()
 
     def abort(self) -> None:
-        """Whoever waits, waits in vain."""
+        """Each waiter waits in vain."""
         self._aborted = True
         self._news.set()
 
@@ -230,7 +230,7 @@ class Shell:
             command.output.abort()
 
     def kill(self) -> None:
-        """End all pipelines; nothing of them is heard any more."""
+        """End all pipelines; nothing of them arrives any more."""
         for command in self.commands.values():
             self._stop(command)
             command.output.abort()
@@ -301,7 +301,7 @@ class Shell:
         command.output.end()
 
     def _stop(self, command: Command) -> None:
-        # By a thread: who is told may wait for locks, and this is the loop that all machines share.
+        # By a thread: the callback may wait for locks, and this is the loop that all machines share.
         command.stop.set(self._threads.submit)
 
     def _push(self, command: Command, say: Say) -> None:

@@ -1,7 +1,7 @@
 """SOAP envelopes: what a request asks for, and the answers in the form that Windows gives them.
 
 Element names, order, prefixes and header fields of the answers are those of recordings of Windows Server 2016 and
-2019 (pypsrp's test data). Prefixes matter to nobody but a reader; they are kept so that a trace looks familiar.
+2019 (pypsrp's test data). Prefixes matter only to a reader; they are kept so that a trace looks familiar.
 """
 
 from __future__ import annotations

@@ -360,7 +360,7 @@ def get_route(call: Call) -> None:
     should_process=True,
 )
 def new_route(call: Call) -> None:
-    """Set a route; both stores unless told otherwise."""
+    """Set a route; both stores by default."""
     adapter = one_interface(call)
     if adapter is None:
         return

@@ -68,7 +68,7 @@ def _narrowed(record: Record, names: list[str], keys: tuple[str, ...]) -> Record
     aliases=("gcim",),
 )
 def get_instance(call: Call) -> None:
-    """Instances of a class, of a query, or an instance read anew."""
+    """Instances of a class, of a query, or an instance read again."""
     if call.has("InputObject"):
         for record in call.records("InputObject"):
             found = _again(call, record)

@@ -92,7 +92,7 @@ def _find(call: Call, wanted: dict[str, Plain]) -> list[Event] | None:
             call.fail(_no_log(call, name))
             return None
         found.extend(call.machine.events.query(name))
-    # In one log the newest is the record with the highest number, whatever the clock said ("records are numbered
+    # In one log the newest is the record with the highest number, whatever the clock said. Source ("records are numbered
     # sequentially"; oldest number and count give the newest: learn.microsoft.com, Event Log Records).
     if len(names) > 1:
         found.sort(key=lambda e: e.time, reverse=True)

@@ -237,7 +237,7 @@ def _is_port(text: str) -> bool:
     should_process=True,
 )
 def new_rule(call: Call) -> None:
-    """Make a rule; it allows, inbound, any protocol, unless told otherwise."""
+    """Make a rule; it allows, inbound, any protocol, by default."""
     firewall = call.machine.firewall
     if call.text("PolicyStore").lower() not in ("", "persistentstore"):
         raise call.refuse("PolicyStore", call.text("PolicyStore"))

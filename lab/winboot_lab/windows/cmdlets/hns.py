@@ -30,7 +30,7 @@ def _plain(value: Any) -> Plain:
 
 
 def _ask(call: Call, method: str, path: str) -> Any:
-    # Nobody who runs a cmdlet says how long it may take.
+    # A cmdlet takes no limit for its duration.
     if hanging := call.machine.hns.hanging(method, path):
         call.session.wait(hanging)
     answer = json.loads(call.machine.hns.call(method, path, ""))

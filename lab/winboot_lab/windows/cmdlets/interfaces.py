@@ -133,7 +133,7 @@ def _show_adapter(adapter: Adapter) -> Record:
     default_set="ByName",
 )
 def get_adapter(call: Call) -> None:
-    """Adapters; the loopback interface is none, compartments of containers are hidden."""
+    """Adapters; the loopback interface does not count, compartments of containers are hidden."""
     every = [a for a in call.machine.network.adapters if not a.loopback and a.compartment == 1]
     if not call.flag("IncludeHidden"):
         every = [a for a in every if not a.hidden]

@@ -335,7 +335,7 @@ def _start_number(call: Call) -> int:
     should_process=True,
 )
 def new_service(call: Call) -> None:
-    """Define a service that runs as LocalSystem; 5.1 makes it automatic unless told otherwise."""
+    """Define a service that runs as LocalSystem; 5.1 makes it automatic by default."""
     name = call.text("Name")
     start = _start_number(call) if call.has("StartupType") else AUTO
     try:

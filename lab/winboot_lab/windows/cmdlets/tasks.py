@@ -101,7 +101,7 @@ def new_trigger(call: Call) -> None:
     default_set="User",
 )
 def new_principal(call: Call) -> None:
-    """As whom a task runs."""
+    """The account that a task runs as."""
     logon = call.text("LogonType", "Interactive")
     level = call.text("RunLevel", "Limited")
     number = next(i for i, w in enumerate(_LOGONS) if w.lower() == logon.lower())
@@ -138,7 +138,7 @@ _INSTANCES = ("Parallel", "Queue", "IgnoreNew")
     kind="Function",
 )
 def new_settings(call: Call) -> None:
-    """How a task runs. Without a limit it may run three days; zero means for ever."""
+    """How a task runs. Without a limit it may run three days; zero means no limit."""
     limit = call.parameters.get("ExecutionTimeLimit")
     text = "PT72H"
     if isinstance(limit, timedelta):
@@ -253,7 +253,7 @@ def _show_trigger(trigger: Trigger) -> Record:
 
 
 def _show_repetition(seconds: float) -> Record:
-    """Without a duration it goes on for ever."""
+    """Without a duration it continues without end."""
     interval = duration(timedelta(seconds=seconds)) if seconds else None
     return instance("MSFT_TaskRepetitionPattern", {"Duration": None, "Interval": interval})
 

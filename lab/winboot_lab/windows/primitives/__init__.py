@@ -1,4 +1,4 @@
-"""The primitives of the door by family; importing this package registers them (the table stands in door.py)."""
+"""The primitives of the door by family; importing this package registers them (door.py has the table)."""
 
 from __future__ import annotations
 

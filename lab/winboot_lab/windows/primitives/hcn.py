@@ -65,14 +65,14 @@ def _output(answer: str) -> Any:
 
 @primitive("hcn.query")
 def hcn_query(session: Session, id: str, query: str, seconds: float = float("inf")) -> Objects:
-    """computenetwork.dll: HcnOpenNetwork and HcnQueryNetworkProperties, by a caller who waits so long for it."""
+    """computenetwork.dll: HcnOpenNetwork and HcnQueryNetworkProperties, by a caller that waits so long for it."""
     hang(session, session.machine.hns.hanging("QUERY", f"/networks/{id}"), seconds)
     return (_hcn(session, lambda: session.machine.hns.properties(id, query)),)
 
 
 @primitive("hcn.modify")
 def hcn_modify(session: Session, id: str, settings: str, seconds: float = float("inf")) -> Objects:
-    """computenetwork.dll: HcnOpenNetwork and HcnModifyNetwork, by a caller who waits so long for it."""
+    """computenetwork.dll: HcnOpenNetwork and HcnModifyNetwork, by a caller that waits so long for it."""
     hang(session, session.machine.hns.hanging("MODIFY", f"/networks/{id}"), seconds)
     _hcn(session, lambda: session.machine.hns.modify(id, settings))
     return ()

@@ -195,7 +195,7 @@ def computer_info(session: Session) -> Objects:
 
 @primitive("identity.current")
 def identity_current(session: Session) -> Objects:
-    """Who acts."""
+    """The acting account."""
     token = session.token
     full = token.name if "\\" in token.name else f"{session.machine.name}\\{token.name}"
     groups: list[Plain] = [g for g in token.groups if token.elevated or g != ADMINISTRATORS]
@@ -358,7 +358,7 @@ def eventlog_query(
 def hns_call(
     session: Session, method: str, path: str, request: str = "", seconds: float = float("inf")
 ) -> Objects:
-    """vmcompute.dll's HNSCall, by a caller who waits so long for it."""
+    """vmcompute.dll's HNSCall, by a caller that waits so long for it."""
     if session.machine.services.find("hns") is None:
         raise failure("System.DllNotFoundException", "Unable to load DLL 'vmcompute.dll'", hresult=0x80131524)
     hang(session, session.machine.hns.hanging(method, path, request), seconds)
@@ -366,7 +366,7 @@ def hns_call(
 
 
 def hang(session: Session, hanging: float, seconds: float) -> None:
-    """What a call costs that hangs so long, to a caller who waits so long for it."""
+    """What a call costs that hangs so long, to a caller that waits so long for it."""
     if hanging:
         session.wait(min(hanging, seconds))
         if hanging > seconds:
