@@ -1,5 +1,5 @@
-# SUMMARY Adds and removes CA certificates in the machine's stores of roots (Root) and intermediate CAs (CA).
-# A certificate is a table: store, thumbprint, body (base64 of its bytes).
+# SUMMARY Adds and removes CA certificates in the stores Root and CA (intermediate CAs).
+# The stores are those of this machine. A certificate is a table: store, thumbprint, body (base64 of its bytes).
 
 function Use-CertificateStore {
     # Runs Work with a certificate store of the machine, and closes it.
