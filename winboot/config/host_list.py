@@ -64,8 +64,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a program writes: the path of its objects (keys in lower case, * for each item), a key that such an object
-    has, and where in it name, address and the words about its operating system are. The first that is there
+    """What a program writes: the path of its objects (keys in lower case, * for each item). Then a key that such an
+    object has, and where in it name, address and the words about its operating system are. The first that is there
     counts."""
 
     objects: str

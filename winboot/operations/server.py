@@ -2,8 +2,8 @@
 
 A connection carries one request. A thread serves it, and each of its costs has a bound: one deadline covers the PROXY
 line, the handshake and the request. A head has at most 32 KiB. The application sees the head before the server reads
-a body, and names the largest body that it takes. h11 parses: it refuses two lengths, a negative one, and one of more
-than 20 digits.
+a body, and names the largest body that it takes. The library h11 parses: it refuses two lengths, a negative one, and
+one of more than 20 digits.
 """
 
 from __future__ import annotations

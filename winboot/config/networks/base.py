@@ -61,7 +61,7 @@ Text: TypeAlias = "str | Known"
 # thing.
 Owner = Literal["winboot", "agent", "operator", "none"]
 # Where pods go: to pods of the cluster, to services, to the networks that the nodes are in, to the node's own subnet,
-# or to the pods of the node itself. The profile names the nodes' networks, else the node's own counts.
+# or to its own pods. The profile names the nodes' networks, else the node's own counts.
 Destination = Literal["pods", "services", "nodes", "node_subnet", "node_pods"]
 HnsType = Literal["L2Bridge", "L2Tunnel", "Overlay", "Transparent"]
 

@@ -27,9 +27,10 @@ def outbound_nat(exceptions: Sequence[Text]) -> Data:
     """Pods reach the outside behind the node's address, except these destinations.
 
     Behind flannel the plug-ins look for one network among them, byte for byte, and append a policy of the same type
-    for it where it is missing (containernetworking/plugins netconf_windows.go, ApplyOutboundNatPolicy). win-bridge
-    looks for flannel's whole Network, which is therefore written as flannel has it; win-overlay for the network of
-    this node's pods (win-overlay_windows.go, cmdHcnAdd), which is next to it. Which of two policies holds is open.
+    for it where it is missing (containernetworking/plugins netconf_windows.go, ApplyOutboundNatPolicy). The plug-in
+    win-bridge looks for flannel's whole Network, which is therefore written as flannel has it; win-overlay for the
+    network of this node's pods (win-overlay_windows.go, cmdHcnAdd), which is next to it. Which of two policies holds
+    is open.
     """
     return _policy("OutBoundNAT", {"Exceptions": list(exceptions)})
 

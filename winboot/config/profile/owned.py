@@ -38,8 +38,8 @@ _UNKNOWN_NETWORK: Final = frozenset({"winkernel.sourceVip", "winkernel.rootHnsEn
 # What kubeadm writes for Linux nodes into the ConfigMaps that all nodes share. On Windows `kubeadm join` itself empties
 # resolvConf and takes the other two paths as C:\etc\kubernetes\... (cmd/kubeadm/app/componentconfigs/kubelet.go,
 # mutatePathsOnWindows; cgroupDriver: Default there). winboot keeps the CA in that place, and leaves static pods out:
-# a worker has none, and a user with write access to that folder would own the node. kube-proxy: kubeproxy.go next to
-# it (kubeproxyKubeConfigFileName), and `mode: iptables` from 1.37 on (kubernetes/kubernetes#139777).
+# a worker has none, and a user with write access to that folder would own the node. For kube-proxy: kubeproxy.go next
+# to it (kubeproxyKubeConfigFileName), and `mode: iptables` from 1.37 on (kubernetes/kubernetes#139777).
 OF_LINUX: Final[Mapping[Component, Mapping[str, str]]] = {
     "kubelet": {
         "authentication.x509.clientCAFile": "/etc/kubernetes/pki/ca.crt",

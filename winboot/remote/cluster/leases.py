@@ -28,7 +28,7 @@ class LightkubeLeases:
 
     Each call is made once, unlike the others (`calls`). A write without an answer would meet itself as a conflict the
     second time. A holder of claims asks again anyway, at its own pace: a session renews every quarter of its
-    duration, a claim is tried for a minute (`Ownership`), a fleet's worker looks every two seconds.
+    duration. A claim is tried for a minute (`Ownership`); a fleet's worker looks every two seconds.
     """
 
     def __init__(self, client: Client, server: str, namespace: str, proxy: Proxy | None = None) -> None:

@@ -61,8 +61,8 @@ _LAST_PIECES: Final = (
     64  # that are read of what a machine still says after the end: it may say it without an end
 )
 _LAST_WORDS: Final = 4096  # bytes of standard error that are kept
-# Members of Administrators have their keys in one common file. sshd refuses it when others may write to it (Microsoft
-# Learn, "Key-based authentication in OpenSSH for Windows").
+# Members of Administrators have their keys in one common file. The server refuses it when others may write to it
+# (Microsoft Learn, "Key-based authentication in OpenSSH for Windows").
 _KEY_HINT: Final = (
     r"For an account in Administrators, sshd on Windows reads C:\ProgramData\ssh\administrators_authorized_keys, which only"
     " SYSTEM and Administrators may have access to; for others .ssh/authorized_keys. Check `user`, `key` and `password`."
