@@ -31,7 +31,7 @@ def profile_page() -> str:
     lines = [
         "# Profile",
         "",
-        "What every node of a pool should be. Every key with its default; a key set to null is as good as absent.",
+        "Every key of a profile with its default. A key set to null is the same as an absent one.",
         "This page is made from the models in `winboot/config/profile/sections.py` (`make golden`).",
         "",
         *_table(Profile, ""),
@@ -57,7 +57,7 @@ def inventory_page() -> str:
         [
             "# Inventory",
             "",
-            "Which machines there are, how to reach them, and which profile each gets.",
+            "An inventory lists machines, their connections and their profiles.",
             "This page is made from the models in `winboot/config/inventory/` (`make golden`).",
             "",
             "    defaults:   connection, os, and any section of a profile",

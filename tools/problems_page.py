@@ -9,18 +9,20 @@ from winboot.script.problems import NEXT_STEPS, meaning, problems
 _HEAD: Final = """\
 # Problems
 
-What a step can fail with, by the name it has in reports and in JSON. Written from the library by
-`make golden`; do not edit it here. `…` is what was found on the machine.
+    winboot explain NeedsDrain     # one problem by its name
 
-| problem | says | next step |
+Steps fail with these problems; reports and JSON have the same names. `…` replaces a value of the machine.
+`make golden` writes this page from the library.
+
+| problem | message | next step |
 | --- | --- | --- |
 """
 
 _FAILURES: Final = """
 ## A whole node, or the command
 
-What a report shows as the reason for which nothing more was done on a node. The exit code is the command's when all
-nodes failed alike ([exit-codes.md](exit-codes.md)).
+A report gives one of these as the reason why work on a node ended. The command exits with this code if all nodes
+failed alike ([exit-codes.md](exit-codes.md)).
 
 | name | means | exit code | next step |
 | --- | --- | --- | --- |

@@ -10,11 +10,12 @@ from winboot.script.steps.step import Step
 _HEAD: Final = """\
 # Steps
 
-What winboot does to a node, in order. Written from `winboot/script/steps` by
-`python -m winboot.script.steps`; do not edit it here.
-`--only` and `--skip` take these names. A step marked ○ carries `identity: no`: nothing in it tells one node from another, so
-that it runs on machines of a [warm pool](clouds.md#warm-pools), too. How to add one:
-[how-to-add-a-step.md](how-to-add-a-step.md).
+    winboot steps                  # this list
+    winboot join --only NAME       # one step and the steps that it needs
+
+winboot applies these steps to a node, in this order. `python -m winboot.script.steps` writes this page. A step marked ○ carries
+`identity: no`: it does not depend on the node's identity, so it also runs on machines of a [warm pool](clouds.md#warm-pools).
+To add a step, see [how-to-add-a-step.md](how-to-add-a-step.md).
 
 | step | why | builds on |
 | --- | --- | --- |
@@ -24,10 +25,10 @@ that it runs on machines of a [warm pool](clouds.md#warm-pools), too. How to add
 _SEEN: Final = """
 ## What has been seen to work, and where
 
-"lab" means: the step's script was executed by the lab's engine against the lab's model of that Windows build, and every
-answer of that engine is held against recordings of the real PowerShell. It does **not** mean that a real Windows machine
-has run it. "seen on Windows" means that it has. What kubelet.exe, kube-proxy.exe, flanneld.exe, the CNI plug-ins and
-containerd.exe did with the rendered files and flags stands in [real-programs.md](real-programs.md).
+"lab" means that the lab's engine ran the step's script against the lab's model of that Windows build. Recordings of the real
+PowerShell check every answer of that engine. It does **not** mean that a real Windows machine has run it; "seen on
+Windows" means that. The page [real-programs.md](real-programs.md) describes what kubelet.exe, kube-proxy.exe, flanneld.exe, the
+CNI plug-ins and containerd.exe did with the rendered files and flags.
 
 """
 # Where the lab has run a step's script; "seen on Windows" takes its place when a real machine has.

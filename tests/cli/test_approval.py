@@ -177,7 +177,7 @@ def test_a_plan_whose_owner_cannot_be_asked_is_no_approval(
     monkeypatch.setattr("winboot.base.private.others_say", refuse)
 
     assert run(["join", "-i", str(tmp_path / "none.yaml"), "--plan", str(file)]) == 64
-    assert "cannot be asked (Permission denied)" in capsys.readouterr().err
+    assert "cannot be read (Permission denied)" in capsys.readouterr().err
 
 
 def test_a_plan_of_gigabytes_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -344,7 +344,7 @@ def test_an_answer_is_judged_when_it_is_given_and_the_others_are_kept(
 
     told = capsys.readouterr()
     assert "did you mean 'flannel:host-gw'?" in told.err
-    assert "'2016' is none of" in told.err
+    assert "'2016' is not one of" in told.err
     assert "win-1 has this name already" in told.err
     assert "version: " in told.err
     assert "(from the API server's /version)" in told.err

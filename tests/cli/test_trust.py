@@ -127,7 +127,7 @@ def test_a_file_whose_owner_cannot_be_asked_is_anybodys(
     monkeypatch.setattr("winboot.cli.trust.others_say", refuse)
 
     assert run(["render", "--digest", "-i", str(stranger.inventory)]) == 64
-    assert "cannot be asked (Permission denied)" in capsys.readouterr().err
+    assert "cannot be read (Permission denied)" in capsys.readouterr().err
     assert not stranger.ran
 
 

@@ -657,7 +657,7 @@ _APPROVAL = _held_by(
     ("plan-of-others-approves", 'whose = "" if trust else others_say(file)', 'whose = ""'),
     (
         "plan-trusts-who-cannot-be-asked",
-        'whose = f"whose {file} is cannot be asked ({error.strerror})"\n    if whose:',
+        'whose = f"the owner of {file} cannot be read ({error.strerror})"\n    if whose:',
         'whose = ""\n    if whose:',
     ),
     ("plan-and-other-steps", "if given and given != planned:", "if given and not planned:"),
@@ -708,7 +708,7 @@ _TRUST = _held_by(
     ),
     (
         "owner-who-cannot-be-asked",
-        '            reason = f"whose {file} is cannot be asked ({error.strerror})"',
+        '            reason = f"the owner of {file} cannot be read ({error.strerror})"',
         '            reason = ""',
     ),
     (

@@ -8,45 +8,45 @@
         Unreachable                  exit 69   nothing answers; worth retrying
         ConnectionLost               exit 69   it answered and then did not; worth retrying
         Busy                         exit 69   the machine refuses for now (quota, 503, shutting down); worth retrying
-        LoginRefused                 exit 77   the machine answered and said no
+        LoginRefused                 exit 77   the machine answered and refused the login
         AccessDenied                 exit 77   the login worked, but the right to run PowerShell is missing
         CertificateNotTrusted        exit 69   TLS: the certificate is not the expected one
         HostKeyNotTrusted            exit 69   SSH: the host key is not the expected one
-        ProtocolError                exit 69   the machine answered something that WinRM does not say
+        ProtocolError                exit 69   the machine's answer is not WinRM, PSRP or SSH
         RestrictedEndpoint           exit 69   JEA or Constrained Language: refused by name
       ClusterError                   exit 69
         ClusterUnreachable           exit 69   worth retrying
           ClusterBusy                exit 69   it answers, and cannot do it now (429, 500, 502-504); worth retrying
-        ClusterConflict              exit 69   the object was changed by someone else meanwhile
+        ClusterConflict              exit 69   another client changed the object meanwhile
         ClusterRefused               exit 77   401 or 403, with the verb and resource
       CloudError                     exit 69
-        CloudUnreachable             exit 69   the cloud's API does not answer or says "slower"; worth retrying
-        CloudRefused                 exit 77   no credentials, or not the right to do this
+        CloudUnreachable             exit 69   the cloud's API does not answer or limits requests; worth retrying
+        CloudRefused                 exit 77   credentials or a permission are missing
         NoSuchHost                   exit 69   the cloud has no such machine (any more)
       NodeFailed                     exit 1    a step failed on the node
         PreflightFailed              exit 1    the cluster or the machine is not ready for a join; nothing was changed
         ScriptFailed                 exit 1    the script ended by a PowerShell error outside any step
         BadEvent                     exit 1    the script sent an event with a field missing or of another type
-        ExcessiveOutput              exit 1    the machine said more than any of our scripts does
-        QuietNode                    exit 1    the script has said nothing for too long
+        ExcessiveOutput              exit 1    the machine sent more than any winboot script does
+        QuietNode                    exit 1    the script has sent nothing for too long
         IncompleteRun                exit 1    the script did not report the outcome of every step once
-        WrongMachine                 exit 1    the machine is not the one the inventory and the cluster mean
-        ClaimRefused                 exit 1    the machine says of itself what the inventory does not lead one to expect
-      NotDone                        exit 2    something that was wanted was left alone, though nothing failed
+        WrongMachine                 exit 1    inventory, cluster and machine do not agree on its identity
+        ClaimRefused                 exit 1    the machine reports an identity that the inventory does not explain
+      NotDone                        exit 2    part of the work was left undone, though nothing failed
         NoNodeYet                    exit 2    repair: the cluster has no Node of this name
         RestartForbidden             exit 2    a restart of the machine is due, and --no-restart was given
-        Declined                     exit 2    the user declined, or there was no user to ask
-        NoVersionBefore              exit 2    rollback: the machine has noted no version to go back to
-        VersionsHeld                 exit 2    a rollback holds the node's versions, and what runs here cannot go by them
-        OtherThanPlanned             exit 2    settings, script or look are not those of the plan that was approved
-      BudgetUsedUp                   exit 4    a failure budget or a deadline was used up before this node was begun
+        Declined                     exit 2    you answered no, or there was no terminal to ask at
+        NoVersionBefore              exit 2    rollback: the machine has no record of a version to go back to
+        VersionsHeld                 exit 2    a rollback holds other versions than the profile has
+        OtherThanPlanned             exit 2    settings, script or look differ from the approved plan
+      BudgetUsedUp                   exit 4    a failure budget or a deadline was used up before this node was started
       Superseded                     exit 75   another run has taken over
-      ReportNotWritten               exit 74   the work is done, and its report could not be written
+      ReportNotWritten               exit 74   the work is done, but its report could not be written
       Interrupted                    exit 130
       InternalError                  exit 1    a bug in winboot itself, kept to the node it happened to
 
-A class answers three questions: what to show the reader next (`hint`), how to exit (`exit_code`), and whether trying
-the same thing again can help (`worth_retrying`). Text is never parsed to decide.
+A class defines the next step for the reader (`hint`), the exit code (`exit_code`), and whether a retry can help
+(`worth_retrying`). Text is never parsed to decide.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from winboot.base.clean import clean
 
 
 class WinbootError(Exception):
-    """An expected failure. `hint` shows the reader what to try next; `node` names the machine it happened to."""
+    """An expected failure. `hint` is the reader's next step; `node` names the machine."""
 
     exit_code: ClassVar[int] = 1
     worth_retrying: ClassVar[bool] = False
 
     def __init__(self, problem: str, *, hint: str = "", node: str | None = None) -> None:
-        # Much of it is what a machine or a server said.
+        # Much of it comes from a machine or a server.
         super().__init__(clean(problem))
         self.problem = clean(problem)
         self.hint = clean(hint)
@@ -82,7 +82,7 @@ class ForeignFolder(UsageError):
 
 
 class InvalidInput(WinbootError):
-    """A file that a person wrote is wrong. `problems` holds one complaint each, with its place."""
+    """A file that you wrote is wrong. `problems` holds one error each, with its place."""
 
     exit_code = 64
 
@@ -96,7 +96,7 @@ class ScriptError(WinbootError):
 
 
 class TransportError(WinbootError):
-    """Something between here and the machine went wrong."""
+    """The connection to the machine failed."""
 
     exit_code = 69
 
@@ -120,7 +120,7 @@ class Busy(TransportError):
 
 
 class LoginRefused(TransportError):
-    """The machine answered and said no to this user."""
+    """The machine answered and refused this user's login."""
 
     exit_code = 77
 
@@ -132,7 +132,7 @@ class AccessDenied(TransportError):
 
 
 class CertificateNotTrusted(TransportError):
-    """The machine shows a certificate that neither the given CA signed nor the given fingerprint names."""
+    """The machine's certificate is neither signed by the given CA nor the one of the given fingerprint."""
 
 
 class HostKeyNotTrusted(TransportError):
@@ -140,7 +140,7 @@ class HostKeyNotTrusted(TransportError):
 
 
 class ProtocolError(TransportError):
-    """The machine answered something that WinRM, PSRP or SSH does not say."""
+    """The machine's answer is not WinRM, PSRP or SSH."""
 
 
 class RestrictedEndpoint(TransportError):
@@ -148,7 +148,7 @@ class RestrictedEndpoint(TransportError):
 
 
 class ClusterError(WinbootError):
-    """The Kubernetes API did not do what was asked."""
+    """A call of the Kubernetes API failed."""
 
     exit_code = 69
 
@@ -173,29 +173,29 @@ class ClusterBusy(ClusterUnreachable):
 
 
 class ClusterConflict(ClusterError):
-    """Somebody else changed or made the object meanwhile (409); look again before trying again."""
+    """Another client changed or made the object meanwhile (409); look again before trying again."""
 
 
 class ClusterRefused(ClusterError):
-    """The API server said 401 or 403; the problem names the verb and the resource."""
+    """The API server answered 401 or 403; the problem names the verb and the resource."""
 
     exit_code = 77
 
 
 class CloudError(WinbootError):
-    """A cloud's API did not do what was asked; the problem names provider and call."""
+    """A call of a cloud's API failed; the problem names provider and call."""
 
     exit_code = 69
 
 
 class CloudUnreachable(CloudError):
-    """The cloud's API does not answer, or answers that it is asked too often."""
+    """The cloud's API does not answer, or limits winboot's requests."""
 
     worth_retrying = True
 
 
 class CloudRefused(CloudError):
-    """There are no credentials, they are over, or they lack a right; the problem names the call."""
+    """Credentials are missing, expired, or lack a right; the problem names the call."""
 
     exit_code = 77
 
@@ -213,7 +213,7 @@ class BadEvent(NodeFailed):
 
 
 class ExcessiveOutput(NodeFailed):
-    """The machine said more, or more often, than any script of winboot does (winboot.base.limits)."""
+    """The machine sent more, or more often, than any winboot script does (winboot.base.limits)."""
 
 
 class QuietNode(NodeFailed):
@@ -221,11 +221,11 @@ class QuietNode(NodeFailed):
 
 
 class IncompleteRun(NodeFailed):
-    """The script ended without telling the outcome of every step of its plan once."""
+    """The script ended without reporting the outcome of every step of its plan exactly once."""
 
 
 class PreflightFailed(NodeFailed):
-    """Preflight has found something that must be put right first; nothing was changed."""
+    """Preflight found an error that you must fix first; nothing was changed."""
 
 
 class WrongMachine(NodeFailed):
@@ -233,7 +233,7 @@ class WrongMachine(NodeFailed):
 
 
 class ClaimRefused(NodeFailed):
-    """The machine says of itself what is somebody else's, what the inventory gives no reason to expect, or two things."""
+    """The machine reports an identity of another owner, one that the inventory does not explain, or two identities."""
 
 
 class ScriptFailed(NodeFailed):
@@ -256,7 +256,7 @@ class ScriptFailed(NodeFailed):
 
 
 class NotDone(WinbootError):
-    """Something that was wanted was left alone, though nothing failed. A report calls such a node skipped."""
+    """winboot left part of the work undone, though nothing failed. A report calls such a node skipped."""
 
     exit_code = exits.NOT_DONE
 
@@ -266,15 +266,15 @@ class NoNodeYet(NotDone):
 
 
 class NoVersionBefore(NotDone):
-    """The machine has noted no version with which its Node was Ready before the one it has."""
+    """The machine has no record of earlier versions with which its Node was Ready."""
 
 
 class VersionsHeld(NotDone):
-    """A rollback holds other versions on the machine than the profile wants."""
+    """A rollback holds other versions on the machine than the profile has."""
 
 
 class Declined(NotDone):
-    """Somebody was asked and said no, or there was nobody to ask; nothing was changed."""
+    """You answered no, or there was no terminal to ask at; nothing was changed."""
 
 
 class RestartForbidden(NotDone):
@@ -282,11 +282,11 @@ class RestartForbidden(NotDone):
 
 
 class OtherThanPlanned(NotDone):
-    """The node is not as the approved plan shows it: its settings, its script, or what a look finds."""
+    """The node differs from the approved plan: its settings, its script, or the findings of a look."""
 
 
 class BudgetUsedUp(WinbootError):
-    """A failure budget or a deadline was used up before this node was begun; a report calls such a node skipped."""
+    """A failure budget or a deadline was used up before this node was started; a report calls such a node skipped."""
 
     exit_code = exits.STOPPED_ITSELF
 
@@ -298,7 +298,7 @@ class Superseded(WinbootError):
 
 
 class ReportNotWritten(WinbootError):
-    """A report could not be written, to the file of --report or to standard output (a full disk); what was done is done."""
+    """winboot could not write the report to the file of --report or to standard output (a full disk); the work is done."""
 
     exit_code = 74
 

@@ -55,11 +55,11 @@ def approved_plan(file: Path, *, trust: bool) -> PlanFile:
     try:
         whose = "" if trust else others_say(file)
     except OSError as error:
-        whose = f"whose {file} is cannot be asked ({error.strerror})"
+        whose = f"the owner of {file} cannot be read ({error.strerror})"
     if whose:
         raise InvalidInput(
-            f"{whose}: whoever that is could approve what you did not",
-            hint="`winboot show FILE` shows it. If it is meant, make the file your own, or give --trust.",
+            f"{whose}: another user could approve what you did not",
+            hint="Review it with `winboot show FILE`. Then make the file your own, or add --trust.",
         )
     return load_plan(file)
 

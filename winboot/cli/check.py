@@ -32,7 +32,7 @@ def check(
     ] = False,
     output: LinesForm = Lines.table,
 ) -> None:
-    """Check inventories and profiles, and the scripts they make: each complaint has its place and what was expected."""
+    """Check inventories and profiles, and the scripts from them. Each error has its place and the expected value."""
     from winboot.base.errors import UsageError
 
     wrong = False

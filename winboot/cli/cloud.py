@@ -42,7 +42,7 @@ def check(
     inventory: InventoryFile = DEFAULT_INVENTORY,
     output: LinesForm = Lines.table,
 ) -> None:
-    """Look at a node from its cloud, its cluster and inside; change nothing. Exits 1 on an error.
+    """Compare a node with its cloud and its cluster, and look inside; change nothing. Exits with 1 on an error.
 
     Node name, provider id, metadata route, source/destination check or IP forwarding, pod route, clock.
     """
@@ -66,23 +66,24 @@ def policy(
     name: Annotated[CloudName, typer.Argument(help="Which cloud.")],
     scope: Annotated[
         str,
-        typer.Option(
-            help="azure: where the role may be assigned, /subscriptions/ID or a resource group below."
-        ),
+        typer.Option(help="azure: the scope of the role, /subscriptions/ID or a resource group below."),
     ] = "/subscriptions/00000000-0000-0000-0000-000000000000",
     cluster: Annotated[
-        str, typer.Option(help="aws: the NAME of the tag kubernetes.io/cluster/NAME on what may be changed.")
+        str,
+        typer.Option(
+            help="aws: the NAME of the tag kubernetes.io/cluster/NAME on everything that winboot may change."
+        ),
     ] = "",
     queue: Annotated[str, typer.Option(help="aws: the ARN of the queue that lifecycle hooks write to.")] = "",
     queue_key: Annotated[
-        str, typer.Option(help="aws: the ARN of the KMS key of yours that encrypts the queue, if one does.")
+        str, typer.Option(help="aws: the ARN of your KMS key, if it encrypts the queue.")
     ] = "",
     part: Annotated[
         list[str] | None,
         typer.Option(help="Only this part of winboot, as hook or inventory (repeat); default: all."),
     ] = None,
 ) -> None:
-    """Print the least that winboot must be allowed to do, as the cloud's own tools read it."""
+    """Print the least permissions that winboot needs, in the form of the cloud's own tools."""
     if name is CloudName.aws:
         typer.echo(json.dumps(_aws_policy(cluster, queue, queue_key, part or []), indent=2))
         return
@@ -93,7 +94,7 @@ def policy(
 
 @cloud.command()
 def demo() -> None:
-    """Watch an Auto Scaling group go from 0 to 3 to 1 nodes: machines of the lab behind a stand-in of AWS, on loopback."""
+    """Watch an Auto Scaling group go from 0 to 3 to 1 nodes: lab machines and a model of AWS, on loopback."""
     from importlib import import_module
     from importlib.metadata import entry_points
     from importlib.util import find_spec

@@ -33,8 +33,8 @@ GROUPS: Final = {
         Command("check", "check", "Check inventories, profiles and scripts; contact nothing."),
         Command("host", "host", "Add machines to an inventory, also from Terraform or govc."),
         Command("inventory", "inventory", "Show the machines of an inventory or a cloud."),
-        Command("ping", "ping", "Try to reach and log in to every machine; show obstacles."),
-        Command("preflight", "preflight", "Look at cluster and machines before a join; change nothing."),
+        Command("ping", "ping", "Log in to every machine and show obstacles."),
+        Command("preflight", "preflight", "Check cluster and machines before a join; change nothing."),
     ),
     "Every day": (
         Command("plan", "plan", "Look at every node, show the differences; change nothing."),
@@ -55,14 +55,14 @@ GROUPS: Final = {
         Command("log", "log", "Show the output of the machines in an earlier run."),
         Command("report", "report", "Show the report of an earlier run, in every form."),
         Command("render", "render", "Show the PowerShell that would run; contact nothing."),
-        Command("show", "show", "Show a plan that `plan --out` has written."),
-        Command("verify-report", "verify_report", "Compare a report's hashes with what is rendered now."),
+        Command("show", "show", "Show a plan from `plan --out`."),
+        Command("verify-report", "verify_report", "Compare a report's hashes with the current rendering."),
     ),
     "Clouds and fleets": (
         Command("cloud", "cloud", "Check a node against its cloud; print rights; a demo."),
-        Command("hook", "hook", "Work on the machines that a cloud's groups start and end."),
+        Command("hook", "hook", "Join and drain the machines of a cloud's groups."),
         Command("fleet", "fleet", "Run over many nodes with several workers, as a Job."),
-        Command("userdata", "first_boot", "Print what makes a machine become a node by itself."),
+        Command("userdata", "first_boot", "Print what lets a machine become a node by itself."),
         Command("why", "first_boot", "Show how far a machine's first boot has come."),
     ),
     "Reference": (
@@ -70,7 +70,7 @@ GROUPS: Final = {
         Command("steps", "steps", "List every step: its name, its needs, and its reason."),
         Command("schema", "schema", "Print a JSON Schema: of profiles, inventories or plans."),
         Command("manifests", "manifests", "Print manifests that nodes or pods on Windows need."),
-        Command("compat", "compat", "Learn from a node's programs what winboot does not know."),
+        Command("compat", "compat", "Read from a node's programs their flags and gates."),
     ),
 }
 COMMANDS: Final = tuple(command for group in GROUPS.values() for command in group)

@@ -17,7 +17,9 @@ compat = typer.Typer(
 OUT = typer.Option("--out", help="Write the overlay to this file instead of printing it.")
 
 
-AGE = typer.Option("--age", help="Print up to which day each part of the data was held against upstream.")
+AGE = typer.Option(
+    "--age", help="Print the day of the last comparison with upstream for each part of the data."
+)
 
 
 @compat.callback(invoke_without_command=True)
@@ -38,10 +40,10 @@ def learn(
     out: Annotated[Path | None, OUT] = None,
     trust: Trust = False,
 ) -> None:
-    """Ask kubelet.exe and kube-proxy.exe of a node which flags and gates they know, and write what winboot's data has
-    otherwise as an overlay for `kubernetes.overlay`. Changes nothing on the node.
+    """Read from a node's kubelet.exe and kube-proxy.exe which flags and gates they have, and write the differences to winboot's
+    data as an overlay for `kubernetes.overlay`. Changes nothing on the node.
 
-    For a minor that is newer than the data, and for builds of vendors.
+    Use it for a minor that is newer than the data, and for vendors' builds.
     """
     from winboot.cli.targets import load_targets, open_transport
     from winboot.config.compat import load

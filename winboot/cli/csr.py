@@ -33,10 +33,11 @@ class Action(StrEnum):
 
 
 ACTION = typer.Argument(
-    help="list shows every kubelet's request; approve settles what is pending now; watch does so until it is stopped."
+    help="list shows every kubelet's request; approve decides the pending ones once; watch continues until "
+    "it is stopped."
 )
 EVERY = typer.Option("--every", min=1.0, max=3600.0, help="watch: seconds between two looks.")
-LIMIT_S = typer.Option("--for", min=0.0, help="watch: end after so many seconds; 0 means when it is stopped.")
+LIMIT_S = typer.Option("--for", min=0.0, help="watch: end after this many seconds; 0: never.")
 
 
 @expanded(without=("trust",))
@@ -48,10 +49,10 @@ def csr(
     every: Annotated[float, EVERY] = 5.0,
     duration: Annotated[float, LIMIT_S] = 0.0,
 ) -> None:
-    """List, approve or watch requests for kubelets' serving certificates, for machines that come by themselves.
+    """List, approve or watch requests for kubelets' serving certificates, for machines that join by themselves.
 
-    Only what the inventory's machines may have is approved; everything else is reported and left. Client certificates are
-    approved by the cluster's own controller-manager. Exits 2 when a request of these machines was refused.
+    winboot approves only what the inventory allows for its machines, and reports every other request. The cluster's own
+    controller-manager approves client certificates. Exits with 2 if it refused a request of these machines.
     """
     from winboot.cli.targets import Clusters, load_targets, stopping
 

@@ -35,10 +35,11 @@ _INDENT = "  "
 def doctor(
     machines: Machines,
     api_only: Annotated[
-        bool, typer.Option("--api-only", help="Ask the cluster only; do not log in to the machines.")
+        bool, typer.Option("--api-only", help="Query only the cluster; do not log in to the machines.")
     ] = False,
     from_: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Judge facts that --out wrote; ask nothing.")
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Judge facts that --out wrote; contact nothing."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the facts to this file, too.")
@@ -54,7 +55,7 @@ def doctor(
     fix: Annotated[
         str,
         typer.Option(
-            "--fix", metavar="RULE", help="Repair the step that this rule names, where it found something."
+            "--fix", metavar="RULE", help="Repair the step of this rule, if the rule found something."
         ),
     ] = "",
     workers: Workers = 8,

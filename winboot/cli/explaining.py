@@ -17,7 +17,9 @@ def explanation(prepared: PreparedNode) -> str:
     for step in prepared.plan.steps:
         lines.append(f"{step.name}: {step.why}")
         lines.extend(f"    writes {path}" for path in step.files(spec))
-        lines.extend(f"    takes the secret {name}, beside the script" for name in step.secrets(spec))
+        lines.extend(
+            f"    takes the secret {name}, separately from the script" for name in step.secrets(spec)
+        )
     if prepared.plan.left_out:
         lines.append(f"left out: {', '.join(prepared.plan.left_out)}")
     return "\n".join(lines)

@@ -31,11 +31,12 @@ _NO_CLUSTER: Final = (
 )
 Hosts = Callable[[], Sequence[tuple["NodeSpec", tuple[str, ...]]]]
 Group = Annotated[str, typer.Option("--group", help="For each machine of this group.")]
-Host = Annotated[str, typer.Option("--host", help="For this host alone.")]
+Host = Annotated[str, typer.Option("--host", help="For this host only.")]
 Key = Annotated[
     Path | None,
     typer.Option(
-        "--bootstrap-key", help="The endpoint's key; made where there is none. Default: in winboot's state."
+        "--bootstrap-key",
+        help="The endpoint's key; winboot makes a missing one. Default: in winboot's state folder.",
     ),
 ]
 
@@ -64,12 +65,12 @@ def key_file(given: Path | None) -> Path:
 def voucher(
     group: Group = "",
     host: Host = "",
-    revoke: Annotated[str, typer.Option("--revoke", metavar="ID", help="Forget this voucher.")] = "",
+    revoke: Annotated[str, typer.Option("--revoke", metavar="ID", help="Revoke this voucher.")] = "",
     inventory: InventoryFile = DEFAULT_INVENTORY,
 ) -> None:
-    """Print a new voucher for machines that become nodes by themselves: who holds it may be one of them.
+    """Print a new voucher for machines that become nodes by themselves. It is a secret: any machine with it may join.
 
-    For a host it is good for an hour and one machine, for a group until --revoke. Without options: the list of them.
+    A host's voucher is good for an hour and one machine, a group's until --revoke. Without options: list the vouchers.
     """
     if revoke:
         store().revoke(revoke)
@@ -85,15 +86,16 @@ def voucher(
 
 
 def approve(
-    node: Annotated[str, typer.Argument(help="The node that a waiting machine wants to be.")],
+    node: Annotated[str, typer.Argument(help="The node that a waiting machine asks to become.")],
     uuid: Annotated[
         str,
         typer.Argument(
-            help="SMBIOS UUID of the machine, compared with its hypervisor's or firmware's: a caller chooses what it reports."
+            help="The machine's SMBIOS UUID. Compare it with its hypervisor or firmware, because a caller can "
+            "report any UUID."
         ),
     ],
 ) -> None:
-    """Let one machine in without a voucher: `winboot why NODE` lists the machines that wait, with UUID and address."""
+    """Accept one machine without a voucher. `winboot why NODE` lists the machines that wait, with UUID and address."""
     seen = store().approve(node, uuid)
     called = f"last called from {seen.address}" if seen is not None else "has not called yet"
     typer.echo(f"{node}: the machine {uuid} is let in when it calls; it {called}")
@@ -102,15 +104,13 @@ def approve(
 def why(
     machine: Annotated[
         str,
-        typer.Argument(
-            help="The node that a machine becomes; its address, SMBIOS UUID or EC2 instance, too."
-        ),
+        typer.Argument(help="The machine's node name, address, SMBIOS UUID or EC2 instance."),
     ],
     inventory: InventoryFile = DEFAULT_INVENTORY,
 ) -> None:
-    """Say in one sentence how far a machine's first boot has come.
+    """Report in one sentence how far a machine's first boot has come.
 
-    Where it never reached the endpoint, an EC2 instance of the inventory is asked for its serial console.
+    If an EC2 instance of the inventory never reached the endpoint, winboot reads its serial console.
     """
     known = store().read()
     found = known.about(machine)
@@ -149,7 +149,7 @@ def _on_console(inventory: Path, machine: str) -> str:
 
 def userdata(
     carrier: Annotated[
-        Carrier, typer.Option("--for", help="Who carries it: ec2 (Karpenter, too), cloudbase, or a file.")
+        Carrier, typer.Option("--for", help="The carrier: ec2 (also for Karpenter), cloudbase, or a file.")
     ],
     endpoint: Annotated[
         str,
@@ -176,8 +176,9 @@ def userdata(
         bool,
         typer.Option(
             "--attested",
-            help="No voucher: each EC2 instance shows the identity document that AWS has signed. It is the text of --by-hand: "
-            "`hook serve -i *.aws.yaml` with `cluster` takes the document, and any other endpoint waits for approval.",
+            help="No voucher: each EC2 instance presents the identity document that AWS signed. The text is that "
+            "of --by-hand: `hook serve -i *.aws.yaml` with `cluster` accepts the document, any other endpoint "
+            "waits for approval.",
         ),
     ] = False,
     inline: Annotated[
@@ -185,7 +186,7 @@ def userdata(
         typer.Option(
             "--inline",
             metavar="FILE.ps1",
-            help="For a file and one host, without an endpoint: write its script there, and its secrets beside it.",
+            help="For a file and one host, without an endpoint: write its script and its secrets to this folder.",
         ),
     ] = None,
     token_hours: Annotated[
@@ -193,14 +194,14 @@ def userdata(
         typer.Option("--token-hours", min=1, max=720, help="--inline: how long its bootstrap token lives."),
     ] = 24,
     pin: Annotated[
-        str, typer.Option("--pin", help="SHA-256 of the endpoint's key, where it is not on this computer.")
+        str, typer.Option("--pin", help="SHA-256 of the endpoint's key, if the key is not on this computer.")
     ] = "",
     bootstrap_key: Key = None,
     inventory: InventoryFile = DEFAULT_INVENTORY,
 ) -> None:
-    """Print what a machine is given so that it becomes a node by itself; nothing connects to it.
+    """Print the data by which a machine becomes a node by itself; contact nothing.
 
-    It names the endpoint and its key, and nothing of the profile: it stays the same whatever the profile becomes.
+    It holds the endpoint and its key, but nothing of the profile, so it stays valid if the profile changes.
     """
     from winboot.base.secret import Secret
     from winboot.operations.firstboot.endpoint import endpoint_key, pin_of
@@ -236,7 +237,7 @@ def userdata(
     typer.echo(made.text, nl=False)
     typer.echo(f"{made.budget}; for {_good_for(kind, scope)}", err=True)
     if voucher_file is not None:
-        typer.echo("its voucher is a secret: whoever reads it may be one of these machines", err=True)
+        typer.echo("its voucher is a secret: any machine with it may join", err=True)
     if carrier is Carrier.EC2 or attested:
         typer.echo(
             "pods read user data and identity document, too, unless the launch template has HttpTokens: required and "
@@ -284,7 +285,7 @@ def _inline(inventory: Path, carrier: Carrier, host: str, path: Path, hours: int
     typer.echo(f"{path}: {len(text.encode()):,} bytes; an administrator runs it once on {host}", err=True)
     if secrets:
         typer.echo(
-            f"{beside}: its secrets, the token for {hours} h; it goes beside the script, and nobody else may read it",
+            f"{beside}: its secrets, the token for {hours} h; put it into the script's folder, readable only by administrators",
             err=True,
         )
 
@@ -439,7 +440,7 @@ def _one_way(inventory: Path, ways: Sequence[bool], *, attested: bool) -> None:
 
     if sum(ways) != 1:
         raise UsageError(
-            "who lets the machine in is not said, or twice",
+            "choose exactly one way to let the machine in",
             hint="--voucher-file FILE with what `winboot hook voucher` printed, --by-hand, or (EC2) --attested.",
         )
     if attested and provider_of(inventory) != "aws":
@@ -462,7 +463,7 @@ def _scope(path: Path, group: str, host: str) -> tuple[Literal["host", "group"],
     if not path.exists():
         raise UsageError(f"there is no inventory {path}", hint="Name one with --inventory.")
     if bool(group) == bool(host):
-        raise UsageError("for whom is not said, or twice", hint="--group NAME or --host NAME.")
+        raise UsageError("choose exactly one host or group", hint="--group NAME or --host NAME.")
     if provider_of(path) is not None:
         return ("host", host) if host else ("group", group)
     inventory = load_inventory(path)

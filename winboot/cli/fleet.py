@@ -40,16 +40,18 @@ fleet = typer.Typer(
     no_args_is_help=True, help="Run over many nodes by several workers, as a Job of the cluster."
 )
 
-_RUN: Final = typer.Argument(help="The run, as `winboot fleet render` has named it.")
+_RUN: Final = typer.Argument(help="The run's name, from `winboot fleet render`.")
 Image = Annotated[str, typer.Option("--image", help="The image made from docs/examples/hook/Containerfile.")]
-Shards = Annotated[int, typer.Option("--shards", min=1, max=1000, help="How many workers: pods of the Job.")]
+Shards = Annotated[
+    int, typer.Option("--shards", min=1, max=1000, help="Number of workers (pods of the Job).")
+]
 PerWorker = Annotated[
-    int, typer.Option("--workers", min=1, max=64, help="How many nodes each works on at a time.")
+    int, typer.Option("--workers", min=1, max=64, help="Number of nodes at a time, for each worker.")
 ]
 Namespace = Annotated[
-    str, typer.Option("--namespace", help="Where the workers and the claims (Leases) on nodes are.")
+    str, typer.Option("--namespace", help="The namespace of the workers and of the claims (Leases) on nodes.")
 ]
-Name = Annotated[str, typer.Option("--name", help="The name of the run; default: from files and options.")]
+Name = Annotated[str, typer.Option("--name", help="The run's name; default: from files and options.")]
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Rendered:
 @fleet.command()
 @expanded()
 def render(wanted: Rendered, pacing: Pacing, name: Name = "") -> None:
-    """Print Namespace, RBAC, the inventory's files and an Indexed Job as YAML for `kubectl apply`; nothing is contacted."""
+    """Print Namespace, RBAC, the inventory's files and an Indexed Job as YAML for `kubectl apply`; contact nothing."""
     from winboot.operations.fleet.manifest import fleet_manifest
 
     job, mints = _job(wanted, pacing, name)
@@ -81,10 +83,11 @@ def work(
     run: Annotated[str, _RUN],
     pacing: Pacing,
     inventory: InventoryFile = DEFAULT_INVENTORY,
-    shard: Annotated[int, typer.Option("--shard", min=0, help="Which shard is its own, from 0 on.")] = 0,
+    shard: Annotated[int, typer.Option("--shard", min=0, help="The worker's own shard, from 0 on.")] = 0,
     shards: Shards = 1,
     attempt: Annotated[
-        int, typer.Option("--attempt", min=1, help="Which try of the run: what failed before is begun again.")
+        int,
+        typer.Option("--attempt", min=1, help="The number of the try: a new try starts failed nodes again."),
     ] = 1,
     workers: PerWorker = 8,
     namespace: Namespace = "winboot-system",
@@ -94,7 +97,7 @@ def work(
         float, typer.Option("--every", min=0.05, help="Seconds between two looks at the claims.")
     ] = 2.0,
 ) -> None:
-    """Work as one of the workers of a run: its own shard first, then what is left of the others'. A pod of the Job does it."""
+    """Run one worker: its own shard first, then remaining nodes of other shards. The Job's pods run this command."""
     from winboot.cli.output import Reporting, progress
     from winboot.cli.targets import load_fleet, run_context
     from winboot.node.fleet import Options
@@ -157,7 +160,7 @@ def status(
     output: LinesForm = Lines.table,
     trust: Trust = False,
 ) -> None:
-    """Say from the claims what became of each node of a run. Exits 2 while a node is not done."""
+    """Show the result of each node of a run, from the claims. Exits with 2 while a node is not done."""
     from winboot.cli.output import columns
     from winboot.report.line import json_line
     from winboot.report.shape import Fleet
@@ -178,7 +181,7 @@ def status(
 @fleet.command()
 @expanded()
 def resume(run: Annotated[str, _RUN], wanted: Rendered, pacing: Pacing) -> None:
-    """Print the Job for another try of a run: nodes that it has ended well with are left alone, all others are begun again."""
+    """Print the Job for another try of a run: it skips finished nodes and starts all others again."""
     from winboot.operations.fleet.manifest import fleet_manifest
 
     with _claims(wanted.inventory, wanted.namespace, trust=wanted.trust) as (specs, leases):

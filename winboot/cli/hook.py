@@ -51,20 +51,20 @@ def serve(
         str, typer.Option("--queue", help="AWS: URL of the SQS queue that the lifecycle hooks write to.")
     ] = "",
     namespace: Annotated[
-        str, typer.Option("--namespace", help="Where the claims (Leases) on machines are.")
+        str, typer.Option("--namespace", help="The namespace of the claims (Leases) on machines.")
     ] = "winboot-system",
     self_registering: Annotated[
         bool,
         typer.Option(
             "--self-registering",
-            help="Machines join by themselves; certificate, labels and startup taint are finished here.",
+            help="Machines join by themselves; the hook handles only certificate, labels and startup taint.",
         ),
     ] = False,
     join_timeout: Annotated[
         int, typer.Option("--join-timeout", help="Seconds until a join is abandoned.")
     ] = 2400,
     drain_timeout: Annotated[
-        int, typer.Option("--drain-timeout", help="Seconds that pods have to leave.")
+        int, typer.Option("--drain-timeout", help="Seconds for the pods to leave.")
     ] = 600,
     every: Annotated[
         float,
@@ -79,7 +79,8 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Their port; 0 takes a free one.")] = 9345,
     idle_exit: Annotated[
-        float | None, typer.Option("--idle-exit", help="End after so many quiet seconds; default: never.")
+        float | None,
+        typer.Option("--idle-exit", help="End after this many seconds without a message; default: never."),
     ] = None,
     workers: Workers = 8,
     bootstrap: Annotated[
@@ -87,7 +88,7 @@ def serve(
         typer.Option(
             "--bootstrap",
             metavar="ADDRESS[:PORT]",
-            help="Also let machines in that call by themselves at their first boot (docs/first-boot.md); port 9443.",
+            help="Also accept machines that call at their first boot (docs/first-boot.md); port 9443.",
         ),
     ] = "",
     bootstrap_key: Key = None,
@@ -105,13 +106,13 @@ def serve(
         bool,
         typer.Option(
             "--dry-run",
-            help="Print what each message in the queue would lead to, and end. Nothing is claimed, answered or deleted.",
+            help="Print what each message in the queue would start, and end. Claim, answer and delete nothing.",
         ),
     ] = False,
 ) -> None:
     """Join machines that a group starts and drain those that it ends: AWS by --queue, Azure by its scheduled events.
 
-    Each is answered with CONTINUE, or with ABANDON and a reason in the log. SIGTERM finishes what is held.
+    The hook answers each with CONTINUE, or with ABANDON and a reason in the log. On SIGTERM it finishes the work in progress.
     """
     from winboot.remote.cloud.settings import provider_of
 

@@ -29,27 +29,25 @@ def _group() -> None:
 @host.command("add")
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the Node.")] = "",
-    address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="Where it is reached; default: by its name.")
-    ] = "",
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Its address; default: its name.")] = "",
     os: Annotated[str, typer.Option("--os", help="2019, 2022 or 2025; default: the group's.")] = "",
     group: Annotated[
-        str, typer.Option("--group", help="Which group; default: the only one, or that of its release.")
+        str, typer.Option("--group", help="Its group; default: the only one, or that of its release.")
     ] = "",
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Many: lines NAME ADDRESS OS, or JSON of terraform, az, aws, gcloud, kubectl or govc; - reads it from "
-            "standard input.",
+            help="Many machines: lines NAME ADDRESS OS, or JSON of terraform, az, aws, gcloud, kubectl or govc; - "
+            "reads from standard input.",
         ),
     ] = None,
     inventory: InventoryFile = DEFAULT_INVENTORY,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Add a machine, or those of a list after a question. winboot writes nothing that `winboot check` would refuse."""
+    """Add a machine, or, after a prompt, those of a list. winboot writes nothing that `winboot check` would refuse."""
     from winboot.base.private import others_say
     from winboot.config.host_list import Listed
     from winboot.config.inventory import inventory_of
@@ -114,7 +112,7 @@ def added(text: str, machines: Sequence[Listed], file: str, os: str = "", group:
         groups = compose(text, file).get("groups")
         if not isinstance(groups, Table) or not groups.entries:
             raise InvalidInput(
-                f"{file}: it has no groups of winboot's", hint="An inventory of Ansible's is edited by hand."
+                f"{file}: it has no winboot groups", hint="An inventory of Ansible's is edited by hand."
             )
         release = machine.os or os
         home = group or _home(groups, release, machine.name)

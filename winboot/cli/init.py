@@ -35,9 +35,9 @@ class Found:
 def init(
     kubeconfig: Annotated[
         Path | None,
-        typer.Option("--kubeconfig", help="The kubeconfig of the cluster; winboot will use it too."),
+        typer.Option("--kubeconfig", help="The cluster's kubeconfig; winboot uses it, too."),
     ] = None,
-    context: Annotated[str | None, typer.Option("--context", help="Which of its contexts.")] = None,
+    context: Annotated[str | None, typer.Option("--context", help="The context in it.")] = None,
     server: Annotated[
         str | None,
         typer.Option("--server", help="The API server as nodes reach it; default: the kubeconfig's."),
@@ -48,10 +48,12 @@ def init(
     network: Annotated[
         str | None, typer.Option("--network", autocompletion=completion.networks, help=f"{NETWORKS}.")
     ] = None,
-    pod_cidr: Annotated[str | None, typer.Option("--pod-cidr", help="All pods of the cluster.")] = None,
+    pod_cidr: Annotated[str | None, typer.Option("--pod-cidr", help="The cluster's pod network.")] = None,
     service_cidr: Annotated[
         str | None,
-        typer.Option("--service-cidr", help="All cluster IPs; default: the cluster's, else 10.96.0.0/12."),
+        typer.Option(
+            "--service-cidr", help="The cluster's service network; default: the cluster's, else 10.96.0.0/12."
+        ),
     ] = None,
     host: Annotated[
         list[str] | None,
@@ -62,12 +64,12 @@ def init(
         typer.Option(
             "--hosts-file",
             metavar="FILE",
-            help="Many machines: lines NAME ADDRESS OS, or JSON of terraform, az, aws, gcloud, kubectl or govc; - reads it "
-            "from standard input.",
+            help="Many machines: lines NAME ADDRESS OS, or JSON of terraform, az, aws, gcloud, kubectl or govc; - "
+            "reads from standard input.",
         ),
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", help=r"Who logs in: .\Administrator or DOMAIN\name.")
+        str | None, typer.Option("--user", help=r"The login: .\Administrator or DOMAIN\name.")
     ] = None,
     password_env: Annotated[
         str, typer.Option("--password-env", help="The environment variable that holds the password.")
@@ -76,7 +78,7 @@ def init(
         str | None, typer.Option("--mirror", help="Download artifacts from this mirror instead of upstream.")
     ] = None,
     folder: Annotated[
-        Path, typer.Option("--folder", help="Where to write profile.yaml and inventory.yaml.")
+        Path, typer.Option("--folder", help="The folder for profile.yaml and inventory.yaml.")
     ] = Path(),
     hashes: Annotated[
         bool, typer.Option("--hashes/--no-hashes", help="Download the artifacts once to pin their hashes.")
@@ -88,15 +90,12 @@ def init(
     ] = None,
     renew: Annotated[
         bool,
-        typer.Option(
-            "--renew", help="Fetch every artifact, and take its hash where another is pinned or known."
-        ),
+        typer.Option("--renew", help="Download every artifact, and replace hashes that differ."),
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Write profile.yaml, inventory.yaml and ca.crt; what is not given as an option is asked for. Where they exist,
-    fill in what they miss (the CA, hashes of downloads) and leave the rest as it is.
-    """
+    """Write profile.yaml, inventory.yaml and ca.crt, and ask for missing options. If the files exist, add only missing values
+    (the CA, hashes of downloads)."""
     from winboot.base.errors import UsageError
 
     targets = [folder / name for name in ("profile.yaml", "inventory.yaml", "ca.crt")]

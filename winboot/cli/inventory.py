@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from winboot.remote.cloud.pool import Pool
 
 
-inventory = typer.Typer(help="Show the machines of an inventory, or import one of Ansible's.")
+inventory = typer.Typer(help="Show the machines of an inventory, or import an Ansible inventory.")
 
 
 @inventory.callback(invoke_without_command=True)
@@ -33,12 +33,12 @@ def show(
     ] = False,
     freeze: Annotated[
         Path | None,
-        typer.Option("--freeze", help="Write a static inventory here, beside the inventory itself."),
+        typer.Option("--freeze", help="Write a static inventory to this file, in the inventory's folder."),
     ] = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Ask the cloud, whatever is cached.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Query the cloud and ignore the cache.")] = False,
     limit: Limit = None,
 ) -> None:
-    """Show the machines of an inventory. For `*.aws.yaml` and `*.azure.yaml` the cloud is asked; nothing is changed."""
+    """Show the machines of an inventory. For `*.aws.yaml` and `*.azure.yaml` it queries the cloud; it changes nothing."""
     from winboot.base.errors import UsageError
     from winboot.remote.cloud.settings import provider_of
 
@@ -58,25 +58,24 @@ def show(
 
 @inventory.command("import")
 def import_(
-    source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="An inventory of Ansible's: a file or a folder.")
-    ],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="An Ansible inventory: a file or a folder.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write, beside FILE; default: inventory.yaml.")
+        Path | None,
+        typer.Option("--out", help="The file to write, in FILE's folder; default: inventory.yaml."),
     ] = None,
     password_env: Annotated[
         str,
         typer.Option(
             "--password-env",
-            help="The environment variable with the password of hosts that name none of winboot's.",
+            help="The environment variable with the password of hosts that set no winboot password.",
         ),
     ] = "",
     trust: Trust = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Run `ansible-inventory` on scripts, plug-ins and vaults, show what it finds, and write an inventory of winboot's. Values
-    from a vault are never written."""
+    """Run `ansible-inventory` on scripts, plug-ins and vaults, show the machines, and write a winboot inventory. It
+    never writes values from a vault."""
     from winboot.cli.inventory_import import import_inventory
 
     import_inventory(source, out, password_env, trust=trust, yes=yes, dry_run=dry_run)
@@ -116,8 +115,8 @@ def _freeze(pool: Pool, members: Sequence[Member], target: Path) -> None:
 
     if target.resolve().parent != pool.path.resolve().parent or provider_of(target) is not None:
         raise UsageError(
-            f"{target}: a frozen inventory lies beside {pool.path}, under a name of a static one",
-            hint=f"Paths in it are meant from there: --freeze {pool.path.parent / 'frozen.yaml'}",
+            f"{target}: a frozen inventory must be in the folder of {pool.path}, with the name of a static one",
+            hint=f"Its paths are relative to that folder: --freeze {pool.path.parent / 'frozen.yaml'}",
         )
     pool.inventory(members)  # complaints now, not when it is read
     target.write_text(frozen_text(pool, members), encoding="utf-8")

@@ -70,7 +70,7 @@ def _target(source: Path, out: Path | None) -> Path:
         raise UsageError(f"{target} exists", hint="Name another file with --out.")
     if target.resolve().parent != source.resolve().parent:
         hint = f"Relative paths are meant from there: --out {source.parent / target.name}"
-        raise UsageError(f"{target} is not beside {source}", hint=hint)
+        raise UsageError(f"{target} is not in the folder of {source}", hint=hint)
     return target
 
 

@@ -41,7 +41,7 @@ def join(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Make every machine of the inventory a Ready node. On a node that exists this is repair; on a right one, nothing."""
+    """Make every machine of the inventory a Ready node. It repairs an existing node, and does not change a right one."""
     options = change.options(budget=pacing.budget())
     _run("join", machines, change, options, view, yes=yes, dry_run=dry_run)
 
@@ -53,15 +53,15 @@ def repair(
     pacing: Pacing,
     view: View,
     by: Annotated[
-        Depth, typer.Option("--by", help="in-place; or ask the cloud: a fresh disk, or another machine.")
+        Depth, typer.Option("--by", help="in-place; or by the cloud: a fresh disk, or a new machine.")
     ] = Depth.in_place,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="Do not ask, nor before the cloud reimages or replaces machines."),
+        typer.Option("--yes", help="Do not ask, not even before the cloud reimages or replaces machines."),
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """The same as join, for the machines that are nodes of the cluster already; new ones are left alone."""
+    """The same as join, but only for machines that are already nodes of the cluster."""
     from winboot.cli.approval import at_terminal
 
     options = change.options(budget=pacing.budget())

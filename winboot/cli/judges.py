@@ -85,7 +85,7 @@ def machine(answer: str, others: Sequence[str] = ()) -> str:
     except Wrong as error:
         return f"{error.wrong}; expected {error.expected}"
     if release not in get_args(Os):
-        return f"{release!r} is none of {', '.join(get_args(Os))}"
+        return f"{release!r} is not one of {', '.join(get_args(Os))}"
     for other in others:
         known, _, place = other.partition("=")
         if known == name or place.partition(",")[0] == address:

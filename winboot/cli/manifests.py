@@ -14,9 +14,7 @@ from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, words
 def manifests(
     name: Annotated[
         str,
-        typer.Argument(
-            autocompletion=completion.manifests, help="Which one; without a name they are listed."
-        ),
+        typer.Argument(autocompletion=completion.manifests, help="The manifest; without a name, list all."),
     ] = "",
     inventory: InventoryFile = DEFAULT_INVENTORY,
     limit: Limit = None,
@@ -29,7 +27,7 @@ def manifests(
         typer.Option("--identity", help="hook: ARN of an IAM role, or client id of a managed identity."),
     ] = "",
     namespace: Annotated[
-        str, typer.Option("--namespace", help="hook: where it runs and keeps its claims.")
+        str, typer.Option("--namespace", help="hook: the namespace of its pods and claims.")
     ] = "winboot-system",
     self_registering: Annotated[
         bool, typer.Option("--self-registering", help="hook: machines join by themselves.")
@@ -41,7 +39,7 @@ def manifests(
         ),
     ] = False,
 ) -> None:
-    """Print RBAC, RuntimeClasses, the flannel ConfigMap, the hook and more, made from what the inventory's nodes are."""
+    """Print RBAC, RuntimeClasses, the flannel ConfigMap, the hook and more, for the inventory's nodes."""
     from winboot.cli.output import listed
     from winboot.operations.hook_manifest import WHY, HookPod, hook_manifest
     from winboot.remote.manifests import MANIFESTS, manifest

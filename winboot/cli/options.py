@@ -105,7 +105,7 @@ Skip = Annotated[
     typer.Option(
         "--skip",
         autocompletion=completion.steps,
-        help="Not these steps, taken to be in order (repeat, or separate by commas).",
+        help="Skip these steps and assume that they are right (repeat, or separate by commas).",
     ),
 ]
 
@@ -164,19 +164,19 @@ Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Run and read here what profile and inventory name, though they may be somebody else's.",
+        help="Run and read here what profile and inventory name, even if another user may write these files.",
     ),
 ]
 NoRestart = Annotated[
     bool,
-    typer.Option("--no-restart", help="Leave steps that need a restart of the machine, and name them."),
+    typer.Option("--no-restart", help="Skip steps that need a restart of the machine, and name them."),
 ]
 PlanPath = Annotated[
     Path | None,
     typer.Option(
         "--plan",
         metavar="FILE",
-        help="Run exactly this plan of `winboot plan --out FILE`; a node that differs is left alone.",
+        help="Run exactly this plan of `winboot plan --out FILE`; do not change a node that differs.",
     ),
 ]
 TakeOver = Annotated[
@@ -188,7 +188,7 @@ TakeOver = Annotated[
 Adopt = Annotated[
     bool,
     typer.Option(
-        "--adopt", help="Take over a machine that another tool made a node; how it was is noted first."
+        "--adopt", help="Take over a machine that another tool made a node; record its previous state first."
     ),
 ]
 SkipPreflight = Annotated[
@@ -197,29 +197,29 @@ SkipPreflight = Annotated[
         "--skip-preflight",
         metavar="ID",
         autocompletion=completion.checks,
-        help="Go on in spite of this finding of preflight (repeat, or separate by commas); the report notes it.",
+        help="Continue in spite of this preflight finding (repeat, or separate by commas); the report names it.",
     ),
 ]
 Verify = Annotated[
     bool,
     typer.Option(
         "--verify",
-        help="Then try whether traffic flows on the nodes that were changed, as `winboot verify` does.",
+        help="Then verify traffic on the changed nodes, as `winboot verify` does.",
     ),
 ]
-Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many nodes at a time.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="Number of nodes at a time.")]
 Processes = Annotated[
     int,
     typer.Option(
         "--processes",
         min=1,
         max=64,
-        help="Share the nodes among so many processes, --workers at a time in each: for hundreds of nodes.",
+        help="Share the nodes among this many processes, --workers at a time in each: for hundreds of nodes.",
     ),
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", help="A line for each step that ends, in place of the live view."),
+    typer.Option("--verbose", "-v", help="Print a line for each finished step instead of the live view."),
 ]
 Passed = Annotated[bool, typer.Option("--verbose", "-v", help="Show what passed, too.")]
 LogFile = Annotated[
@@ -227,7 +227,7 @@ LogFile = Annotated[
     typer.Option(
         "--log-file",
         metavar="FILE",
-        help="Append the lines of --verbose to this file, whatever is on the screen.",
+        help="Append the lines of --verbose to this file, also without --verbose.",
     ),
 ]
 

@@ -28,7 +28,7 @@ class Pacing:
         typer.Option(
             "--canary",
             metavar="N|N%",
-            help="So many nodes go first; the others begin when these are Ready.",
+            help="This many nodes go first; the others begin when these are Ready.",
         ),
     ] = None
     max_unavailable: Annotated[
@@ -36,7 +36,7 @@ class Pacing:
         typer.Option(
             "--max-unavailable",
             metavar="N|N%",
-            help="How many nodes of a group may be worked on, NotReady or cordoned at once.",
+            help="How many nodes of a group may be in work, NotReady or cordoned at once.",
         ),
     ] = None
     max_failed: Annotated[
@@ -44,7 +44,7 @@ class Pacing:
         typer.Option(
             "--max-failed",
             metavar="N|N%",
-            help="So many failed nodes are borne; with one more nothing new begins (exit code 4).",
+            help="How many nodes may fail; after that no further node is started (exit code 4).",
         ),
     ] = None
     deadline: Annotated[
@@ -52,7 +52,7 @@ class Pacing:
         typer.Option(
             "--deadline",
             metavar="TIME|HH:MM",
-            help="Nothing new begins after this time from now (2h), or after this time of day (05:30).",
+            help="Start no node after this time from now (2h), or after this time of day (05:30).",
         ),
     ] = None
 

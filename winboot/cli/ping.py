@@ -64,7 +64,7 @@ def ping(
         ),
     ] = False,
 ) -> None:
-    """Log in to every machine, change nothing, and say what is in the way, each with its fix."""
+    """Log in to every machine, change nothing, and report each obstacle with its fix."""
     from winboot.cli.targets import Clusters, load_targets, stopping
     from winboot.node import fleet
     from winboot.remote.transport.logins import Logins

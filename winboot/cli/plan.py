@@ -26,7 +26,7 @@ def plan(
         bool, typer.Option("--diff", help="Show every difference and the texts of files in full.")
     ] = False,
 ) -> None:
-    """Look at every node and show the differences; change nothing. Exits 2 when there is something to do."""
+    """Look at every node and show the differences; change nothing. Exits with 2 if a node differs."""
     from winboot.cli.approval import save_plan, selection_of
     from winboot.cli.output import Reporting, progress
     from winboot.cli.outset import able

@@ -11,7 +11,8 @@ from winboot.cli.options import Checked, Machines, View, expanded
 
 @expanded()
 def preflight(machines: Machines, checked: Checked, view: View) -> None:
-    """Look at both sides and change nothing: each finding with its id, its reason and its fix. Exits 1 on an error."""
+    """Check cluster and machines and change nothing: each finding has an id, a reason and a fix. Exits with 1 on an
+    error."""
     from winboot.cli.output import Reporting, progress
     from winboot.cli.outset import able
     from winboot.cli.targets import load_fleet, run_context

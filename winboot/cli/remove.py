@@ -31,18 +31,18 @@ def remove(
     ] = False,
     cluster_only: Annotated[
         bool,
-        typer.Option("--cluster-only", help="The machine is gone: delete what the cluster has of it."),
+        typer.Option("--cluster-only", help="The machine is gone: clean up the cluster only."),
     ] = False,
     dry_run: DryRun = False,
     drain_timeout: Annotated[
-        float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
+        float, typer.Option("--drain-timeout", min=0, help="Seconds for a node's pods to leave.")
     ] = 600.0,
     take_over: TakeOver = False,
 ) -> None:
-    """Drain each node, put its machine back as it was before winboot, and delete its Node, one after the other.
+    """Drain each node, restore its machine to the state before winboot, and delete its Node, one after the other.
 
-    What winboot noted before its changes comes back; what is winboot's and was not noted is listed, and goes when you say
-    yes. What others own stays.
+    winboot restores what it recorded before its changes. It lists its own objects without a record, and deletes them if you
+    confirm. Other tools' objects stay.
     """
     from winboot.cli.approval import at_terminal
     from winboot.cli.output import Reporting, progress

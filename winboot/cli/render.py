@@ -30,7 +30,7 @@ def render(
         Path | None, typer.Option("--out", help="A folder for one script a node and the files it writes.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say why each step and setting is there.")
+        bool, typer.Option("--explain", help="Print the reason for each step and setting.")
     ] = False,
     part: Annotated[
         Part, typer.Option("--part", help="The whole script, the node's part of it, or its library.")
@@ -41,16 +41,16 @@ def render(
         typer.Option(
             "--diff",
             metavar="OLD",
-            help="Show how it differs from a script, or a folder that --out wrote; 2 if so.",
+            help="Show the difference to a script, or to a folder that --out wrote; exit with 2 if there is one.",
         ),
     ] = None,
     digest: Annotated[
-        bool, typer.Option("--digest", help="Print the hashes of library, settings and scripts alone.")
+        bool, typer.Option("--digest", help="Print only the hashes of library, settings and scripts.")
     ] = False,
 ) -> None:
     """Show the PowerShell that would run, without contacting anything.
 
-    The script always has every step: --only and --skip narrow what --explain shows, nothing else.
+    The script always has every step: --only and --skip narrow only the output of --explain.
     """
     from winboot.base.errors import UsageError
     from winboot.cli.rendered import differences, digests, rendered_line

@@ -23,10 +23,10 @@ def report(
     output: OutputForm = Output.table,
     file: Annotated[
         Path | None,
-        typer.Option("--report", help="Write it here in place: .html, .json, .jsonl or .xml (JUnit)."),
+        typer.Option("--report", help="Write it to this file instead: .html, .json, .jsonl or .xml (JUnit)."),
     ] = None,
 ) -> None:
-    """Show the report of a run once more: what it found, changed and could not do. Nothing is contacted."""
+    """Show the report of a run again: what it found, changed and could not do; contact nothing."""
     from winboot.cli.output import show
     from winboot.report.archive import Archive
     from winboot.report.file import ReportFile

@@ -27,7 +27,7 @@ def rollback(
             metavar="NODE",
             callback=says_something,
             autocompletion=completion.hosts,
-            help="Which nodes; as for --limit of other commands.",
+            help="The nodes, by the patterns of --limit.",
         ),
     ],
     machines: Machines,
@@ -37,10 +37,10 @@ def rollback(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Take nodes back to the versions they had before: drained, changed, proved, and open for pods again; one after the other.
+    """Take nodes back to their previous versions, one after the other: drain, change, probe, uncordon.
 
-    The node stays there: `plan` names the difference, `join` and `repair` leave its versions alone (exit code 2), until the
-    profile wants the same or `winboot upgrade` runs.
+    The node keeps these versions: `plan` names the difference, and `join` and `repair` do not change them (exit code 2), until
+    you set them in the profile or run `winboot upgrade`.
     """
     from winboot.operations.rollback import rollback as roll_back
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def runs(
-    most: Annotated[int, typer.Option("--most", "-n", min=1, help="At most so many.")] = 20,
-    node: Annotated[str, typer.Option("--node", help="Only runs over this node.")] = "",
+    most: Annotated[int, typer.Option("--most", "-n", min=1, help="At most this many runs.")] = 20,
+    node: Annotated[str, typer.Option("--node", help="Only runs with this node.")] = "",
     output: ListedForm = Listed.table,
 ) -> None:
     """List earlier runs: `winboot report RUN` and `winboot log RUN` show one of them."""

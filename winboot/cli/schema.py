@@ -26,8 +26,8 @@ class Which(StrEnum):
 
 
 def schema(
-    which: Annotated[Which, typer.Argument(help="Of what: profiles, inventories, JSON lines or plans.")],
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it here.")] = None,
+    which: Annotated[Which, typer.Argument(help="The schema: profiles, inventories, JSON lines or plans.")],
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it to this file.")] = None,
 ) -> None:
     """Print a JSON Schema of this version of winboot."""
     text = _text(which)

@@ -9,11 +9,9 @@ import typer
 
 
 def show(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file that `winboot plan --out FILE` has written.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file from `winboot plan --out FILE`.")],
 ) -> None:
-    """Show a plan that was written to a file; nothing is contacted."""
+    """Show a plan from a file; contact nothing."""
     from winboot.cli.approval import load_plan
     from winboot.cli.output import console
     from winboot.report.table import planned_lines

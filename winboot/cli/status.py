@@ -49,9 +49,8 @@ def status(
         typer.Option("--output", "-o", help="table, wide, yaml or json lines, or name alone for pipes."),
     ] = Form.table,
 ) -> None:
-    """Show each node's version, build, whether it is Ready, what is not as wanted, and the last run over it. The cluster is
-    asked, no machine is; `winboot plan` looks at the machines. Exits 2 where a node is missing, not Ready or not as wanted.
-    """
+    """Show each node's version, build, readiness, differences from the profile, and last run. It queries the cluster but no
+    machine; `winboot plan` looks at the machines. Exits with 2 if a node is missing, not Ready or differs."""
     from winboot.cli.output import age, columns
     from winboot.cli.targets import Clusters, load_fleet, stopping
     from winboot.report.archive import Archive

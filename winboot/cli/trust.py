@@ -77,9 +77,9 @@ def _agree(wanted: Sequence[Demand], strange: Mapping[Path, str], *, may_ask: bo
     whose = "; ".join(dict.fromkeys(strange.values()))
     if not (may_ask and at_terminal()):
         raise InvalidInput(
-            f"{whose}: whoever that is has this computer run or read what your own files do not name",
+            f"{whose}: another user can make this computer run or read what your own files do not name",
             problems=tuple(wanted),
-            hint=f"If that is meant, give --trust or name file or folder in {VARIABLE}; else make the files your own.",
+            hint=f"If you trust it, add --trust or set {VARIABLE} to the file or folder; else make the files your own.",
         )
     typer.echo(f"{whose}. This computer would:", err=True)
     for one in wanted:
@@ -97,7 +97,7 @@ def _of_others(files: Iterable[Path]) -> dict[Path, str]:
         try:
             reason = others_say(file)
         except OSError as error:
-            reason = f"whose {file} is cannot be asked ({error.strerror})"
+            reason = f"the owner of {file} cannot be read ({error.strerror})"
         if reason:
             reasons[file] = reason
     return reasons

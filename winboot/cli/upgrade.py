@@ -23,16 +23,16 @@ class Versions:
     """How a node is given other versions."""
 
     drain_timeout: Annotated[
-        float, typer.Option("--drain-timeout", min=0, help="Seconds that the pods of a node may take to go.")
+        float, typer.Option("--drain-timeout", min=0, help="Seconds for a node's pods to leave.")
     ] = 600.0
     grace: Annotated[
         int | None,
-        typer.Option("--grace", min=0, help="Seconds that each pod has to end, in the place of its own."),
+        typer.Option("--grace", min=0, help="Seconds for each pod to end, instead of its own grace period."),
     ] = None
     delete_emptydir_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Evict pods whose emptyDir volumes are lost, too.")
     ] = False
-    force: Annotated[bool, typer.Option("--force", help="Evict pods that nothing makes again, too.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Evict pods without a controller, too.")] = False
     verify: Annotated[
         bool,
         typer.Option(
@@ -69,11 +69,11 @@ def upgrade(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Give each node the versions of its profile: drained, changed, proved, and open for pods again; one after the other.
+    """Give each node its profile's versions, one after the other: drain, change, probe, uncordon.
 
-    Unlike `join --drain` it refuses a wrong order (the API server first, one minor at a time), asks each node whether it
-    works before pods may come back, and stops at the first node that fails (or after those that --max-failed bears). With
-    --max-unavailable as many nodes go at a time.
+    Unlike `join --drain` it refuses a wrong order (the API server first, one minor at a time), and probes each node before
+    pods come back. It stops at the first node that fails, or after the number of --max-failed. With --max-unavailable it
+    works on that many nodes at a time.
     """
     from winboot.operations.upgrade import refuse_wrong_order
     from winboot.operations.upgrade import upgrade as upgrade_nodes

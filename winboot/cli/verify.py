@@ -37,7 +37,7 @@ def verify(
         typer.Option(
             "--egress",
             metavar="HOST:PORT",
-            help="A place outside that pods must reach; else the registry of the pause image.",
+            help="An address outside that pods must reach; default: the pause image's registry.",
         ),
     ] = "",
     timeout: Annotated[
@@ -46,7 +46,7 @@ def verify(
     keep: Annotated[
         bool,
         typer.Option(
-            "--keep", help="Leave the namespace, to look into it; the command to remove it is printed."
+            "--keep", help="Keep the namespace for inspection, and print the command that removes it."
         ),
     ] = False,
     namespace: Annotated[
@@ -54,15 +54,14 @@ def verify(
         typer.Option(
             "--namespace",
             metavar="NAME",
-            help="Use this namespace, which exists, instead of making one; only what this run makes in it is deleted.",
+            help="Use this existing namespace; delete only this run's own objects in it.",
         ),
     ] = "",
     output: OutputForm = Output.table,
     passed: Passed = False,
 ) -> None:
-    """Make pods and services in a namespace of its own, try every flow once from each node, name the probable cause of what
-    fails, ask each node whether it works, and delete the namespace. Exits 1 where a flow failed.
-    """
+    """Verify traffic: make pods and services in a new namespace, try every flow once from each node, and probe each node. Name
+    the probable cause of each failure, and delete the namespace. Exits with 1 if a flow failed."""
     from winboot.cli.output import progress, show_flows
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.verify import Options

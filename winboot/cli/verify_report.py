@@ -15,11 +15,11 @@ from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
 
 def verify_report(
     report: Annotated[
-        Path, typer.Argument(metavar="REPORT", help="A report of --report FILE.json or -o json.")
+        Path, typer.Argument(metavar="REPORT", help="A report from --report FILE.json or -o json.")
     ],
     inventory: InventoryFile = DEFAULT_INVENTORY,
 ) -> None:
-    """Compare a report's digests with what would be rendered now; nothing is contacted. Exits 2 where one differs."""
+    """Compare a report's digests with the current rendering; contact nothing. Exits with 2 if one differs."""
     from winboot.cli.targets import load_targets
     from winboot.config.node_spec.digest import settings_digest
     from winboot.operations.join import Options, prepare

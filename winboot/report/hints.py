@@ -1,4 +1,4 @@
-"""What to do next about a problem that a script on a node names: it is here, so that the script need not carry it.
+"""The next step for each problem that a script on a node reports; the script need not carry it.
 
 A script sends a problem's id and message. It may send, as the hint, the ids of several problems (the preflight finds
 all of them at once), or its own text (a user's step). `python -m winboot.script.problems` puts the page together.
@@ -17,7 +17,8 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "AddressState": "Wait for DHCP, or correct the address: HNS would keep this one.",
     "ChangeFailed": (
-        "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
+        "The message quotes Windows or the program; `winboot render` shows the script with the line that "
+        "failed."
     ),
     "ContainerdSilent": "Read its log: a key of config.toml that this version does not know ends it at once.",
     "ClockOff": (
@@ -28,9 +29,9 @@ HINTS: Final[Mapping[str, str]] = {
         "Write node_ip: ADDRESS for the host in the inventory, so that winboot knows the node's adapter, "
         "or keep the gateway on one adapter."
     ),
-    "DetachedFailed": "Run the same command again when the cause is fixed.",
+    "DetachedFailed": "Fix the cause, then run the same command again.",
     "DiskSpace": "Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.",
-    "DiskFull": "Make room on that volume, then run the same command again: what is done stays done.",
+    "DiskFull": "Make room on that volume, then run the same command again: finished steps stay done.",
     "DownloadFailed": "Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.",
     "FeatureBlocked": (
         "Restart the machine to finish pending servicing; free up space on C: and the system partition."
@@ -40,14 +41,15 @@ HINTS: Final[Mapping[str, str]] = {
         "or allow Windows Update for repair content."
     ),
     "FileInUse": (
-        "A virus scanner, a backup or a log shipper holds it: exclude the folder there, and run the same command again."
+        "A virus scanner, a backup or a log shipper holds the file: exclude the folder there, and run the "
+        "same command again."
     ),
     "ForeignAgent": (
         "Remove it with its own tool (rke2-uninstall.ps1, k0s reset, the operator), then run the same command again."
     ),
     "ForeignNode": (
-        "For winboot to take it over, drain it, delete its old Node, and run the same command with --adopt: "
-        "services, kubeconfigs and keys are noted first and come back with an undo."
+        "To let winboot take it over, drain it, delete its old Node, and run the same command with "
+        "--adopt. winboot records services, kubeconfigs and keys first, and an undo restores them."
     ),
     "FirewallServiceOff": (
         "Set the start type of the services BFE and mpssvc to automatic (in the Group Policy that disables them, or Start = 2 "
@@ -55,45 +57,48 @@ HINTS: Final[Mapping[str, str]] = {
         "profiles instead (Set-NetFirewallProfile -All -Enabled False): HNS and the firewall's cmdlets need the services."
     ),
     "FolderInUse": (
-        "End the programs that have something open in it (Get-SmbOpenFile names those of shares), or restart the machine, "
-        "and run the same command again. Where the node itself runs from it, take his rights there from him (icacls) and "
-        "restart: what he has open is closed then."
+        "End the programs that have something open in it (Get-SmbOpenFile names those of shares), or "
+        "restart the machine, and run the same command again. If the node itself runs from the folder, "
+        "remove the user's rights there (icacls) and restart: that closes every open file."
     ),
     "FolderOpen": (
-        "Take that right from them (icacls shows whose it is; Windows gives ordinary users none of it there), "
-        "and run the same command again."
+        "Remove that permission (see `icacls`; by default ordinary users do not have it), and run the "
+        "same command again."
     ),
     "RegistryFile": (
         "Put the file there (the image, a step of your own, or group policy), or correct runtime.registries. "
         "containerd fails every pull from that registry without it."
     ),
     "PipeTaken": (
-        "End that program (handle.exe or Process Explorer of Sysinternals names it by the pipe), see whose account runs it, "
-        "and run the same command again."
+        "End that program (handle.exe or Process Explorer of Sysinternals names it by the pipe), check "
+        "the account that runs it, and run the same command again."
     ),
     "FolderTaken": (
-        "Somebody made it while winboot was about to: run the same command again, which sets it aside, "
-        "and see whose account it is."
+        "Another account made the folder in the same moment as winboot. Run the same command again, which "
+        "sets it aside, and check that account."
     ),
     "FolderIsLink": (
-        "See who made the link (dir /AL /Q), move what it leads to into a real folder, and run the same command again."
+        "Find the link's owner (dir /AL /Q), move the link's target into a real folder, and run the same "
+        "command again."
     ),
     "FlagRefused": (
-        "Take the flags out of the profile, or choose a version that has them. "
-        "`winboot compat learn NODE` writes what this program knows for kubernetes.overlay."
+        "Remove the flags from the profile, or choose a version that has them. `winboot compat learn "
+        "NODE` writes the flags of this program for kubernetes.overlay."
     ),
     "FolderLeft": (
         "A process still uses it, or it holds image layers: restart the machine and run the same command again."
     ),
     "FormerLost": (
-        r"Restore the file from your backup, then delete the step's notes in C:\ProgramData\winboot\former."
+        "Restore the file from your backup, then delete the step's records in "
+        r"C:\ProgramData\winboot\former."
     ),
     "LayerLeft": (
-        "A container still uses them: restart the machine, which ends all, and run the same command again."
+        "A container still uses them: restart the machine, which ends all containers, and run the same "
+        "command again."
     ),
     "GateRefused": (
-        "Take the gates out of featureGates in the profile, or choose a version that has them. "
-        "`winboot compat learn NODE` writes what this program knows for kubernetes.overlay."
+        "Remove the gates from featureGates in the profile, or choose a version that has them. `winboot "
+        "compat learn NODE` writes the gates of this program for kubernetes.overlay."
     ),
     "HashMismatch": (
         "This is not the file that the profile describes: check version, mirror and proxy, "
@@ -105,36 +110,42 @@ HINTS: Final[Mapping[str, str]] = {
         "artifacts.source."
     ),
     "SeveralWays": (
-        "Write the one that is the node's into the inventory, for example node_ip: 10.0.1.11; the other adapter is left alone."
+        "Write the node's address into the inventory, for example node_ip: 10.0.1.11; winboot does not "
+        "change the other adapter."
     ),
     "proxy": "Check `proxy` in the profile: its name must resolve and its port answer from this machine, without a login.",
     "registry": (
         "Check DNS, routes, firewall and `proxy` for this registry from this machine, or give a mirror in "
         "runtime.registries."
     ),
-    "HnsHangs": "Restart the machine: HNS answers again then. See the event log Microsoft-Windows-Host-Network-Service-Admin.",
+    "HnsHangs": (
+        "Restart the machine; then HNS answers again. See the event log "
+        "Microsoft-Windows-Host-Network-Service-Admin."
+    ),
     "LastNetwork": (
-        "Run winboot join: it makes the first network again under guard, and the other one after it."
+        "Run winboot join: it makes the first network again under guard, and then the other one."
     ),
     "HnsRefused": "See the event log Microsoft-Windows-Host-Network-Service-Admin.",
     "ImagePull": (
         "Check the registry, its mirror in runtime.registries, the proxy, and that the image has this Windows build."
     ),
     "KubeProxyUnwell": (
-        "Its log tells why. Often it may not list endpoint slices: `winboot manifests rbac` prints the binding."
+        "See its log for the reason. Often it may not list endpoint slices: `winboot manifests rbac` "
+        "prints the binding."
     ),
     "LookFailed": (
-        "The words are those of Windows or of the program; `winboot render` shows the script with the line they come from."
+        "The message quotes Windows or the program; `winboot render` shows the script with the line that "
+        "failed."
     ),
-    "MachineHeld": "When that run has ended, run the same command again: it makes what is missing.",
+    "MachineHeld": "Wait until that run has ended, then run the same command again: it makes what is missing.",
     "NeedsRestart": "Run again without --no-restart when the machine may restart.",
     "NeedsDrain": (
         "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
     ),
-    "NeedsStep": "Fix that step: this one follows by itself with the next run.",
+    "NeedsStep": "Fix that step: the next run then applies this one, too.",
     "NetworkConflict": (
-        "It is left over from another network solution: remove it (Get-HnsNetwork | Remove-HnsNetwork) "
-        "while nothing uses it."
+        "Another network solution left it: remove it (Get-HnsNetwork | Remove-HnsNetwork) while nothing "
+        "uses it."
     ),
     "NetworkLeft": (
         "Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; "
@@ -151,16 +162,17 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "NoFeature": "Use the name that Get-WindowsOptionalFeature -Online lists.",
     "NoHnsNetwork": (
-        "It comes with the network solution: look at the step before this one, or at the pods of its operator."
+        "The network solution makes it: look at the step before this one, or at the pods of its operator."
     ),
     "NoNodeAddress": (
-        "The kubelet reports an address only if the machine has it: set node_ip of this host in the inventory to an address "
-        "of the machine, and run the same command again."
+        "The kubelet reports an address only if the machine has it. Set node_ip of this host in the "
+        "inventory to an address of the machine, and run the same command again."
     ),
     "NoPodCidr": "kube-controller-manager needs --allocate-node-cidrs=true and a --cluster-cidr with room.",
     "NoPodNetwork": (
-        "What the network agent said last stands in the message; its log has the rest. It needs the Node object with its "
-        "pod CIDR, the rights of `winboot manifests rbac`, and a ready address on the adapter."
+        "The message quotes the agent's last log line; see its log for the rest. The agent needs the Node "
+        "object with its pod CIDR, the rights of `winboot manifests rbac`, and a ready address on the "
+        "adapter."
     ),
     "NoServer": "Check DNS, routes and firewalls between this node and the control plane.",
     "NodesForbidden": (
@@ -171,8 +183,8 @@ HINTS: Final[Mapping[str, str]] = {
     "StoreFull": "Remove pods of this node, or give it a larger pod network, then run the same command again.",
     "NoBootId": "Repair WMI (`winmgmt /verifyrepository`), then run the same command again.",
     "NotOurs": (
-        "See who owns it (Get-Acl). The step `directories` takes its folder from whoever else may write there: run the same "
-        "command again without --skip."
+        "Find its owner (Get-Acl). The step `directories` removes other accounts' rights from the folder: "
+        "run the same command again without --skip."
     ),
     "NotAdministrator": (
         "Use a domain account or the built-in Administrator, or set LocalAccountTokenFilterPolicy to 1."
@@ -182,21 +194,23 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "NotRegistered": "Read the kubelet log: an unknown flag or an unreachable cluster ends it at once.",
     "NotServer": "Kubernetes supports Windows Server only.",
-    "OperatorMissing": "It comes from whoever brings the network: look at their pods or services.",
+    "OperatorMissing": "The network's operator brings it: look at the operator's pods or services.",
     "OtherNodeAddress": (
         "The machine's address has changed. Run `winboot join`: it restarts the kubelet with the new one. If the inventory "
         "names node_ip, correct it first."
     ),
     "PendingReboot": "Nothing to do: the run continues after the restart.",
     "PodLeft": (
-        "A process still uses them: restart the machine, which ends all, and run the same command again."
+        "A process still uses them: restart the machine, which ends all processes, and run the same "
+        "command again."
     ),
-    "ProgramFailed": "Run the program on the machine by hand; its own log may tell more.",
-    "ProgramHangs": "Run the program on the machine by hand and look at what it waits for.",
+    "ProgramFailed": "Run the program on the machine by hand; its own log may have the reason.",
+    "ProgramHangs": "Run the program on the machine by hand and find out what it waits for.",
     "RolledBack": (
-        "`winboot upgrade` gives the node the versions of the profile; or set those that it has in the profile."
+        "Run `winboot upgrade` to give the node the profile's versions, or set the node's versions in the "
+        "profile."
     ),
-    "RunFailed": "Run the same command again; if it stays so, report it with the node's journal.",
+    "RunFailed": "Run the same command again; if it fails again, report it with the node's journal.",
     "SecretMissing": "Check the references in the profile (env, file, command, mint).",
     "ServiceControl": (
         "Look the code up with `net helpmsg`. 1072: the service is marked for deletion; "
@@ -204,20 +218,26 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "ServiceState": "See the log of the service, and the System event log (Service Control Manager).",
     "ServingCsrPending": (
-        "A request waits (kubectl get csr). winboot approves it when its credentials may update "
+        "A request waits (kubectl get csr). winboot approves it if its credentials may update "
         "certificatesigningrequests/approval for the signer kubernetes.io/kubelet-serving."
     ),
     "StillDifferent": (
-        "Something on the machine puts it back or refuses it: a Group Policy, an agent, or the service itself."
+        "Another program on the machine reverts or refuses it: a Group Policy, an agent, or the service "
+        "itself."
     ),
-    "RegistryKind": "See what wrote it (regedit shows its kind), delete the value, and run the same command again.",
+    "RegistryKind": (
+        "Find the program that wrote it (regedit shows its kind), delete the value, and run the same "
+        "command again."
+    ),
     "UpdateMissing": "Install the current cumulative update and restart.",
     "WrongAdapter": (
-        "Everything is as before. Remove HNS networks that others left (Get-HnsNetwork), then run the same command again."
+        "winboot has restored everything. Remove other tools' HNS networks (Get-HnsNetwork), then run the "
+        "same command again."
     ),
-    "WrongBuild": "Set `os` of this host in the inventory to what the machine is.",
+    "WrongBuild": "Set `os` of this host in the inventory to the machine's release.",
     "WrongVersion": (
-        "Look at what artifacts.source serves for this version, then renew the hashes: `winboot init --renew -i INVENTORY`."
+        "Check what artifacts.source serves for this version, then renew the hashes: `winboot init "
+        "--renew -i INVENTORY`."
     ),
 }
 

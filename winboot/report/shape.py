@@ -49,7 +49,7 @@ class Complaint(Line, frozen=True, kw_only=True, tag="complaint"):
         Literal["error", "warning", "info"],
         says("a warning changes no exit code; info: what the file has this computer run or read"),
     ]
-    path: Annotated[str, says("the key, such as `kubernetes.version`; empty where there is none")]
+    path: Annotated[str, says("the key, such as `kubernetes.version`; empty without a key")]
     wrong: Annotated[str | None, says("what is wrong")]
     expected: Annotated[str | None, says("what would be right")]
     did_you_mean: Annotated[str | None, says("the nearest word that is allowed")]
@@ -82,9 +82,7 @@ class Ping(Line, frozen=True, kw_only=True, tag="ping"):
     node: Annotated[str, says("the host of the inventory")]
     address: Annotated[str, says("where it was looked for")]
     exit_code: Annotated[Count, says("what this machine alone would make the command exit with")]
-    findings: Annotated[
-        tuple[Answer, ...], says("each thing that was asked, with its fix where it is not `ok`")
-    ]
+    findings: Annotated[tuple[Answer, ...], says("each check, with its fix if it is not `ok`")]
 
 
 class DoctorFinding(Line, frozen=True, kw_only=True, tag="finding"):
@@ -133,9 +131,7 @@ class Run(Line, frozen=True, kw_only=True, tag="run"):
     plan: Annotated[str | None, says("the SHA-256 of the plan that was run, if there was one")]
     asked: Annotated[
         Mapping[str, str],
-        says(
-            "what was asked for, in words: `inventory`, `profile` with its version, `limit`, `only`, `skip`"
-        ),
+        says("the request in words: `inventory`, `profile` with its version, `limit`, `only`, `skip`"),
     ]
 
 
@@ -161,17 +157,17 @@ class Status(Line, frozen=True, kw_only=True, tag="status"):
     runtime: Annotated[str | None, says("the container runtime and its version, by the Node")]
     build: Annotated[str | None, says("Windows' build, by the Node's label")]
     wanted: Annotated[str, says("the Kubernetes version of the profile")]
-    drift: Annotated[
-        tuple[str, ...], says("what is not as wanted, as far as the cluster and the last look tell")
-    ]
+    drift: Annotated[tuple[str, ...], says("differences from the profile, by the cluster and the last look")]
     problem: Annotated[
         str | None, says("NoNodeAddress or OtherNodeAddress (only where the inventory names node_ip)")
     ]
     unschedulable: Annotated[bool | None, says("whether it is cordoned; null where there is no Node")]
-    last: Annotated[str | None, says("the last run over it as a sentence; null where there is none here")]
+    last: Annotated[
+        str | None, says("the last run over it as a sentence; null without a run on this computer")
+    ]
     last_run: Annotated[
         LastRun | None,
-        says("the same in fields; `outcome` is the node's, or `not ended`; null where there is none here"),
+        says("the same in fields; `outcome` is the node's, or `not ended`; null without a run"),
     ] = None
 
 
@@ -197,7 +193,7 @@ class Request(Line, frozen=True, kw_only=True, tag="request"):
     ]
     reasons: Annotated[tuple[str, ...], says("why it is refused or left")]
     made: Annotated[str | None, says("`csr list`: ISO 8601")] = None
-    user: Annotated[str, says("`csr list`: who asks")] = ""
+    user: Annotated[str, says("`csr list`: the requesting user")] = ""
     state: Annotated[str, says("`csr list`: pending, approved, denied, issued …")] = ""
 
 
@@ -224,7 +220,7 @@ class Explained(Line, frozen=True, kw_only=True, tag="explained"):
     """What is known of a name."""
 
     where = "`explain`"
-    name: Annotated[str, says("what was asked for")]
+    name: Annotated[str, says("the requested name")]
     what: Annotated[str, says("of which kind it is: flag, step, word …")]
     text: Annotated[str, says("what is known, in lines for a person")]
 

@@ -67,11 +67,13 @@ from winboot.script.library import functions
 # The report has a next step for the very case; this is what holds for all of a kind.
 NEXT_STEPS: Final[Mapping[type[WinbootError], str]] = {
     UsageError: "Correct the command line: `--help`, and `winboot steps` for the names of steps.",
-    ForeignFolder: "Make the folder yours and writable by you alone (`chmod 700`), or set WINBOOT_STATE to such a folder.",
-    InvalidInput: "Correct each place that is named (file:line:column); nothing was contacted.",
-    ScriptError: "Correct the profile's own step; of a script of winboot's, report it as a bug.",
+    ForeignFolder: "Make the folder yours and writable only by you (`chmod 700`), or set WINBOOT_STATE to such "
+    "a folder.",
+    InvalidInput: "Correct each place in the message (file:line:column); nothing was contacted.",
+    ScriptError: "Correct the profile's own step; if the script is winboot's, report it as a bug.",
     TransportError: "`winboot ping` shows what the machine offers and what is missing.",
-    Unreachable: "Is the machine on, its address right, port 5985 or 5986 open on the way? `winboot ping` tells.",
+    Unreachable: "Check that the machine is on, its address is right, and port 5985 or 5986 is open. `winboot "
+    "ping` shows where it stops.",
     ConnectionLost: "Run the same command again: it continues where it stopped.",
     Busy: "Run the same command again in a minute; a quota of WinRM may have to be raised.",
     LoginRefused: "Check `user` (local accounts need .\\name) and the reference of the password.",
@@ -79,48 +81,51 @@ NEXT_STEPS: Final[Mapping[type[WinbootError], str]] = {
     "LocalAccountTokenFilterPolicy.",
     CertificateNotTrusted: "Name the CA or the fingerprint under `connection` in the inventory.",
     HostKeyNotTrusted: "Compare the fingerprint with the machine's console, then set `host_key` in the inventory.",
-    ProtocolError: "Is it WinRM that listens there? A proxy or another service may answer in its place.",
+    ProtocolError: "Check that WinRM listens there: a proxy or another service may answer instead.",
     RestrictedEndpoint: "Use the endpoint Microsoft.PowerShell with an account that no policy restricts.",
-    ClusterError: "Read the API server's words; `winboot check` shows what it is asked for.",
+    ClusterError: "Read the API server's message; `winboot check` shows which rights and objects a join needs.",
     ClusterUnreachable: "Check the server in the kubeconfig and the way to it, then run the same command again.",
     ClusterBusy: "Run the same command again when the API server has less to do or has started.",
-    ClusterConflict: "Run the same command again: it looks at what is there now.",
-    ClusterRefused: "Give the kubeconfig's user that right: `winboot manifests operator` prints what is needed.",
-    CloudError: "Read the cloud's words; `winboot cloud policy azure`, or `winboot cloud policy aws --cluster NAME`, "
-    "prints the rights that winboot needs.",
+    ClusterConflict: "Run the same command again: it looks at the present state.",
+    ClusterRefused: "Give the kubeconfig's user that right: `winboot manifests operator` prints the rights.",
+    CloudError: "Read the cloud's message; `winboot cloud policy azure`, or `winboot cloud policy aws "
+    "--cluster NAME`, prints the rights that winboot needs.",
     CloudUnreachable: "Check the network, or wait: the cloud may be limiting requests; then run the same command again.",
-    CloudRefused: "Log in to the cloud again, or give this identity what `winboot cloud policy azure`, or "
-    "`winboot cloud policy aws --cluster NAME`, prints.",
+    CloudRefused: "Log in to the cloud again, or give this identity the rights that `winboot cloud policy "
+    "azure`, or `winboot cloud policy aws --cluster NAME`, prints.",
     NoSuchHost: "Run `winboot inventory --refresh`: the machine may have been replaced.",
-    NodeFailed: "Fix what the report names, then run the same command again: what is done stays done.",
-    BadEvent: "Report it as a bug, or correct the step of the profile's own that sends it; the journal has the line.",
-    ExcessiveOutput: "Find out what the machine is: no script of winboot says so much. docs/security.md has the bounds.",
+    NodeFailed: "Fix what the report names, then run the same command again: finished steps stay done.",
+    BadEvent: "If a step of the profile's own sends it, correct the step; otherwise report it as a bug. "
+    "The journal has the line.",
+    ExcessiveOutput: "Check the machine: no winboot script sends so much. docs/security.md has the limits.",
     QuietNode: "Look at the machine: a hanging DISM, WMI or download; then run the same command again.",
-    IncompleteRun: "Run the same command again; if it stays so, report it with the node's journal.",
-    PreflightFailed: "Do what its finding says, or name it with `--skip-preflight`; docs/preflight.md lists them all.",
+    IncompleteRun: "Run the same command again; if it fails again, report it with the node's journal.",
+    PreflightFailed: "Follow the finding's next step, or skip it with `--skip-preflight`; docs/preflight.md lists "
+    "them all.",
     WrongMachine: "Correct address or name in the inventory, or delete the Node if its machine is gone.",
-    ClaimRefused: "If it is right, write what the machine says into the inventory (`node_ip`, `certificate_names`); "
-    "else find out what the machine is.",
-    ScriptFailed: "Run the same command again; if it stays so, report it with the node's journal.",
-    NotDone: "Read why; when that is out of the way, run the same command again.",
+    ClaimRefused: "If the report is right, write it into the inventory (`node_ip`, `certificate_names`); "
+    "otherwise check the machine.",
+    ScriptFailed: "Run the same command again; if it fails again, report it with the node's journal.",
+    NotDone: "Read the reason, remove the obstacle, and run the same command again.",
     NoNodeYet: "`winboot join` makes the machine a node.",
     NoVersionBefore: "Set the versions in the profile, renew the hashes, and run `winboot join --drain` for that node.",
-    VersionsHeld: "`winboot upgrade` gives the node the versions of the profile; or set the versions it has in the profile.",
-    BudgetUsedUp: "Look at the nodes that the reason names; the same command continues with those that are left.",
-    OtherThanPlanned: "`winboot plan --out FILE` makes a new plan; look at it, and run that.",
+    VersionsHeld: "Run `winboot upgrade` to give the node the profile's versions, or set the node's versions "
+    "in the profile.",
+    BudgetUsedUp: "Look at the nodes in the reason; the same command continues with the remaining ones.",
+    OtherThanPlanned: "Make a new plan with `winboot plan --out FILE`, review it, and run that.",
     RestartForbidden: "Run again without `--no-restart` when the machine may restart.",
-    Declined: "Run the same command again, with `--yes` where there is no terminal.",
+    Declined: "Run the same command again; without a terminal, add `--yes`.",
     Superseded: "Let the other run finish; `winboot plan` shows what is left.",
-    ReportNotWritten: "Free the disk; `winboot plan --report FILE` writes a report of how the nodes are now.",
+    ReportNotWritten: "Free the disk; `winboot plan --report FILE` writes a report of the nodes' present state.",
     Interrupted: "Run the same command again: it continues where it stopped.",
     InternalError: "Report it as a bug, with the node's journal.",
 }
 
 # What the driver calls any other error; no call could be read.
 _DRIVER: Final = {
-    "ChangeFailed": "whatever the change of a step failed with",
-    "LookFailed": "whatever the look of a step failed with",
-    "RunFailed": "whatever kept a run from starting or continuing, outside of any step",
+    "ChangeFailed": "the error that ended a step's change",
+    "LookFailed": "the error that ended a step's look",
+    "RunFailed": "an error outside of any step, which kept the run from starting or continuing",
 }
 
 
@@ -143,7 +148,7 @@ class Problem:
 
 @functools.cache
 def problems() -> tuple[Problem, ...]:
-    """All that a script can name; one that several places report is named once."""
+    """All problems that a script can report, each once."""
     found = dict(_DRIVER)
     for function in functions().values():
         for id_, message in _reported(function.text):
@@ -152,12 +157,12 @@ def problems() -> tuple[Problem, ...]:
 
 
 def failures() -> tuple[type[WinbootError], ...]:
-    """All that the controller can name."""
+    """All failures of the controller."""
     return tuple(NEXT_STEPS)
 
 
 def explain_problem(name: str) -> str:
-    """A problem or failure by its name; UsageError for an unknown name, with the nearest one."""
+    """A problem or failure by its name. Raises UsageError for an unknown name, with the nearest one."""
     known = {one.id.lower(): one for one in problems()}
     named = {one.__name__.lower(): one for one in failures()}
     if name.lower() in known:
@@ -178,7 +183,7 @@ def explain_problem(name: str) -> str:
 
 
 def meaning(failure: type[WinbootError]) -> str:
-    """The first sentence of what the class says of itself."""
+    """The first sentence of the class's docstring."""
     return (failure.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".") + "."
 
 

@@ -43,7 +43,7 @@ class HostKeys(Model):
     )
     node_ip: Ip | None = Field(default=None, description="default: the address that reaches the API server")
     certificate_names: tuple[NameOrAddress, ...] = Field(
-        default=(), description="names and addresses beside its own that its serving certificate may have"
+        default=(), description="further names and addresses that its serving certificate may have"
     )
     provider_id: ProviderId | None = Field(
         default=None, description="the machine's id in its cloud: aws:///ZONE/INSTANCE, azure:///…"

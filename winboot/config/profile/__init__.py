@@ -43,9 +43,11 @@ class Profile(Model):
     kubelet: sections.Kubelet = Field(default=sections.Kubelet(), description="the kubelet")
     kube_proxy: sections.KubeProxy = Field(default=sections.KubeProxy(), description="kube-proxy")
     node: sections.Node = Field(default=sections.Node(), description="labels and taints of the Node")
-    boot: sections.Boot = Field(default=sections.Boot(), description="what others wait for at the first boot")
+    boot: sections.Boot = Field(
+        default=sections.Boot(), description="what other tools wait for at the first boot"
+    )
     proxy: sections.Proxy = Field(default=sections.Proxy(), description="the HTTP proxy of the services")
-    windows: sections.Windows = Field(default=sections.Windows(), description="what is set in Windows itself")
+    windows: sections.Windows = Field(default=sections.Windows(), description="settings of Windows itself")
     artifacts: sections.Artifacts = Field(
         default=sections.Artifacts(), description="where programs come from"
     )

@@ -122,7 +122,9 @@ class Cluster(Model):
 class NatExceptions(Model):
     """Destinations that pods reach without NAT, beside or instead of winboot's own."""
 
-    add: Cidrs = Field(default=(), description="networks beside the pods', the services' and the nodes'")
+    add: Cidrs = Field(
+        default=(), description="networks in addition to the pods', the services' and the nodes'"
+    )
     remove: NatExceptionNames = Field(
         default=(),
         description="networks of winboot's list that pods are to reach behind the node's address; "
@@ -151,7 +153,7 @@ class Network(Model):
     )
     routes: Literal["network", "winboot"] = Field(
         default="network",
-        description="win-bridge: who leads to the pods of other nodes. network: routers or a cloud's table; "
+        description="win-bridge: what routes to the pods of other nodes. network: routers or a cloud's table; "
         "winboot: a route per Node, renewed by each join; nodes of one layer-2 network only",
     )
 
@@ -234,7 +236,7 @@ class Services(Model):
     )
     environment: dict[str, dict[str, str | None]] = Field(
         default={},
-        description="service → variables beside winboot's; everybody on the node can read them; null drops one",
+        description="service → variables in addition to winboot's; all users of the node can read them; null drops one",
     )
     priority: dict[str, Priority | None] = Field(
         default={},
@@ -296,7 +298,7 @@ class Node(Model):
     """What the Node object carries."""
 
     labels: dict[str, str | None] = Field(
-        default={}, description="labels of the Node, beside those the kubelet sets itself"
+        default={}, description="labels of the Node, in addition to the kubelet's own"
     )
     taints: tuple[TaintText, ...] = Field(
         default=("os=windows:NoSchedule",), description="taints of the Node, key=value:Effect"
@@ -312,7 +314,7 @@ class Boot(Model):
 
     taints: tuple[TaintText, ...] = Field(
         default=(),
-        description="taints that the Node comes with and somebody else takes away, such as "
+        description="taints that the Node registers with and another tool removes, such as "
         "karpenter.sh/unregistered:NoExecute; they are not given again",
     )
     ready_file: WindowsFile | None = Field(
@@ -331,7 +333,7 @@ class Proxy(Model):
     https: HttpUrl | None = Field(default=None, description="http://host:port for HTTPS")
     no_proxy: tuple[str, ...] = Field(
         default=(),
-        description="reached directly, beside cluster, pods, services, nodes and loopback, which winboot adds",
+        description="reached directly, in addition to cluster, pods, services, nodes and loopback, which winboot adds",
     )
 
 
@@ -366,9 +368,7 @@ class Firewall(Model):
 
     node_ports: bool = Field(default=True, description="open 30000-32767 for NodePort services")
     kube_proxy_health: bool = Field(default=True, description="open 10256 for load balancer health checks")
-    sources: Cidrs = Field(
-        default=(), description="who may reach these ports, as CIDRs; default: everyone who reaches the node"
-    )
+    sources: Cidrs = Field(default=(), description="the CIDRs that may reach these ports; default: all")
 
 
 class Windows(Model):
@@ -397,11 +397,9 @@ class Windows(Model):
         description="TCP keepalive, for load balancers that forget idle connections before the two hours of Windows; "
         "{} takes the defaults; takes a restart",
     )
-    firewall: Firewall = Field(
-        default=Firewall(), description="which openings there are beside the kubelet's"
-    )
+    firewall: Firewall = Field(default=Firewall(), description="openings in addition to the kubelet's")
     defender_exclusions: bool = Field(
-        default=False, description="tell Defender to leave winboot's programs alone"
+        default=False, description="exclude winboot's programs from Defender's scans"
     )
     update_hold: bool = Field(
         default=False, description="keep Windows Update from installing (and restarting) by itself"
