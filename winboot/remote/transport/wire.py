@@ -6,8 +6,8 @@ What changes:
 - A message sealed for one connection is never sent on another: pypsrp would, and WinRM would answer 400 each
   time.
 - A request that was certainly not sent is sent again on a new connection. One that may have been handled is
-  repeated only if the caller said that repeating is safe. Such a one is a Receive: its MessageID makes the machine
-  repeat.
+  repeated only if the caller said that repeating is safe. That is a Receive, whose MessageID makes the machine repeat
+  its answer.
 - TLS trusts exactly the given CA or the pinned certificate, on every new connection; environment variables
   change nothing.
 """
