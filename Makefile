@@ -67,10 +67,11 @@ conformance: $(STAMP) ## the lab's answers against recordings of the real PowerS
 
 PWSH ?= pwsh
 STEPS ?= tests/steps
-real: ## the library, joins, tests of steps (STEPS=paths) and golden scripts on a real PowerShell (PWSH=path, SCRIPTS=folder of rendered scripts; 69 where there is none)
+real: ## the library, joins, first boot, verify, upgrade, rollback, remove, tests of steps (STEPS=paths) and golden scripts on a real PowerShell (PWSH=path, SCRIPTS=folder of rendered scripts; 69 where there is none)
 	@sh tests/real/run.sh $(PWSH) $(if $(SCRIPTS),-Scripts $(SCRIPTS))
 ifneq ($(wildcard $(STAMP)),)
-	$(BIN)/python -m pytest -q --engine pwsh --pwsh $(PWSH) tests/real
+	$(BIN)/python -m pytest -q --engine pwsh --pwsh $(PWSH) tests/real tests/verify tests/firstboot \
+		tests/lab/test_upgrade.py tests/lab/test_remove.py tests/lab/test_network_undo.py
 	$(BIN)/python -m tests.real.both $(PWSH) -n auto --maxprocesses 8 --dist loadfile $(STEPS)
 endif
 

@@ -21,7 +21,7 @@ _INLINE: Final = re.compile(r"`(winboot [^`\n]+)`")
 # Behind a command in some blocks, its explanation.
 _PROSE: Final = re.compile(r" {3,}.*| {2,}#.*")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]+=.*")
-# What stands for a value, and one.
+# Placeholders of numbers.
 _NUMBERS: Final = ("N", "SECONDS")
 _PLACEHOLDER: Final = re.compile(r"[A-Z][A-Z_]*(?:\.\w+)?|…")
 

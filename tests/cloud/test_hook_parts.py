@@ -60,7 +60,7 @@ class Later(Pace):
 
 @dataclass
 class Cloud:
-    """Notes what it is asked; what it answers are its fields."""
+    """Records its calls; its fields are its answers."""
 
     where: Stage | Exception = "starts"
     waits: bool = True
@@ -97,7 +97,7 @@ class Cloud:
 
 @dataclass
 class Machines:
-    """One machine, `i-1`, in the place of NodeWork."""
+    """One machine, `i-1`, instead of NodeWork."""
 
     cluster: FakeCluster = field(default_factory=FakeCluster)
     node: Any = NODE
@@ -465,7 +465,7 @@ def test_a_cordon_of_meanwhile_goes_if_the_end_is_called_off() -> None:
         (SPOT, {"node": None}, "done", []),
         (SPOT, {"node": None, "owner": "foreign"}, "done", []),
     ],
-    ids=["ended", "not ended yet", "may be taken away", "gone", "no Node", "foreign"],
+    ids=["ended", "not ended yet", "may be deleted", "gone", "no Node", "foreign"],
 )
 def test_a_notice_leads_to(action: HookAction, machines: dict[str, Any], after: str, calls: Names) -> None:
     parts = Parts(machines=Machines(**machines))

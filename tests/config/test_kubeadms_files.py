@@ -51,7 +51,7 @@ streamingConnectionIdleTimeout: 0s
 syncFrequency: 0s
 volumeStatsAggPeriod: 0s
 """
-# The same of an empty KubeProxyConfiguration (kubeproxy.go beside it; k8s.io/kube-proxy/config/v1alpha1/types.go).
+# The same of an empty KubeProxyConfiguration (kubeproxy.go next to it; k8s.io/kube-proxy/config/v1alpha1/types.go).
 KUBE_PROXY = """
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration

@@ -1,9 +1,9 @@
 """What Windows PowerShell writes into its log of script blocks with no policy set.
 
-When a script block first runs, its whole text goes to the log if the text has one of these words, as a run of letters
-and dashes, or the code names [Type] or chooses a member at run time. PowerShell v6.0.0-alpha.7, the sources that Windows
-PowerShell 5.1 was opened from: LogScriptBlockStart, CheckSuspiciousContent and s_signatures of CompiledScriptBlock.cs
-(here without the words with a digit, which no run of letters equals), MarkAstParentsAsSuspicious of SemanticChecks.cs.
+When a script block first runs, its whole text goes to the log in two cases. Its text has one of these words, as a run of
+letters and dashes; or its code names [Type], or chooses a member at run time. Source: PowerShell v6.0.0-alpha.7, the first
+open sources after Windows PowerShell 5.1. See LogScriptBlockStart, CheckSuspiciousContent and s_signatures of
+CompiledScriptBlock.cs, and MarkAstParentsAsSuspicious of SemanticChecks.cs. Words with a digit are left out here.
 Unsourced: that a member chosen at run time counts; it is counted to be on the safe side.
 """
 

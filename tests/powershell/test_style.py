@@ -13,7 +13,7 @@ from tests.powershell.style import Remark, Switches, remarks, switches_of
 from tests.steps.builders import ROOT, a_spec_of
 from winboot.script.library import functions, library, library_files, summary, templates_root
 from winboot.script.plan import make_plan
-from winboot.script.rendering import helpers, render
+from winboot.script.rendering import helpers, probes, render
 from winboot.script.steps import STEPS
 
 # A function with a value, a switch and a second value.
@@ -202,9 +202,22 @@ def test_a_value_that_nothing_reads_is_named() -> None:
     assert values_that_nothing_reads(step) == [("'one'", "a")]
 
 
+@pytest.mark.parametrize("undo", [False, True], ids=["join", "remove"])
 @pytest.mark.parametrize("profile", sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
-def test_a_remove_script_has_no_values_that_nothing_reads(profile: str) -> None:
-    assert values_that_nothing_reads(frame_and_steps(profile, undo=True)) == []
+def test_no_script_has_values_that_nothing_reads(profile: str, undo: bool) -> None:
+    """Upgrade, rollback and repair run the script of join."""
+    assert values_that_nothing_reads(frame_and_steps(profile, undo=undo)) == []
+
+
+@pytest.mark.parametrize("profile", sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
+def test_the_look_of_verify_has_no_values_that_nothing_reads(profile: str) -> None:
+    text = probes(a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022"))
+    _, _, rest = text.partition("$script:Wanted = ")
+    (table, *_) = (node for node in walk(parse(f"$wanted = {rest}")) if isinstance(node, Hashtable))
+    keys = [key.extent.text for key, _ in table.pairs]
+
+    assert "services" in keys
+    assert [key for key in keys if f"$script:Wanted.{key}" not in text] == []
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in templates_root().glob("*.ps1")))

@@ -109,7 +109,7 @@ def show(report: Report, form: Output, *, differences: bool = False, texts: bool
 
 
 def archive(report: Report, *, ended: bool) -> None:
-    """Keep the report for `winboot runs`. Where that cannot be done, a line says so, and the work goes on."""
+    """Keep the report for `winboot runs`. Where that cannot be done, a line says so, and the work continues."""
     try:
         archived = Archive()
         archived.keep(report, ended=ended)
@@ -139,7 +139,7 @@ def columns(rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def listed(rows: Sequence[tuple[str, str]]) -> None:
-    """Print names, and beside each its text, in the same way."""
+    """Print names, and next to each its text, in the same way."""
     _in_columns([{"name": name, "text": text} for name, text in rows])
 
 
@@ -237,7 +237,7 @@ class Reporting:
 
     @contextmanager
     def kept(self) -> Iterator[Keep]:
-        """While this lasts, what is given is told of each node that ends: the file and the JSON lines follow."""
+        """Report each node that ends, in the file and in the JSON lines, until the block ends."""
         if self._form is Output.json:
             self._streamed.start()
         with self._file.kept() if self._file is not None else nullcontext():
