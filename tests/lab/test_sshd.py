@@ -172,6 +172,17 @@ def test_too_many_logins_at_once_are_busy(tmp_path: Path, console: ConsoleServer
         said(way(server))
 
 
+def test_an_sshd_without_sessions_is_named(tmp_path: Path, console: ConsoleServer) -> None:
+    """MaxSessions 0 (sshd_config(5)) allows logins and no session, as on a host for jumps alone."""
+    folder = tmp_path / "jump"
+    folder.mkdir()
+    server = Sshd(folder, stand_in(folder), {CONSOLE_VARIABLE: console.address}, MaxSessions=0)
+    with serving(server), pytest.raises(Unreachable, match="sshd opens no session") as caught:
+        said(way(server))
+
+    assert "MaxSessions" in caught.value.hint
+
+
 def test_a_stopped_sshd_is_out_of_reach_and_one_that_came_back_answers(sshd: Sshd) -> None:
     sshd.stop()
     with pytest.raises(Unreachable):

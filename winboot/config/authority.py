@@ -79,7 +79,7 @@ def _is_ca(found: x509.Certificate) -> bool:
 
     try:
         return found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except x509.ExtensionNotFound:
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
         return False
 
 

@@ -238,7 +238,15 @@ class SshTransport(Transport):
 
     def _start(self, payload: bytes) -> _ChannelProcess:
         link = self._session()
-        channel = link.transport.open_session(timeout=self._endpoint.timeouts.connect)
+        try:
+            channel = link.transport.open_session(timeout=self._endpoint.timeouts.connect)
+        except ChannelException as error:
+            self.close()
+            raise Unreachable(
+                f"{self._name}: the login works, and sshd opens no session ({_root(error)})",
+                hint="Look at MaxSessions in the machine's sshd_config: 0 allows jumps only.",
+                node=self._name,
+            ) from error
         channel.settimeout(float(self._endpoint.timeouts.read))
         channel.exec_command(command_line())
         channel.sendall(payload)
