@@ -155,7 +155,7 @@ PROFILE: Final[dict[str, tuple[str, ...]]] = {
         "{featureGates: {WinDSR: maybe}}",
     ),
     "kubelet.flags": ("[a]", "7", "{no-such-flag: x}", "{max-pods: x}", "{v: [1]}", "{--v: 1}"),
-    "kube_proxy.config": ("[a]", "7", "{mod: x}", "{mode: iptables}", "{clusterCIDR: x}"),
+    "kube_proxy.config": ("[a]", "7", "{mod: x}", "{mode: ipvs}", "{clusterCIDR: x}"),
     "kube_proxy.flags": ("[a]", "7", "{no-such: x}"),
     "kube_proxy.dsr": CHOICE[:5],
     "kube_proxy.managed_by": CHOICE,

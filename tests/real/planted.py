@@ -1,4 +1,4 @@
-"""Bugs planted in the library, and what each engine makes of them (docs/contributing.md has the table).
+"""Bugs planted in the library, and what each engine makes of them (docs/real-powershell.md has the table).
 
 An answer is what the call writes, each object as a text, or the id of the error that ends it.
 """
