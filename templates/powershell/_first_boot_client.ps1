@@ -4,7 +4,7 @@ function Invoke-Script {
     # Runs one script in a PowerShell of its own, which reads it from standard input, and reports its events.
     param([object]$Session, [string]$Job, [byte[]]$Payload)
     $said = @{ 'Winboot-Session' = $Session.session; 'Winboot-Job' = $Job; 'Winboot-Runner' = $script:Runner }
-    # The script begins. The client repeats this message until the endpoint receives it; else the endpoint counts the script as lost.
+    # It begins: repeated until the endpoint receives it; else the endpoint counts the script as lost.
     if ((Send-Output -Said $said -Heard 0 -Text '') -lt 0) { return }
     $start = [Diagnostics.ProcessStartInfo]@{
         FileName = "$([Environment]::SystemDirectory)\WindowsPowerShell\v1.0\powershell.exe"; Arguments = $Session.arguments
@@ -125,7 +125,7 @@ function Invoke-FirstBoot {
     if ($null -eq $session) { return 'wait' }
     # The answer that said so was lost.
     if ($null -ne $session.result) { return Complete-FirstBoot -Result $session.result }
-    # The endpoint let it in: if an answer is lost from here on, the client retries soon, however long it has waited before.
+    # The endpoint let it in: from here on the client repeats a lost call soon.
     try { Invoke-Work -Session $session }
     catch [Exception] {
         Write-Word -Text "the endpoint does not answer: $($_.Exception.GetBaseException().Message)"
@@ -149,7 +149,7 @@ function Invoke-Work {
 }
 
 function Complete-FirstBoot {
-    # Reports how it ended, and writes the file that another program waits for, such as Cluster API's bootstrap-success.complete.
+    # Reports how it ended, and writes the file that another program waits for, as Cluster API's bootstrap-success.complete.
     param([object]$Result)
     Write-Word -Text $Result.word
     if ($Result.state -ne 'Ready') { return 'again' }

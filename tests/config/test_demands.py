@@ -197,7 +197,7 @@ clusters:
 
 def test_the_files_of_an_inventory_are_those_that_were_loaded(tmp_path: Path) -> None:
     """What was judged is what is used: another text may be there a moment later."""
-    text = "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: {connection: {password: {env: A}}}}}}\n"
+    text = "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: {connection: {user: u, password: {env: A}}}}}}\n"
     path = an_inventory(tmp_path, text)
 
     loaded = load_inventory(path)

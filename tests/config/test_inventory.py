@@ -146,6 +146,7 @@ BAD = [
     ("win-1: {connection: {user: CORP/svc}}", "'CORP/svc' is no user of Windows"),
     ("win-1: {connection: {user: ./Administrator}}", r"did you mean '.\\Administrator'"),
     ("win-1: {connection: {user: svc@}}", "names no domain behind @"),
+    ("win-1: {connection: {password: {env: P}}}", "there is a password and no user"),
     ("win-1: {connection: {user: '.\\'}}", "is no user of Windows"),
     ("win-1: {connection: {user: 'CORP\\a\\b'}}", "is no user of Windows"),
     ("win-1: {connection: {user: 'svc '}}", "'svc ' is no user of Windows"),
@@ -368,9 +369,9 @@ groups:
     profile: profile.yaml
     os: "2022"
     hosts:
-      win-1: {connection: {password: {file: password}}}
-      win-2: {connection: {password: {command: [printf, from a program]}}}
-      win-3: {connection: {password: {command: [sh, -c, "echo hunter2; exit 3"]}}}
+      win-1: {connection: {user: u, password: {file: password}}}
+      win-2: {connection: {user: u, password: {command: [printf, from a program]}}}
+      win-3: {connection: {user: u, password: {command: [sh, -c, "echo hunter2; exit 3"]}}}
 """
     one, two, three = (
         machine.connection.password for machine in load_inventory(an_inventory(tmp_path, text))

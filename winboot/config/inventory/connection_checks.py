@@ -37,6 +37,14 @@ def check_connection(into: Complaints, connection: Connection, merged: Table, na
         if connection.auth in ("basic", "ntlm") and not (connection.user and connection.password):
             wrong = f"{connection.auth} needs a user and a password"
             into.complain(place, "connection.auth", wrong, "user and password: {env: NAME}")
+        elif connection.password and not connection.user:
+            # pyspnego would send the password with an empty name.
+            into.complain(
+                locate(merged, ("connection", "password"), key=True),
+                "connection.password",
+                "there is a password and no user",
+                r"user: DOMAIN\name, .\name or name@domain",
+            )
         if not connection.https and connection.tls is not None:
             into.complain(
                 locate(merged, ("connection", "tls"), key=True),
