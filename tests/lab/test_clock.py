@@ -70,4 +70,5 @@ def test_repair_and_status_tell_of_a_live_nodes_clock(
 
         told = capsys.readouterr().out
     assert codes == [2, 2]
-    assert len(re.findall(r"1(799|800|801) s behind the API server's", told)) >= 2
+    # The lab's time leaps, so the measured seconds vary.
+    assert len(re.findall(r"1(7[5-9]|8[0-4])[0-9] s behind the API server's", told)) >= 2

@@ -10,12 +10,12 @@ from winboot.operations.doctor.document import Document
 from winboot.operations.doctor.rules import RULES, Rule
 from winboot.operations.doctor.subject import Subject
 
-# A fatal finding explains findings of these layers, unless its rule names others.
+# A fault explains findings of these layers and rules, unless its rule names others.
 EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "access": ("node", "kubelet", "network", "proxy"),
     "machine": ("windows", "services", "runtime", "credentials", "kubelet", "network", "proxy", "node"),
     "windows": ("services", "runtime", "kubelet", "network", "proxy", "node"),
-    "services": ("runtime", "kubelet", "network", "proxy", "node"),
+    "services": ("service-stopped", "runtime", "kubelet", "network", "proxy", "node"),
     "runtime": ("kubelet", "network", "proxy", "node"),
     "credentials": ("services", "kubelet", "network", "proxy", "node"),
     "kubelet": ("node",),
@@ -78,7 +78,8 @@ def _explained(found: Sequence[Finding]) -> Iterator[Finding]:
 def _explains(cause: Rule, effect: Rule) -> bool:
     if cause.explains is not None:
         return effect.id in cause.explains or effect.layer in cause.explains
-    return cause.severity == "fault" and effect.layer in EXPLAINS[cause.layer]
+    explained = EXPLAINS[cause.layer]
+    return cause.severity == "fault" and (effect.layer in explained or effect.id in explained)
 
 
 def _unread(document: Document) -> Iterator[str]:
