@@ -389,7 +389,7 @@ def test_nothing_that_the_command_leaves_or_says_holds_a_secret(story: Story) ->
     files = _left(story)
 
     names = {name for name, _ in files}
-    assert {Path(name).suffix for name in names} == {".html", ".json", ".jsonl", ".log", ".xml"}
+    assert {Path(name).suffix for name in names} == {"", ".html", ".json", ".jsonl", ".log", ".xml"}
     assert not [name for name in names if name.startswith("temp")]
     assert story.canaries.leaks(files) == []
     assert story.canaries.leaks([("stdout or stderr", text) for text in story.console]) == []

@@ -243,7 +243,7 @@ def test_ping_shows_the_host_key_without_a_login_and_its_facts_with_one(
 
     assert cli.run(["ping", "-i", str(staged.inventory), "--show-host-key"]) == 0
     assert capsys.readouterr().out == f"win-1 ssh-ed25519 {fingerprint(sshd.host_key)}\n"
-    assert cli.run(["ping", "-i", str(staged.inventory)]) == 0
+    assert cli.run(["ping", "-v", "-i", str(staged.inventory)]) == 0
     assert f"host key {fingerprint(sshd.host_key)}" in capsys.readouterr().out
 
 

@@ -48,7 +48,52 @@ def whole() -> dict[str, Any]:
     facts["routes"] = [{"prefix": "10.244.2.0/24", "hop": "10.0.1.12"}]
     facts["interfaces"] = [{"address": "10.0.1.11", "alias": "Ethernet", "mtu": 1500, "forwarding": True}]
     facts["rules"] = [{"name": "winboot-kubelet", "ok": True}]
-    return facts
+    return facts | of_doctor()
+
+
+def of_doctor() -> dict[str, list[dict[str, Any]]]:
+    """One row of each subject that `winboot doctor` reads as well."""
+    now = NOW.isoformat()
+    return {
+        "system": [
+            {
+                "name": "WIN-1",
+                "build": 20348,
+                "revision": 1,
+                "booted": now,
+                "pending": "",
+                "page_file": "",
+                "servicing": "",
+                "path": 100,
+                "containers": "Enabled",
+                "ignored": [],
+            }
+        ],
+        "known": [
+            {
+                "name": "hns",
+                "state": "Running",
+                "start": "auto",
+                "end": "",
+                "missing": [],
+                "deleted": False,
+                "waits": ["x"],
+            }
+        ],
+        "events": [{"id": 7031, "subject": "kubelet", "count": 1}],
+        "signatures": [{"service": "kubelet", "id": "unknown-flag", "count": 1}],
+        "cni": [
+            {"file": "a.conflist", "mark": False, "valid": True, "network": "cbr0", "plugins": ["flannel"]}
+        ],
+        "subnet": [{"network": "10.244.0.0/16", "subnet": "10.244.1.1/24"}],
+        "adapters": [
+            {"alias": "Ethernet", "address": "10.0.1.11", "state": "Preferred", "servers": ["10.0.0.2"]}
+        ],
+        "gateways": [{"prefix": "0.0.0.0/0", "hop": "10.0.1.1", "alias": "Ethernet"}],
+        "store": [{"used": 1, "vip": "", "sandboxes": 0, "shims": 0}],
+        "credentials": [{"fault": "", "bootstrap": False, "broken": False, "serving": True}],
+        "files": [{"path": "a", "size": 0, "written": now}],
+    }
 
 
 def probed(facts: Mapping[str, Any]) -> dict[str, Probe]:

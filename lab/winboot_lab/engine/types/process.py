@@ -384,6 +384,8 @@ for _suffix, _class, _base in (
 ):
     _made = dotnet(f"System.IO.Stream{_suffix}+OfProcess", _class, base=_base)
     _made.name = _base.name
+    if _suffix == "Writer":
+        _made.prop("BaseStream", "System.IO.Stream", lambda self: self.bytes)
 _made = dotnet("System.IO.FileStream+OfProcess", InputStream, base=STREAM)
 _made.name = "System.IO.FileStream"
 TASK = dotnet("System.Threading.Tasks.Task`1[System.String]", TextTask)
