@@ -323,7 +323,7 @@ def test_a_share_needs_a_login_that_windows_can_pass_on(key: str, login: str, tm
 
 
 def test_basic_is_for_loopback(tmp_path: Path) -> None:
-    """Where nobody listens in between."""
+    """On loopback no other machine can read the password."""
     text = f"""
 groups:
   p:
