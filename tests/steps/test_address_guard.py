@@ -204,7 +204,7 @@ def holds_all(node: Node) -> bool:
 
 
 NODE = (
-    "$script:Node = @{ pod_cidrs = @('10.244.0.0/16'); node_ip = '10.0.0.21' }; $script:Run += @{ Mode = 'Guard'; "
+    "$script:Node = @{ pod_cidrs = @('10.244.0.0/16'); node_ip = '10.0.0.21' }; $script:Run.Mode = 'Guard'; $script:Run += @{ "
     "Sequence = 0; Id = ''; Journal = [Collections.Generic.List[string]]::new() }; "
 )
 

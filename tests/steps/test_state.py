@@ -260,7 +260,7 @@ def test_an_event_of_the_mutex_name_costs_no_run(bench: Bench):
 def test_whoever_cannot_have_the_mutex_at_all_is_told_and_goes_on(bench: Bench):
     broken = "function Open-RunMutex { throw 'no such object' }\nWait-MutexIfPossible -Seconds 1"
 
-    found = call(bench, f"$script:Run += @{{ Mode = 'Look'; Id = 'r'; Sequence = 0 }}\n{broken}")
+    found = call(bench, f"$script:Run.Mode = 'Look'; $script:Run += @{{ Id = 'r'; Sequence = 0 }}\n{broken}")
 
     assert (found.objects, found.id) == ([], "")
     assert {"Invoke-Detached", "Start-FailedService"} <= callers("Wait-MutexIfPossible")
