@@ -3,13 +3,12 @@ function Get-SystemFact {
     $version = 'SOFTWARE\Microsoft\Windows NT\CurrentVersion'
     $memory = 'SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management'
     $started = @(Get-BootTime)
-    $profiles = @('DomainProfile', 'PrivateProfile', 'PublicProfile', 'StandardProfile')
     @{
         name = [Environment]::MachineName; build = [int](Read-Registry -Path $version -Name 'CurrentBuildNumber'); revision = (Get-Revision)
         booted = $(if ($started.Count -gt 0) { $started[0].ToString('o') } else { '' }); pending = "$(Get-PendingReboot)"
         page_file = "$(ConvertTo-Shown -Value (Read-Registry -Path $memory -Name 'PagingFiles'))"; servicing = "$(Get-ServicingState)"
-        path = [Environment]::GetEnvironmentVariable('Path', 'Machine').Length; containers = "$(Get-FeatureState -Feature 'Containers')"
-        ignored = @($profiles | Where-Object { 0 -eq (Read-Registry -Path "SOFTWARE\Policies\Microsoft\WindowsFirewall\$_" -Name 'AllowLocalPolicyMerge') })
+        path = [Environment]::GetEnvironmentVariable('Path', 'Machine').Length; containers = $(if (Test-ContainerFeature) { 'Enabled' } else { "$(Get-FeatureState -Feature 'Containers')" })
+        ignored = @(Get-PolicyProfile)
     }
 }
 
@@ -66,26 +65,12 @@ function Read-Subject {
 function Get-SignatureFact {
     # How many of the last 256 KiB of a log's lines contain each known text. The lines themselves stay on the machine.
     foreach ($log in $script:Wanted.logs) {
-        $text = Read-LogEnd -Path $log.path -Bytes 262144
+        $text = Read-LogEnd -Path $log.path -From 0 -Most 262144
         foreach ($signature in $log.signatures) {
             $count = [regex]::Matches($text, [regex]::Escape($signature.text)).Count
             if ($count -gt 0) { @{ service = $log.service; id = $signature.id; count = $count } }
         }
     }
-}
-
-function Read-LogEnd {
-    # The end of a log that another program may hold; '' if it is missing.
-    param([string]$Path, [int]$Bytes)
-    if (-not [IO.File]::Exists($Path)) { return '' }
-    $content = [IO.MemoryStream]::new()
-    $file = Open-SharedFile -Path $Path
-    try {
-        $file.Position = [Math]::Max(0, $file.Length - $Bytes)
-        $file.CopyTo($content)
-    }
-    finally { $file.Dispose() }
-    [Text.Encoding]::UTF8.GetString($content.ToArray())
 }
 
 function Get-CniFact {

@@ -13,11 +13,16 @@ function Get-FirewallDifference {
     foreach ($name in $Closed) {
         Compare-Wanted -Key "rule:$name" -What "firewall rule $name" -Is (Get-FirewallShown -Name $name) -Want $null
     }
+    foreach ($name in Get-PolicyProfile) {
+        $what = "firewall ${name}: local rules"
+        New-Difference -Key "firewall-profile:$name" -What $what -Is 'ignored by Group Policy' -Want 'in force' -Policy
+    }
+}
+
+function Get-PolicyProfile {
+    # The firewall profiles in which a Group Policy ignores local rules; nothing where none does.
     foreach ($name in @('DomainProfile', 'PrivateProfile', 'PublicProfile')) {
-        if (0 -eq (Read-Registry -Path "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" -Name 'AllowLocalPolicyMerge')) {
-            $what = "firewall ${name}: local rules"
-            New-Difference -Key "firewall-profile:$name" -What $what -Is 'ignored by Group Policy' -Want 'in force' -Policy
-        }
+        if (0 -eq (Read-Registry -Path "SOFTWARE\Policies\Microsoft\WindowsFirewall\$name" -Name 'AllowLocalPolicyMerge')) { $name }
     }
 }
 

@@ -17,7 +17,7 @@ function Read-HnsKind {
     # All objects of a kind. Returns nothing if none exists. Windows' own commands (Get-HnsNetwork) have no limit, and compile such a
     # declaration as well (Get-VmComputeNativeMethods in hns.psm1 of microsoft/SDN).
     param([string]$Kind)
-    Get-Fact -Name "HNS $Kind" -Ask { foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found } }
+    Get-Fact -Fact "HNS $Kind" -Ask { foreach ($found in Invoke-HnsRequest -Method GET -Path "/$Kind/") { $found } }
 }
 
 function Invoke-HnsRequest {

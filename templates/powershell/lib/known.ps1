@@ -44,10 +44,15 @@ function Get-Cached {
 }
 
 function Get-Fact {
-    # What Ask finds on this machine, object by object; nothing where it finds none. A look changes nothing and asks once; any other mode asks each time.
-    param([string]$Name, [scriptblock]$Ask)
-    if ($script:Run.Mode -ne 'Look') { return (& $Ask) }
-    (Get-Cached -Name $Name -Read { @{ All = @(& $Ask) } }).All
+    # What Ask finds on this machine, object by object; nothing where it finds none. A look changes nothing and asks once, for all
+    # objects. Any other mode asks each time, by the narrower question Alone where there is one. Alone reads names of its caller, so
+    # that no parameter here may have such a name.
+    param([string]$Fact, [scriptblock]$Ask, [scriptblock]$Alone)
+    if ($script:Run.Mode -ne 'Look') {
+        if ($null -eq $Alone) { $Alone = $Ask }
+        return (& $Alone)
+    }
+    (Get-Cached -Name $Fact -Read { @{ All = @(& $Ask) } }).All
 }
 
 function Get-NodeIp {

@@ -92,11 +92,9 @@ function Get-LogSize {
     try { $file.Length } finally { $file.Dispose() }
 }
 
-function Get-LastWord {
-    # What a program wrote last, as the end of a message. Of its log's lines behind the byte From it is the last error as klog (E or F
-    # and the date) or Calico (projectcalico/cni-plugin#1001 has such a log) marks it, else the last line. A writer of that log decides
-    # nothing by it. '' where the program wrote nothing.
-    param([string]$Name, [string]$Path, [long]$From)
+function Read-LogEnd {
+    # At most the last Most bytes of a program's log behind the byte From, as text; '' where Get-LogSize finds none.
+    param([string]$Path, [long]$From, [long]$Most)
     $size = Get-LogSize -Path $Path
     # A new file was begun meanwhile.
     if ($size -lt $From) { $From = 0 }
@@ -104,11 +102,19 @@ function Get-LastWord {
     $content = [IO.MemoryStream]::new()
     try { $file = Open-SharedFile -Path $Path } catch [IO.IOException], [UnauthorizedAccessException] { return '' }
     try {
-        $file.Position = [Math]::Max($From, $size - 16384)
+        $file.Position = [Math]::Max($From, $size - $Most)
         $file.CopyTo($content)
     }
     finally { $file.Dispose() }
-    $lines = @([Text.Encoding]::UTF8.GetString($content.ToArray()) -split "`n" | ForEach-Object { ($_ -replace '[^ -~]', ' ').Trim() } | Where-Object { $_ -ne '' })
+    [Text.Encoding]::UTF8.GetString($content.ToArray())
+}
+
+function Get-LastWord {
+    # What a program wrote last, as the end of a message. Of its log's lines behind the byte From it is the last error as klog (E or F
+    # and the date) or Calico (projectcalico/cni-plugin#1001 has such a log) marks it, else the last line. A writer of that log decides
+    # nothing by it. '' where the program wrote nothing.
+    param([string]$Name, [string]$Path, [long]$From)
+    $lines = @((Read-LogEnd -Path $Path -From $From -Most 16384) -split "`n" | ForEach-Object { ($_ -replace '[^ -~]', ' ').Trim() } | Where-Object { $_ -ne '' })
     $errors = @($lines | Where-Object { $_ -cmatch '^[EF]\d{4} |\[(WARNING|ERROR|FATAL)\]' })
     $said = @(if ($errors.Count -gt 0) { $errors } else { $lines })
     if ($said.Count -eq 0) { return '' }

@@ -32,22 +32,24 @@ function Find-Address {
     # The objects of one IP address; nothing where no interface has it.
     param([string]$Ip)
     if ($Ip -eq '') { return }
-    Read-Address | Where-Object { $_.IPAddress -eq $Ip }
+    $one = { Get-NetIPAddress -IPAddress $Ip -ErrorAction SilentlyContinue }
+    Read-Address -Alone $one | Where-Object { $_.IPAddress -eq $Ip }
 }
 
 function Read-Address {
-    # The address objects of all interfaces; nothing while they have none.
-    Get-Fact -Name 'Addresses' -Ask { Get-NetIPAddress -ErrorAction SilentlyContinue }
+    # The address objects of all interfaces; nothing while they have none. Alone is the question of Get-Fact.
+    param([scriptblock]$Alone)
+    Get-Fact -Fact 'Addresses' -Ask { Get-NetIPAddress -ErrorAction SilentlyContinue } -Alone $Alone
 }
 
 function Read-Adapter {
     # All adapters, hidden ones too: a switch hides the adapter below it. Returns nothing if none exists.
-    Get-Fact -Name 'Adapters' -Ask { Get-NetAdapter -IncludeHidden -ErrorAction SilentlyContinue }
+    Get-Fact -Fact 'Adapters' -Ask { Get-NetAdapter -IncludeHidden }
 }
 
 function Read-Route {
     # All routes of this machine; nothing while it has none.
-    Get-Fact -Name 'Routes' -Ask { Get-NetRoute -ErrorAction SilentlyContinue }
+    Get-Fact -Fact 'Routes' -Ask { Get-NetRoute -ErrorAction SilentlyContinue }
 }
 
 function Test-SettledAddress {
@@ -71,7 +73,7 @@ function Test-OwnRoute {
 
 function Get-NodeAddress {
     # The node's address with its interface, as a table; nothing where the machine has none. A look asks once.
-    Get-Fact -Name 'Address' -Ask { Find-NodeAddress }
+    Get-Fact -Fact 'Address' -Ask { Find-NodeAddress }
 }
 
 function Find-NodeAddress {
@@ -136,7 +138,8 @@ function Test-HostEndpoint {
 function Read-InterfaceAddress {
     # All address objects of one interface. Nothing where it has none.
     param([int]$Index)
-    Read-Address | Where-Object { $_.InterfaceIndex -eq $Index }
+    $one = { Get-NetIPAddress -InterfaceIndex $Index -ErrorAction SilentlyContinue }
+    Read-Address -Alone $one | Where-Object { $_.InterfaceIndex -eq $Index }
 }
 
 function Test-UsableAddress {

@@ -132,7 +132,7 @@ function Find-Interface {
     param([string]$Address)
     $family = Get-AddressFamily -Address $Address
     $on = @(Find-Address -Ip $Address | ForEach-Object { $_.InterfaceIndex })
-    Get-Fact -Name 'Interfaces' -Ask { Get-NetIPInterface -ErrorAction SilentlyContinue } |
+    Get-Fact -Fact 'Interfaces' -Ask { Get-NetIPInterface -ErrorAction SilentlyContinue } |
         Where-Object { $on -contains $_.InterfaceIndex -and $_.AddressFamily.ToString() -eq $family }
 }
 
@@ -249,7 +249,7 @@ function Find-UplinkName {
 function Test-SwitchBinding {
     # Whether an adapter is below a virtual switch: then the switch's protocol is bound to it (Microsoft's MSLab asks the same).
     param([string]$Name)
-    $switched = Get-Fact -Name 'Bindings' -Ask { Get-NetAdapterBinding -ComponentID 'vms_pp' -IncludeHidden -ErrorAction SilentlyContinue }
+    $switched = Get-Fact -Fact 'Bindings' -Ask { Get-NetAdapterBinding -ComponentID 'vms_pp' -IncludeHidden -ErrorAction SilentlyContinue }
     @($switched | Where-Object { $_.Name -eq $Name -and $_.Enabled }).Count -gt 0
 }
 

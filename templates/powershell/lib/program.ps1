@@ -104,7 +104,7 @@ function Stop-StartedProcess {
 function Read-Process {
     # All processes of this machine, with their parents and start times; nothing where WMI has no answer.
     $of = @{ ClassName = 'Win32_Process'; Property = @('Name', 'ProcessId', 'ParentProcessId', 'CreationDate') }
-    Get-Fact -Name 'Processes' -Ask { Get-CimInstance @of }
+    Get-Fact -Fact 'Processes' -Ask { Get-CimInstance @of }
 }
 
 function Get-ProcessTree {

@@ -157,7 +157,8 @@ function ConvertTo-Recovery {
 function Get-ServiceState {
     # Running, Stopped and so on; nothing where there is no such service. Names of this enumeration, never localized text.
     param([string]$Name)
-    foreach ($found in Get-Fact -Name 'Services' -Ask { Get-Service -ErrorAction SilentlyContinue }) {
+    $one = { Get-Service -Name $Name -ErrorAction SilentlyContinue }
+    foreach ($found in Get-Fact -Fact 'Services' -Ask { Get-Service -ErrorAction SilentlyContinue } -Alone $one) {
         if ($found.Name -eq $Name) { return $found.Status.ToString() }
     }
 }

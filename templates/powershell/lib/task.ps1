@@ -34,7 +34,7 @@ function Test-SignaturePolicy {
     # Whether a task of SYSTEM is refused an unsigned script file: a Group Policy decides, then the machine's own setting.
     # The scopes of a session and of its user do not reach a task.
     $scopes = @('MachinePolicy', 'LocalMachine')
-    foreach ($policy in Get-Fact -Name 'Policies' -Ask { $scopes | ForEach-Object { "$(Get-ExecutionPolicy -Scope $_)" } }) {
+    foreach ($policy in Get-Fact -Fact 'Policies' -Ask { $scopes | ForEach-Object { "$(Get-ExecutionPolicy -Scope $_)" } }) {
         if ($policy -ne 'Undefined') { return @('AllSigned', 'Restricted') -contains $policy }
     }
     # Undefined everywhere means RemoteSigned on Windows Server, and a file that was written here is not remote.
@@ -77,7 +77,7 @@ function Get-TaskDifference {
     param([string]$Name, [object]$Task)
     $what = "task \winboot\${Name}:"
     $is = @{ Command = $null; Account = $null; Triggers = $null; Priority = $null; Description = $null }
-    $own = Get-Fact -Name 'Tasks' -Ask { Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue }
+    $own = Get-Fact -Fact 'Tasks' -Ask { Get-ScheduledTask -TaskPath '\winboot\' -ErrorAction SilentlyContinue }
     foreach ($found in $own | Where-Object { $_.TaskName -eq $Name }) {
         $is = @{
             Command     = Get-TaskCommand -Task $found
