@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from winboot_lab.cluster.kinds import CSRS, NODES
+from winboot_lab.cluster.kinds import NODES
 from winboot_lab.programs.flanneld import Flanneld
 
 from tests.lab import hands
@@ -203,7 +203,7 @@ def _other_cni_file(site: Site) -> None:
 
 
 def _pending(signer: str) -> Hand:
-    """A request of this node's kubelet that nothing approves."""
+    """A request for this node's name that nothing approves; another user made it, as a bootstrap token does."""
 
     def hand(site: Site) -> None:
         listed = site.admin("GET", "/apis/certificates.k8s.io/v1/certificatesigningrequests")["items"]
@@ -212,9 +212,6 @@ def _pending(signer: str) -> Hand:
         old["metadata"] = {"name": "csr-old"}
         old["status"] = {}
         site.admin("POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests", old)
-        found = next(one for one in site.cluster.objects(CSRS) if one["metadata"]["name"] == "csr-old")
-        found["spec"]["username"] = "system:node:win-1"
-        site.cluster.store.replace(CSRS, found)
         site.settle(120)
 
     return hand
@@ -443,9 +440,7 @@ DAMAGES: Final = (
     Damage("cni-file-invalid", write(CONFLIST, "{")),
     Damage("cni-other-file", _other_cni_file),
     Damage("cni-missing", delete(CONFLIST)),
-    Damage(
-        "other-os", _log("kubelet", "The container operating system does not match the host operating system")
-    ),
+    Damage("other-os", _log("kubelet", "Das Betriebssystem des Containers passt nicht. (0xc0370101)")),
     Damage("no-platform", _log("containerd", "no match for platform in manifest: not found")),
     Damage("proxy-refuses", _log("containerd", "proxyconnect tcp: dial tcp: i/o timeout")),
     Damage("registry-ca", _log("containerd", "x509: certificate signed by unknown authority")),
@@ -471,7 +466,7 @@ DAMAGES: Final = (
             _hang,
             hands.guard_away,
             remove_network(),
-            _log("flanneld", "HNS failed: The object already exists."),
+            _log("flanneld", "HNS failed: (0x803b0010)"),
         ),
     ),
     Damage("network-type", network(lambda found: found.update(Type="Overlay"))),

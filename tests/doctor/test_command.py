@@ -22,6 +22,14 @@ def saved(site: Site, folder: Path) -> Path:
     return file
 
 
+@pytest.fixture
+def damaged(joined_site: Callable[[str], Site], tmp_path: Path) -> Path:
+    """The documents of a node whose kubelet has no program."""
+    site = joined_site("plain")
+    next(one for one in DAMAGES if one.rule == "program-missing").do(site)
+    return saved(site, tmp_path)
+
+
 def test_a_healthy_node_is_healthy(
     joined_site: Callable[[str], Site], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -32,13 +40,9 @@ def test_a_healthy_node_is_healthy(
 
 
 def test_the_first_cause_comes_with_evidence_and_the_next_command(
-    joined_site: Callable[[str], Site], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    damaged: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    site = joined_site("plain")
-    next(one for one in DAMAGES if one.rule == "program-missing").do(site)
-    file = saved(site, tmp_path)
-
-    assert run(["doctor", "--from", str(file)]) == 1
+    assert run(["doctor", "--from", str(damaged)]) == 1
 
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "win-1: the program of a service is missing"
@@ -47,14 +51,8 @@ def test_the_first_cause_comes_with_evidence_and_the_next_command(
     assert "  follows from it: a service of the node does not run (service-stopped)" in shown
 
 
-def test_each_finding_is_a_line_of_json(
-    joined_site: Callable[[str], Site], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    site = joined_site("plain")
-    next(one for one in DAMAGES if one.rule == "program-missing").do(site)
-    file = saved(site, tmp_path)
-
-    run(["doctor", "--from", str(file), "-o", "json"])
+def test_each_finding_is_a_line_of_json(damaged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["doctor", "--from", str(damaged), "-o", "json"])
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["kind"], one.get("rule"), one.get("cause")) for one in lines] == [

@@ -72,12 +72,14 @@ def doctor(
     if from_ is not None and machines.nodes:
         documents = [one for one in documents if one.node in machines.nodes]
     if out is not None:
-        _write(out, save(documents))
+        _write(out, save(documents).decode())
     verdicts = judge(documents)
     if textfile is not None:
         from winboot.operations.doctor.metrics import metrics
 
-        _write(textfile, metrics(verdicts).encode())
+        _write(textfile, metrics(verdicts))
+        # The exporter is another user.
+        textfile.chmod(0o644)
     if fix:
         _fix(fix, verdicts, machines, yes=yes, dry_run=dry_run)
     if output is Lines.json:
@@ -108,14 +110,13 @@ def _gathered(machines: Machines, api_only: bool, workers: int) -> list[Document
         return list(pool.map(one, range(len(specs))))
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: str) -> None:
     """Replace the file as a whole: a collector never reads half of it. Raises UsageError if the file cannot be written."""
     from winboot.base.errors import UsageError
+    from winboot.base.private import replace_privately
 
-    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_bytes(content)
-        beside.replace(path)
+        replace_privately(path, content)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
 
@@ -196,7 +197,7 @@ def _lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def _fix(rule: str, verdicts: Sequence[Verdict], machines: Machines, *, yes: bool, dry_run: bool) -> None:
     """Repair the step of a rule on the nodes where it fired; ends the command. Raises UsageError if no step fixes it."""
     from winboot.base.errors import UsageError
-    from winboot.cli.join import _run
+    from winboot.cli.join import run_nodes
     from winboot.operations.doctor.rules import RULES
 
     found = next((one for one in RULES if one.id == rule), None)
@@ -212,4 +213,4 @@ def _fix(rule: str, verdicts: Sequence[Verdict], machines: Machines, *, yes: boo
         return
     change = Changed(only=None if found.step == "*" else [found.step])
     only = replace(machines, nodes=sick, limit=None)
-    _run("repair", only, change, change.options(), View(), yes=yes, dry_run=dry_run)
+    run_nodes("repair", only, change, change.options(), View(), yes=yes, dry_run=dry_run)

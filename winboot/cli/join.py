@@ -43,7 +43,7 @@ def join(
 ) -> None:
     """Make every machine of the inventory a Ready node. It repairs an existing node, and does not change a right one."""
     options = change.options(budget=pacing.budget())
-    _run("join", machines, change, options, view, yes=yes, dry_run=dry_run)
+    run_nodes("join", machines, change, options, view, yes=yes, dry_run=dry_run)
 
 
 @expanded()
@@ -66,7 +66,7 @@ def repair(
 
     options = change.options(budget=pacing.budget())
     if by is Depth.in_place:
-        _run("repair", machines, change, options, view, yes=yes, dry_run=dry_run)
+        run_nodes("repair", machines, change, options, view, yes=yes, dry_run=dry_run)
         return
     if change.plan is not None:
         raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
@@ -78,10 +78,10 @@ def repair(
     _recover(machines, by, yes=yes, dry_run=dry_run, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:
         # What its files name was agreed to a moment ago; what is in them since then is not.
-        _run("join", replace(machines, trust=False), change, options, view, yes=True, dry_run=False)
+        run_nodes("join", replace(machines, trust=False), change, options, view, yes=True, dry_run=False)
 
 
-def _run(
+def run_nodes(
     command: str,
     machines: Machines,
     change: Changed,
@@ -91,6 +91,7 @@ def _run(
     yes: bool,
     dry_run: bool,
 ) -> None:
+    """`winboot join` or `winboot repair` of these machines; ends the command with its exit code."""
     from winboot.cli.approval import approved_plan, at_terminal, gone, with_plan
     from winboot.cli.failure import explain_error
     from winboot.cli.output import Reporting, progress

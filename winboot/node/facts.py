@@ -176,7 +176,7 @@ def said(lines: Iterable[str], key: str) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict) and key in found:
-            yield _cleaned(found)
+            yield cleaned(found)
 
 
 def facts_of(subject: str, given: Any) -> tuple[Sequence[Facts], str]:
@@ -190,12 +190,12 @@ def facts_of(subject: str, given: Any) -> tuple[Sequence[Facts], str]:
     return right, f"{wrong} of its answers are not in the form of this script" if wrong else ""
 
 
-def _cleaned(value: Any) -> Any:
+def cleaned(value: Any) -> Any:
     """Its texts as they can be shown, on one line each."""
     if isinstance(value, str):
         return clean(value).replace("\n", " ")
     if isinstance(value, list):
-        return [_cleaned(one) for one in value]
+        return [cleaned(one) for one in value]
     if isinstance(value, dict):
-        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
+        return {cleaned(key): cleaned(one) for key, one in value.items()}
     return value

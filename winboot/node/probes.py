@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from winboot.base.clean import clean
 from winboot.base.foreign import Malformed, decoded
 from winboot.config.node_spec import NodeSpec
 from winboot.node.addresses import address_problem
@@ -359,14 +360,18 @@ class _BackendData(msgspec.Struct):
 _BACKEND_DATA: Final = msgspec.json.Decoder(_BackendData | None)
 
 
+def vtep_mac(node: NodeFacts) -> str:
+    """The MAC address that flanneld wrote for other nodes; empty if the annotation holds none."""
+    try:
+        data = decoded(_BACKEND_DATA, node.annotations.get(_VTEP, "") or "null")
+    except Malformed:
+        return ""
+    return clean(data.VtepMAC) if data is not None else ""
+
+
 def _other_router(network: Facts, node: NodeFacts | None) -> Iterator[str]:
     """VXLAN packets go to the MAC address that the Node's annotation names: it must be the network's own."""
-    written = node.annotations.get(_VTEP, "") if node is not None else ""
-    try:
-        data = decoded(_BACKEND_DATA, written or "null")
-    except Malformed:
-        data = None
-    mac = data.VtepMAC if data is not None else ""
+    mac = vtep_mac(node) if node is not None else ""
     own = str(network["router"]).replace("-", ":").lower()
     if mac and own and mac.lower() != own:
         yield f"other nodes send to {mac}, the network listens as {own}"

@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from winboot.base.errors import UsageError
-from winboot.base.foreign import Malformed, decoded
+from winboot.base.foreign import converted, decoded, ready
 from winboot.base.limits import LARGEST_FACTS
-from winboot.node.facts import facts_of
+from winboot.node.facts import Facts, cleaned, facts_of
 
 SCHEMA: Final = 1
 READABLE: Final = frozenset({1})
@@ -44,7 +44,7 @@ class Expected(msgspec.Struct, frozen=True):
     dns: tuple[str, ...]
     kube_proxy: bool
     cni_file: str
-    node_ip: str
+    computer_name: str
     provider: str
     startup_taint: str
     taints: tuple[str, ...]
@@ -99,7 +99,9 @@ class Document(msgspec.Struct, frozen=True):
         return datetime.fromisoformat(self.taken).timestamp()
 
 
-_DECODER: Final = msgspec.json.Decoder(Document)
+_ANYTHING: Final = msgspec.json.Decoder()
+_LARGEST: Final = 8 * LARGEST_FACTS  # bytes of a file
+ready(Document)
 
 
 def save(documents: Sequence[Document]) -> bytes:
@@ -110,16 +112,21 @@ def save(documents: Sequence[Document]) -> bytes:
 def load(path: Path) -> list[Document]:
     """The documents of a file that `doctor --out` wrote. Raises UsageError for any other file."""
     try:
-        raw = path.read_bytes() if path.stat().st_size <= LARGEST_FACTS * 8 else b""
+        size = path.stat().st_size
+        raw = path.read_bytes() if size <= _LARGEST else b""
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
+    if not raw:
+        raise UsageError(f"{path} holds no document: it has {size} bytes, at most {_LARGEST} are read")
     return [_document(path, number, line) for number, line in enumerate(raw.splitlines(), 1)]
 
 
 def _document(path: Path, number: int, line: bytes) -> Document:
     try:
-        found = decoded(_DECODER, line.decode("utf-8", "replace"))
-    except Malformed:
+        # Another person wrote the file, so its texts are made fit to be shown.
+        found = converted(cleaned(decoded(_ANYTHING, line)), Document)
+        datetime.fromisoformat(found.taken)
+    except ValueError:
         raise UsageError(
             f"{path}:{number}: this line is not a document of `winboot doctor --out FILE`",
             hint="Write the file again with `winboot doctor --out FILE`.",
@@ -129,5 +136,10 @@ def _document(path: Path, number: int, line: bytes) -> Document:
             f"{path}:{number}: winboot cannot read version {found.schema} of this document",
             hint="Use the winboot that wrote it, or a newer one.",
         )
-    facts = {subject: list(facts_of(subject, list(rows))[0]) for subject, rows in found.machine.items()}
+    facts = {subject: rows_of(facts_of(subject, list(rows))[0]) for subject, rows in found.machine.items()}
     return msgspec.structs.replace(found, machine=facts)
+
+
+def rows_of(facts: Sequence[Facts]) -> list[dict[str, Any]]:
+    """Facts as rules read them: an empty text where PowerShell has nothing."""
+    return [{key: "" if value is None else value for key, value in one.items()} for one in facts]

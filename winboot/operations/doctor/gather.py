@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -11,10 +10,11 @@ from winboot.base.clean import clean
 from winboot.base.errors import ClusterError, WinbootError
 from winboot.config.node_spec import NodeSpec
 from winboot.config.node_spec.node import ServiceSpec
-from winboot.node.probes import look
-from winboot.operations.doctor.document import SCHEMA, ApiView, Document, Expected, NodeView
+from winboot.node.probes import look, vtep_mac
+from winboot.operations.doctor.document import SCHEMA, ApiView, Document, Expected, NodeView, rows_of
 from winboot.operations.doctor.signatures import SIGNATURES
-from winboot.remote.cluster.base import REQUEST_KINDS, Cluster, NodeFacts
+from winboot.remote.cluster.base import REQUEST_KINDS, Cluster, ExpectedNode, NodeFacts
+from winboot.remote.cluster.requests import concerns
 from winboot.remote.transport.base import Transport
 from winboot.script.rendering import doctor as doctor_script
 from winboot.script.steps.services import started_by_the_guard
@@ -22,7 +22,6 @@ from winboot.script.steps.services import started_by_the_guard
 WINDOW_S: Final = 24 * 3600  # how far back events count
 _PENDING: Final = timedelta(minutes=1)
 _WINDOWS: Final = ("hns", "vmcompute", "mpssvc", "BFE", "docker")
-_VTEP: Final = "flannel.alpha.coreos.com/backend-data"
 
 
 def gather(spec: NodeSpec, connect: Callable[[], Transport] | None, cluster: Cluster | None) -> Document:
@@ -37,7 +36,7 @@ def gather(spec: NodeSpec, connect: Callable[[], Transport] | None, cluster: Clu
         try:
             with connect() as transport:
                 found = look(spec, transport, WINDOW_S, clock, doctor_script(spec, _wanted(spec)))
-            machine = {subject: [dict(one) for one in rows] for subject, rows in found.facts.items()}
+            machine = {subject: rows_of(rows) for subject, rows in found.facts.items()}
             problems, now, margin, login = dict(found.problems), found.at, found.margin, True
         except WinbootError as error:
             login_problem = clean(str(error))
@@ -122,7 +121,7 @@ def _expected(spec: NodeSpec) -> Expected:
         dns=spec.cluster.dns_service_ips,
         kube_proxy=spec.kube_proxy.wanted,
         cni_file=network.cni_conf_path.rpartition("\\")[2] if network.cni_conf is not None else "",
-        node_ip=spec.machine.node_ip or "",
+        computer_name=spec.machine.computer_name,
         provider=str(spec.kubelet.config.get("providerID") or "").partition(":")[0],
         startup_taint=spec.node.startup_taint.key,
         taints=tuple(map(str, spec.node.taints)),
@@ -164,23 +163,14 @@ def _node_view(node: NodeFacts) -> NodeView:
         silent_since=node.silent_since.isoformat() if node.silent_since is not None else "",
         network_reason=clean(node.network_reason),
         unschedulable=node.unschedulable,
-        vtep=_vtep(node.annotations.get(_VTEP, "")),
+        vtep=vtep_mac(node),
     )
-
-
-def _vtep(annotation: str) -> str:
-    """The MAC address that flanneld wrote for other nodes (flannel pkg/backend/vxlan/vxlan_windows.go, vxlanLeaseAttrs)."""
-    try:
-        data = json.loads(annotation or "{}")
-    except ValueError:
-        return ""
-    mac = data.get("VtepMAC") if isinstance(data, dict) else None
-    return clean(mac) if isinstance(mac, str) else ""
 
 
 def _pending(spec: NodeSpec, cluster: Cluster, now: datetime) -> Iterator[str]:
     """The kinds of this node's certificate requests that wait for a decision for longer than a minute."""
-    user = f"system:node:{spec.node.name}"
+    own = ExpectedNode(spec.node.name)
     for one in cluster.certificate_requests():
-        if one.state == "pending" and one.user == user and one.made is not None and now - one.made > _PENDING:
-            yield REQUEST_KINDS.get(one.signer, "client")
+        waits = one.state == "pending" and one.made is not None and now - one.made > _PENDING
+        if waits and concerns(one, own):
+            yield REQUEST_KINDS[one.signer]

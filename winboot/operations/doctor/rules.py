@@ -7,12 +7,12 @@ whose subject was not read does not fire.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from winboot.config.compat.version import Version
 from winboot.node.probes import FREE_BLOCKS, free_blocks
 from winboot.operations.doctor.subject import Subject, within
 
@@ -162,9 +162,9 @@ def _disk_full(s: Subject) -> Iterator[str]:
 )
 def _computer_name(s: Subject) -> Iterator[str]:
     system = s.one("system")
-    own = s.document.node.partition(".")[0][:15]
+    own = s.expected.computer_name
     if system is not None and system["name"].lower() != own.lower():
-        yield f"the computer is {system['name']}, the Node {s.document.node}"
+        yield f"the computer is {system['name']}, and {own} is wanted"
 
 
 @_rule(
@@ -738,7 +738,7 @@ _pull(
     "an image is for another Windows build",
     "Use an image of the node's build, and a nodeSelector with node.kubernetes.io/windows-build.",
     "Microsoft, Windows container version compatibility (0xc0370101); seed 12",
-    "does not match the host operating system",
+    "0xc0370101",
     "containerd",
     "kubelet",
 )
@@ -943,7 +943,7 @@ def _no_pod_cidr(s: Subject) -> Iterator[str]:
 def _hns_object_exists(s: Subject) -> Iterator[str]:
     count = s.signature("object-exists", "flanneld", "containerd", "kubelet")
     if count and s.was_read("networks") and s.network() is None:
-        yield f"“The object already exists” was logged {count} times, and there is no network {s.expected.network}"
+        yield f"0x803b0010 was logged {count} times, and there is no network {s.expected.network}"
 
 
 @_rule(
@@ -972,7 +972,9 @@ def _network_missing(s: Subject) -> Iterator[str]:
 )
 def _network_type(s: Subject) -> Iterator[str]:
     found = s.network()
-    if found is not None and s.expected.hns_type and found["type"].lower() != s.expected.hns_type.lower():
+    if found is None or not s.expected.hns_type:
+        return
+    if str(found["type"]).lower() != s.expected.hns_type.lower():
         yield f"{found['name']} is {found['type']}, not {s.expected.hns_type}"
 
 
@@ -1197,9 +1199,17 @@ def _addresses_used_up(s: Subject) -> Iterator[str]:
     if store is None or s.node is None:
         return
     for cidr in s.node.pod_cidrs[:1]:
-        size = ipaddress.ip_network(cidr, strict=False).num_addresses - 3
-        if store["used"] >= size:
+        size = _size(cidr)
+        if size is not None and store["used"] >= size:
             yield f"{store['used']} of {size} addresses are taken"
+
+
+def _size(cidr: str) -> int | None:
+    """How many addresses pods can have: all but the network's, the gateway's and the broadcast's. None for other texts."""
+    try:
+        return ipaddress.ip_network(cidr, strict=False).num_addresses - 3
+    except ValueError:
+        return None
 
 
 # ---- kube-proxy -----------------------------------------------------------------------------------------
@@ -1276,6 +1286,8 @@ def _ports_used_up(s: Subject) -> Iterator[str]:
         free = free_blocks(str(one["range"]), one["excluded"])
         if free <= FREE_BLOCKS:
             yield f"{one['name']}: {free} free blocks of 64 ports"
+    if s.rows("ports") and (count := s.signature("port-exists", "kube-proxy", "containerd", "kubelet")):
+        yield f"HNS refused a port (0x803b0013) {count} times"
 
 
 @_rule(
@@ -1316,11 +1328,17 @@ def _node_missing(s: Subject) -> Iterator[str]:
     "kubernetes.io, version skew policy",
 )
 def _kubelet_too_new(s: Subject) -> Iterator[str]:
-    if s.node is None or s.api is None or not s.node.kubelet:
+    if s.node is None or s.api is None:
         return
-    kubelet, server = Version.parse(s.node.kubelet.removeprefix("v")), Version.parse(s.api.version)
-    if (kubelet.major, kubelet.minor) > (server.major, server.minor):
+    kubelet, server = _line(s.node.kubelet), _line(s.api.version)
+    if kubelet and server and kubelet > server:
         yield f"the kubelet is {s.node.kubelet}, the API server {s.api.version}"
+
+
+def _line(version: str) -> tuple[int, ...]:
+    """Major and minor; empty for a text that is no version: the kubelet chooses it."""
+    found = re.match(r"v?([0-9]{1,3})\.([0-9]{1,3})", version)
+    return tuple(map(int, found.groups())) if found is not None else ()
 
 
 @_rule(

@@ -33,7 +33,7 @@ SIGNATURES: Final = (
         "unauthorized",
         "cannot create certificate signing request: Unauthorized",
         ("kubelet",),
-        "kubernetes pkg/kubelet/certificate/bootstrap/bootstrap.go, requestNodeCertificate",
+        "client-go util/certificate/csr/csr.go, RequestCertificate",
     ),
     Signature(
         "unknown-authority",
@@ -49,9 +49,9 @@ SIGNATURES: Final = (
     ),
     Signature(
         "other-os",
-        "The container operating system does not match the host operating system",
+        "0xc0370101",
         ("containerd", "kubelet"),
-        "Microsoft, Windows container version compatibility: error 0xc0370101",
+        "microsoft/hcsshim, HCS_E_IMAGE_MISMATCH; Windows writes its words in the machine's language",
     ),
     Signature(
         "no-platform",
@@ -73,14 +73,14 @@ SIGNATURES: Final = (
     ),
     Signature(
         "port-exists",
-        "The specified port already exists",
+        "0x803b0013",
         ("kube-proxy", "containerd", "kubelet"),
-        "microsoft/SDN Kubernetes/windows/debug/Debug.md",
+        "Microsoft, HCN error codes: HCN_E_PORT_ALREADY_EXISTS",
     ),
     Signature(
         "object-exists",
-        "The object already exists",
+        "0x803b0010",
         ("flanneld", "containerd", "kubelet"),
-        "microsoft/hcsshim internal/hns, HCN_E_NETWORK_ALREADY_EXISTS 0x803b0010",
+        "Microsoft, HCN error codes: HCN_E_NETWORK_ALREADY_EXISTS",
     ),
 )
