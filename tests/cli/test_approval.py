@@ -13,6 +13,8 @@ from winboot.base.limits import LARGEST_PLAN
 from winboot.cli import run
 from winboot.cli.approval import ask, at_terminal, gone, with_plan
 from winboot.cli.options import Output
+from winboot.config.demands import Demand
+from winboot.config.source import Place
 from winboot.operations.join import Options
 from winboot.report.events import Difference
 from winboot.report.plan_file import Selection, plan_of
@@ -37,7 +39,7 @@ def answer(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_yes_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     answer("y\n", monkeypatch)
 
-    ask(REPORT, Output.table, "join")
+    ask(REPORT, Output.table)
 
     said = capsys.readouterr()
     assert "+ folder C:\\k: there" in said.out
@@ -49,7 +51,7 @@ def test_no_changes_nothing(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answer(text, monkeypatch)
 
     with pytest.raises(Declined) as declined:
-        ask(REPORT, Output.table, "join")
+        ask(REPORT, Output.table)
     assert declined.value.exit_code == 2
 
 
@@ -58,11 +60,26 @@ def test_with_json_everything_of_the_question_goes_to_standard_error(
 ) -> None:
     answer("y\n", monkeypatch)
 
-    ask(REPORT, Output.json, "join")
+    ask(REPORT, Output.json)
 
     said = capsys.readouterr()
     assert said.out == ""
     assert "+ folder C:\\k: there" in said.err
+
+
+def test_each_question_shows_what_the_files_have_this_computer_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answer is about them, also if an earlier run has shown them."""
+    for _ in range(2):
+        answer("y\n", monkeypatch)
+        ask(
+            REPORT,
+            Output.table,
+            [Demand(Place("profile.yaml", 3, 1), "proxy.password", "run", "pass show winboot")],
+        )
+
+        assert "pass show winboot" in capsys.readouterr().err
 
 
 def test_without_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

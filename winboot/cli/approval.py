@@ -13,7 +13,6 @@ import typer
 from winboot.base.errors import Declined, Interrupted, InvalidInput, UsageError
 from winboot.base.limits import LARGEST_PLAN
 from winboot.cli.colour import tell
-from winboot.cli.seen import first_time
 
 if TYPE_CHECKING:
     from winboot.cli.options import Output
@@ -128,15 +127,15 @@ def at_terminal() -> bool:
 
 
 def ask(found: Report, form: Output, wanted: Sequence[Demand] = (), verb: str = "Change") -> None:
-    """Show what all looks found, with its totals and what the files have this computer run and read, if that is new, and ask
-    once. Declined where the answer is no; no session is open."""
+    """Show what all looks found, with its totals and what the files have this computer run and read, and ask once. Declined
+    where the answer is no; no session is open."""
     from winboot.cli.options import Output
     from winboot.cli.output import console
     from winboot.report.table import print_report
 
     print_report(found, console(stderr=form is not Output.table), differences=True)
     nodes = sum(node.outcome not in ("ok", "failed", "skipped") for node in found.nodes)
-    if wanted and first_time(map(str, wanted)):
+    if wanted:
         tell("\n  ".join(("What the files have this computer run and read:", *map(str, wanted))), err=True)
     confirm(f"{verb} {nodes} node{'s' if nodes != 1 else ''}?")
 

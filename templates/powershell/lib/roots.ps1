@@ -12,7 +12,9 @@ function Use-CertificateStore {
 function Test-StoredCertificate {
     # Whether a store has a certificate.
     param([string]$Store, [string]$Thumbprint)
-    $known = @(Use-CertificateStore -Name $Store -Access ReadOnly -Work { param($Opened) $Opened.Certificates | ForEach-Object { $_.Thumbprint } })
+    $known = @(Get-Fact -Fact "Store $Store" -Ask {
+            Use-CertificateStore -Name $Store -Access ReadOnly -Work { param($Opened) $Opened.Certificates | ForEach-Object { $_.Thumbprint } }
+        })
     $known -contains $Thumbprint
 }
 

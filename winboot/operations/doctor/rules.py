@@ -355,7 +355,7 @@ _rule(
     lambda s: (
         f"{one['name']} is {one['state'] or 'missing'}{_start(one)}"
         for one in s.rows("known")
-        if one["name"] in ("mpssvc", "BFE") and one["state"] not in ("Running", "")
+        if one["name"] in ("mpssvc", "BFE") and one["state"] != "Running"
     )
 )
 

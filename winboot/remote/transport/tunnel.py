@@ -98,7 +98,7 @@ class Tunnel:
         )
 
     def _refuse_strangers(self, owners: set[int]) -> None:
-        strangers = owners - {0} and owners - {0, os.geteuid()}
+        strangers = owners - {0, os.geteuid()}
         if not strangers:
             return
         self.close()
