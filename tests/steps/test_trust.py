@@ -121,10 +121,10 @@ def test_what_opens_a_file_to_read_it_asks_whose_it_is_or_keeps_it_unread() -> N
         "Read-AnyFileByte",
         "Copy-WholeFile",
         "Get-LogSize",
-        "Get-LastWord",
+        "Read-LogEnd",
     }
     assert "Get-PathDoubt" in calls(functions()["Get-LogSize"])
-    assert "Get-LogSize" in calls(functions()["Get-LastWord"]), "a log of size 0 is not opened"
+    assert "Get-LogSize" in calls(functions()["Read-LogEnd"]), "a log of size 0 is not opened"
     assert callers("Read-AnyFileByte") == {"Read-FileByte", "Save-FormerFile"}
     assert callers("Copy-WholeFile") == {
         "Save-FormerFile",
