@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 # What the how-to pages add is not there.
-EXAMPLES = ("error_reporting", "antrea")
+EXAMPLES = ("error_reporting", "lagoon")
 # In code style, from the top of the repository; `<step>` and `*` stand for any name.
 PATH = re.compile(r"`((?:winboot|lab|templates|profiles|inventories|tests|docs|benchmarks)/[^`\s:]*)`")
 

@@ -23,7 +23,7 @@ def test_it_takes_at_most_five_files(copy: tuple[Path, list[str]]) -> None:
 
 
 def test_the_pages_own_tests_pass(copy: tuple[Path, list[str]]) -> None:
-    assert "2 passed" in howto.tested(copy[0], "tests/networks/test_antrea.py")
+    assert "2 passed" in howto.tested(copy[0], "tests/networks/test_lagoon.py")
 
 
 def test_what_holds_for_all_solutions_holds_for_it(copy: tuple[Path, list[str]]) -> None:
@@ -35,14 +35,14 @@ def test_what_holds_for_all_solutions_holds_for_it(copy: tuple[Path, list[str]])
 
 
 def test_the_command_line_knows_it(copy: tuple[Path, list[str]]) -> None:
-    told = howto.run(copy[0], "-m", "winboot", "explain", "network", "antrea")
+    told = howto.run(copy[0], "-m", "winboot", "explain", "network", "lagoon")
 
-    assert "antrea-hnsnetwork" in told.stdout, told.stderr
-    wrong = "network: {cni: antrae}"
+    assert "lagoon-network" in told.stdout, told.stderr
+    wrong = "network: {cni: lagono}"
     code = f"from tests.config.scene import complaints; print(*complaints({wrong!r}))"
-    assert "did you mean 'antrea'?" in howto.run(copy[0], "-c", code).stdout
+    assert "did you mean 'lagoon'?" in howto.run(copy[0], "-c", code).stdout
 
 
 def test_without_the_page_it_is_not_there() -> None:
     """Or the tests above would show nothing."""
-    assert not (howto.ROOT / "winboot" / "networks" / "antrea.py").exists()
+    assert not (howto.ROOT / "winboot" / "config" / "networks" / "lagoon.py").exists()
