@@ -29,6 +29,7 @@ FILES: Final = {
     "gates": ("gates",),
     "windows": ("builds", "features", "bad_updates", "fixes"),
     "runtime": ("containerd", "pause", "security_defaults"),
+    "containerd": ("containerd_settings",),
     "artifacts": ("artifacts", "dead_hosts"),
     "texts": ("reasons", "misspelled", "sources"),
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from winboot.config import compat
 from winboot.config.compat import Compat, Version
 from winboot.config.compat.platform import missing_defaults, uses_bin_dirs
+from winboot.config.node_spec.merged import over
 from winboot.config.node_spec.node import HandlerSpec, Paths, RegistrySpec, RuntimeSpec
+from winboot.config.node_spec.toml import quoted, toml
 from winboot.config.profile import Profile, sections
 
 PROCESS: Final = HandlerSpec("runhcs-wcow-process", "process", None)
@@ -32,15 +34,16 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
     handlers = tuple(one for one in (PROCESS, HYPERVISOR) if one.isolation in section.isolation)
     config_version = compat.containerd_config_version(containerd)
     scrub = "options.ScrubLogs" in missing_defaults(facts, containerd)
-    lines = (
-        _version_3(facts, containerd, image, handlers, paths, scrub=scrub)
+    tables = {one.name: _handler(one, scrub=scrub) for one in handlers}
+    own = (
+        _form_3(facts, containerd, image, tables, paths)
         if config_version == 3
-        else _version_2(image, handlers, paths, scrub=scrub)
+        else _form_2(image, tables, paths)
     )
     return RuntimeSpec(
         containerd=containerd,
         config_version=config_version,
-        config_toml="\n".join(lines) + "\n",
+        config_toml="\n".join(toml(over(own, section.config))) + "\n",
         pause_image=image,
         registries=tuple(_registry(host, one) for host, one in section.registries.items() if one is not None),
         registry_urls=_registry_urls(section.registries, image),
@@ -49,50 +52,41 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
     )
 
 
-def _version_2(image: str, handlers: tuple[HandlerSpec, ...], paths: Paths, *, scrub: bool) -> Iterator[str]:
-    """For containerd 1.x: one CRI plugin holds everything."""
-    cri = "plugins.'io.containerd.grpc.v1.cri'"
-    yield from _head(2, paths)
-    yield f"[{cri}]"
-    yield f"  sandbox_image = {quoted(image)}"
-    yield f"[{cri}.cni]"
-    yield f"  bin_dir = {quoted(paths.cni_bin)}"
-    yield f"  conf_dir = {quoted(paths.cni_conf)}"
-    yield f"[{cri}.containerd]"
-    yield f"  default_runtime_name = {quoted(handlers[0].name)}"
-    yield "  snapshotter = 'windows'"
-    yield from _handlers(f"{cri}.containerd", handlers, scrub=scrub)
-    yield f"[{cri}.registry]"
-    yield f"  config_path = {quoted(paths.containerd_certs)}"
+def _form_2(image: str, handlers: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
+    """For containerd 1.x: one CRI plug-in holds everything."""
+    cri = {
+        "sandbox_image": image,
+        "cni": {"bin_dir": paths.cni_bin, "conf_dir": paths.cni_conf},
+        "containerd": {
+            "default_runtime_name": next(iter(handlers)),
+            "snapshotter": "windows",
+            "runtimes": handlers,
+        },
+        "registry": {"config_path": paths.containerd_certs},
+    }
+    return {"version": 2, **_head(paths), "plugins": {"io.containerd.grpc.v1.cri": cri}}
 
 
-def _version_3(
-    facts: Compat,
-    containerd: Version,
-    image: str,
-    handlers: tuple[HandlerSpec, ...],
-    paths: Paths,
-    *,
-    scrub: bool,
-) -> Iterator[str]:
-    """For containerd 2.x: images and runtime are separate plugins."""
-    images, runtimes = "plugins.'io.containerd.cri.v1.images'", "plugins.'io.containerd.cri.v1.runtime'"
-    yield from _head(3, paths, imports=drop_ins(containerd))
-    yield f"[{images}]"
-    yield "  snapshotter = 'windows'"
-    yield f"[{images}.pinned_images]"
-    yield f"  sandbox = {quoted(image)}"
-    yield f"[{images}.registry]"
-    yield f"  config_path = {quoted(paths.containerd_certs)}"
-    yield f"[{runtimes}.cni]"
-    if uses_bin_dirs(facts, containerd):
-        yield f"  bin_dirs = [{quoted(paths.cni_bin)}]"
-    else:
-        yield f"  bin_dir = {quoted(paths.cni_bin)}"
-    yield f"  conf_dir = {quoted(paths.cni_conf)}"
-    yield f"[{runtimes}.containerd]"
-    yield f"  default_runtime_name = {quoted(handlers[0].name)}"
-    yield from _handlers(f"{runtimes}.containerd", handlers, scrub=scrub)
+def _form_3(
+    facts: Compat, containerd: Version, image: str, handlers: Mapping[str, Any], paths: Paths
+) -> dict[str, Any]:
+    """For containerd 2.x: images and runtime are separate plug-ins."""
+    plug_ins = (
+        {"bin_dirs": [paths.cni_bin]} if uses_bin_dirs(facts, containerd) else {"bin_dir": paths.cni_bin}
+    )
+    pattern = drop_ins(containerd)
+    imports = {"imports": [pattern]} if pattern else {}
+    images = {
+        "snapshotter": "windows",
+        "pinned_images": {"sandbox": image},
+        "registry": {"config_path": paths.containerd_certs},
+    }
+    runtime = {
+        "cni": {**plug_ins, "conf_dir": paths.cni_conf},
+        "containerd": {"default_runtime_name": next(iter(handlers)), "runtimes": handlers},
+    }
+    plugins = {"io.containerd.cri.v1.images": images, "io.containerd.cri.v1.runtime": runtime}
+    return {"version": 3, **imports, **_head(paths), "plugins": plugins}
 
 
 def drop_ins(containerd: Version) -> str:
@@ -101,33 +95,33 @@ def drop_ins(containerd: Version) -> str:
     return r"C:\Program Files\containerd\conf.d\*.toml" if containerd.at_least("2.2") else ""
 
 
-def _head(version: int, paths: Paths, *, imports: str = "") -> Iterator[str]:
-    yield f"version = {version}"
-    if imports:
-        yield f"imports = [{quoted(imports)}]"
-    yield f"root = {quoted(paths.containerd_root)}"
-    yield f"state = {quoted(paths.containerd_state)}"
-    yield "[grpc]"
-    yield f"  address = {quoted(paths.containerd_pipe)}"
+def _head(paths: Paths) -> dict[str, Any]:
+    return {
+        "root": paths.containerd_root,
+        "state": paths.containerd_state,
+        "grpc": {"address": paths.containerd_pipe},
+    }
 
 
-def _handlers(above: str, handlers: tuple[HandlerSpec, ...], *, scrub: bool) -> Iterator[str]:
+def _handler(handler: HandlerSpec, *, scrub: bool) -> dict[str, Any]:
     """`scrub`: the shim leaves environment variables of containers out of its log, where that is not the default."""
-    for handler in handlers:
-        table = f"{above}.runtimes.{handler.name}"
-        yield f"[{table}]"
-        yield "  runtime_type = 'io.containerd.runhcs.v1'"
-        if handler.isolation == "hypervisor":
-            yield "  pod_annotations = ['io.microsoft.virtualmachine.*']"
-            yield "  container_annotations = ['io.microsoft.container.*']"
-        if scrub or handler.isolation == "hypervisor":
-            yield f"[{table}.options]"
-        if scrub:
-            yield "  ScrubLogs = true"
-        if handler.isolation == "hypervisor":
-            yield "  SandboxPlatform = 'windows/amd64'"
-            yield "  SandboxIsolation = 1"
-            yield "  ScaleCPULimitsToSandbox = true"
+    options: dict[str, Any] = {"ScrubLogs": True} if scrub else {}
+    annotations = {}
+    if handler.isolation == "hypervisor":
+        annotations = {
+            "pod_annotations": ["io.microsoft.virtualmachine.*"],
+            "container_annotations": ["io.microsoft.container.*"],
+        }
+        options |= {
+            "SandboxPlatform": "windows/amd64",
+            "SandboxIsolation": 1,
+            "ScaleCPULimitsToSandbox": True,
+        }
+    return {
+        "runtime_type": "io.containerd.runhcs.v1",
+        **annotations,
+        **({"options": options} if options else {}),
+    }
 
 
 def _registry(host: str, registry: sections.Registry) -> RegistrySpec:
@@ -217,11 +211,3 @@ def _folder(host: str) -> str:
     """The folder of a host under certs.d; a file name on Windows cannot contain a colon."""
     name, colon, port = host.partition(":")
     return f"{name}_{port}_" if colon else host
-
-
-def quoted(text: str) -> str:
-    """A TOML string without escapes, in which backslashes stay; with escapes where it holds a quotation mark."""
-    if "'" not in text:
-        return f"'{text}'"
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -225,6 +225,11 @@ class Runtime(Model):
         description="which runtime handlers there are; hypervisor needs the Hyper-V role",
     )
     log: Log = Field(default=Log(), description="rotation of service logs")
+    config: OpenMap = Field(
+        default={},
+        description="settings of containerd's config.toml over winboot's, nested as there, in version 3 of the file (2 for "
+        "containerd 1.7); null drops one",
+    )
 
 
 class Services(Model):

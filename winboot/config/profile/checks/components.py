@@ -74,7 +74,7 @@ def check_of(component: Component) -> Callable[[Draft], Iterator[Complaint]]:
             yield from draft.found(path, [finding], key=not finding.expected)
         yield from _owned_fields(draft, component, (name, "config"), section.config)
         yield from _of_linux(draft, component, (name, "config"), section.config)
-        yield from _secrets_in(draft, (name, "config"), section.config)
+        yield from secrets_in(draft, (name, "config"), section.config)
         if component == "kube-proxy" and draft.kube_proxy is not None:
             yield from _gates_beside(draft, draft.kube_proxy)
 
@@ -96,7 +96,7 @@ def _gates_beside(draft: Draft, section: KubeProxy) -> Iterator[Complaint]:
             yield replace(draft.at(path, wrong, key=True), level="info")
 
 
-def _secrets_in(draft: Draft, path: PathParts, value: Any) -> Iterator[Complaint]:
+def secrets_in(draft: Draft, path: PathParts, value: Any) -> Iterator[Complaint]:
     """Credentials among the fields: the file is on the node's disk and in the script that is shown to people."""
     if isinstance(value, Mapping):
         for key, item in value.items():
@@ -106,10 +106,10 @@ def _secrets_in(draft: Draft, path: PathParts, value: Any) -> Iterator[Complaint
                     below, "a credential would be in the script", "a source without login", key=True
                 )
             else:
-                yield from _secrets_in(draft, below, item)
+                yield from secrets_in(draft, below, item)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _secrets_in(draft, (*path, index), item)
+            yield from secrets_in(draft, (*path, index), item)
     elif isinstance(value, str) and "://" in value and has_login(value):
         yield draft.at(path, "the address contains a user or a password", "an address without them")
 
