@@ -15,6 +15,7 @@ from winboot.base.secret import Secret
 ROOT = Path(__file__).parents[1] / "winboot"
 # A reference counts the lines of a password file; transports send it; a CA is public; a kubeconfig is parsed; the id of a token
 # is no secret; a journal looks for it to hide it. A voucher is printed by the command that makes it, and stands in user data.
+# A join command is parsed, and its token goes to a private file.
 READERS = {
     "config/profile/reference.py",
     "remote/transport/console.py",
@@ -28,6 +29,8 @@ READERS = {
     "operations/verify/objects.py",
     "operations/firstboot/userdata.py",
     "cli/first_boot.py",
+    "cli/join_command.py",
+    "config/join_command.py",
     "report/journal.py",
 }
 

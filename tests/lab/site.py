@@ -289,7 +289,9 @@ class Controller:
         if not self.alive:
             raise Killed
 
-    def _client(self, spec: NodeSpec) -> Inside:
+    def _client(self, spec: NodeSpec) -> Inside | None:
+        if spec.cluster.kubeconfig is None:
+            return None
         self._clients.append(Inside(self))
         return self._clients[-1]
 

@@ -12,6 +12,7 @@ import typer
 from winboot.config import networks
 
 if TYPE_CHECKING:
+    from winboot.remote.cluster import Kubeconfig
     from winboot.remote.cluster.base import Cluster, Contents, Nodes
 
 # The answer, and where it is from.
@@ -23,7 +24,7 @@ _OF_KUBEADM: Final = {"podSubnet": "pod_cidr", "serviceSubnet": "service_cidr", 
 _WIDTH: Final = {4: 16, 6: 56}
 
 
-def detect(kubeconfig: Path, context: str) -> Found:
+def detect(kubeconfig: Kubeconfig | Path, context: str | None = None) -> Found:
     """What the cluster says of `version`, `network`, `pod_cidr`, `service_cidr`, `dns_service_ip` and `dns_domain`.
 
     `node_pod_cidrs` are those of its nodes, separated by blanks, and `pod_cidr_guess` what is around them. Nothing where it

@@ -9,27 +9,43 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
 from winboot.cli import completion, judges
+from winboot.cli.detect import Found as Detected
 from winboot.cli.detect import detect, dns_of, doubts, within
+from winboot.cli.join_command import TOKEN_FILE
 from winboot.cli.options import Yes
 from winboot.cli.schema import Which, remark, write_beside
 from winboot.config import networks
+from winboot.remote.cluster import rights
+
+if TYPE_CHECKING:
+    from winboot.config.join_command import JoinCommand
 
 NETWORKS = networks.written_forms()
+# kubeadm's own default (kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-certs, "Enabling signed kubelet serving
+# certificates"): without a kubeconfig winboot approves no request for one, and `kubectl logs` would wait for another approver.
+_SELF_SIGNED = (
+    "",
+    "kubelet:",
+    "  config:",
+    "    serverTLSBootstrap: false            # as kubeadm has it; true needs an approver of serving certificates",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the cluster's kubeconfig says: the server, its CA, and the context it was read from."""
+    """The server and its CA, and `reach`: what the profile says of how to reach the cluster, by answers. `where` names the
+    file that it is from."""
 
     server: str
     ca_pem: str
-    context: str
+    where: str
+    reach: Mapping[str, str]
 
 
 def init(
@@ -38,6 +54,20 @@ def init(
         typer.Option("--kubeconfig", help="The cluster's kubeconfig; winboot uses it, too."),
     ] = None,
     context: Annotated[str | None, typer.Option("--context", help="The context in it.")] = None,
+    join_line: Annotated[
+        str | None,
+        typer.Option(
+            "--join-command",
+            metavar="-",
+            help="Read the line of `kubeadm token create --print-join-command` from standard input.",
+        ),
+    ] = None,
+    join_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--join-file", metavar="FILE", help="Read that line, or kubeadm's JoinConfiguration, from a file."
+        ),
+    ] = None,
     server: Annotated[
         str | None,
         typer.Option("--server", help="The API server as nodes reach it; default: the kubeconfig's."),
@@ -97,11 +127,16 @@ def init(
     """Write profile.yaml, inventory.yaml and ca.crt, and ask for missing options. If the files exist, add only missing values
     (the CA, hashes of downloads)."""
     from winboot.base.errors import UsageError
+    from winboot.cli import join_command
 
     targets = [folder / name for name in ("profile.yaml", "inventory.yaml", "ca.crt")]
     there = [str(path) for path in targets if path.exists()]
+    command = join_command.read(join_line, join_file)
+    if command is not None and targets[0].exists() and not force:
+        join_command.renew(command, folder)
+        return
     answered = any(
-        (kubeconfig, context, server, kubernetes, network, pod_cidr, host, hosts_file, user, mirror)
+        (command, kubeconfig, context, server, kubernetes, network, pod_cidr, host, hosts_file, user, mirror)
     )
     if inventory is not None or (targets[1].exists() and not force and not answered):
         _complete(inventory or targets[1], renew=renew)
@@ -111,14 +146,16 @@ def init(
             f"{', '.join(there)} already exist{'s' if len(there) == 1 else ''}",
             hint="Use --force to overwrite, or another --folder; without options init completes what is there.",
         )
-    path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config", judges.kubeconfig)).expanduser()
-    found = read_kubeconfig(path, context)
-    detected = detect(path, found.context)
+    if command is None:
+        path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config", judges.kubeconfig)).expanduser()
+        found = read_kubeconfig(path, context)
+        detected = detect(path, found.reach["context"])
+    else:
+        found, detected = _of_command(command, server)
     told = _Told()
     answers: dict[str, Any] = {
-        "server": told("server", server or found.server, "--server" if server else str(path)),
-        "kubeconfig": str(path.resolve()),
-        "context": found.context,
+        "server": told("server", server or found.server, "--server" if server else found.where),
+        **found.reach,
         "kubernetes": told("version", *_chosen(kubernetes, detected, "version"))
         or _ask("Kubernetes version of the nodes", "", judges.version),
         "network": network
@@ -155,6 +192,8 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
+        if command is not None:
+            join_command.write_token(command, folder / join_command.TOKEN_FILE)
         write_beside(folder)
     except OSError as error:
         raise UsageError(
@@ -162,6 +201,10 @@ def init(
         ) from error
     hosts_file, profile = folder / "inventory.yaml", folder / "profile.yaml"
     typer.echo(f"wrote {profile}, {hosts_file} and {folder / 'ca.crt'}")
+    if command is not None:
+        typer.echo(
+            f"wrote {folder / join_command.TOKEN_FILE}: the token, for its owner alone\n{rights.WITHOUT_KUBECONFIG}"
+        )
     if hashes:
         _complete(hosts_file, renew=renew)
     typer.echo(
@@ -290,7 +333,18 @@ def read_kubeconfig(path: Path, context: str | None) -> Found:
 
     read = Kubeconfig.from_file(path)
     name = read.context(context)
-    return Found(read.server(name), read.ca_pem(name), name)
+    reach = {"kubeconfig": str(path.resolve()), "context": name}
+    return Found(read.server(name), read.ca_pem(name), str(path), reach)
+
+
+def _of_command(command: JoinCommand, server: str | None) -> tuple[Found, Detected]:
+    """What a join command leads to. Raises ClusterUnreachable, and ClusterError for a CA of another key."""
+    from winboot.cli import join_command
+
+    place = server or command.server
+    ca_pem, ca_hash = join_command.authority(command, place)
+    found = Found(command.server, ca_pem, "the join command", {"ca_hash": ca_hash})
+    return found, join_command.detected(command, place, ca_pem)
 
 
 def profile_text(answers: Mapping[str, Any]) -> str:
@@ -310,8 +364,7 @@ def profile_text(answers: Mapping[str, Any]) -> str:
         "cluster:",
         f"  server: {quoted(answers['server'])}",
         "  ca: {file: ./ca.crt}",
-        f"  kubeconfig: {{file: {quoted(answers['kubeconfig'])}}}",
-        f"  context: {quoted(answers['context'])}",
+        *_reach_lines(answers),
         f"  pod_cidr: {quoted(answers['pod_cidr'])}",
         f"  service_cidr: {quoted(answers['service_cidr'])}",
         *_dns_lines(answers),
@@ -323,6 +376,7 @@ def profile_text(answers: Mapping[str, Any]) -> str:
         "",
         "node:",
         '  taints: ["os=windows:NoSchedule"]',
+        *(_SELF_SIGNED if "ca_hash" in answers else ()),
         "",
         "artifacts:",
         f"  source: {quoted(answers['mirror'] or 'upstream')}",
@@ -330,6 +384,16 @@ def profile_text(answers: Mapping[str, Any]) -> str:
         "  sha256: {}                           # filled in by `winboot init`",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reach_lines(answers: Mapping[str, Any]) -> Iterator[str]:
+    """How winboot reaches the cluster: with a kubeconfig, or with the token of a join command alone."""
+    if "ca_hash" in answers:
+        yield f"  ca_hash: sha256:{answers['ca_hash']}"
+        yield f"  bootstrap_token: {{file: ./{TOKEN_FILE}}}  # from the join command; kubeadm's tokens expire after 24 hours"
+    else:
+        yield f"  kubeconfig: {{file: {json.dumps(answers['kubeconfig'])}}}"
+        yield f"  context: {json.dumps(answers['context'])}"
 
 
 def _dns_lines(answers: Mapping[str, Any]) -> Iterator[str]:

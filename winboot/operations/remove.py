@@ -99,6 +99,10 @@ def _remove(run: NodeRun, *, removal: Removal) -> None:
 def _reached(run: NodeRun, removal: Removal) -> NodeFacts | None:
     """The Node. Raises NotDone for --cluster-only where it is Ready: its machine is not gone."""
     node = run.connect_cluster()
+    if run.cluster is None:
+        run.notes.append(
+            f"winboot cannot drain or delete the Node: kubectl drain {run.name}; kubectl delete node {run.name}"
+        )
     if removal.cluster_only and node is not None and node.ready:
         raise NotDone(
             f"{run.name}: left alone: its Node is Ready, so its machine is not gone",

@@ -140,7 +140,8 @@ HINTS: Final[Mapping[str, str]] = {
     "MachineHeld": "Wait until that run has ended, then run the same command again: it makes what is missing.",
     "NeedsRestart": "Run again without --no-restart when the machine may restart.",
     "NeedsDrain": (
-        "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards."
+        "Run again with --drain: winboot cordons and evicts first, and lifts its own cordon afterwards. Without "
+        "cluster.kubeconfig, run `kubectl drain` yourself, then the same command, then `kubectl uncordon`."
     ),
     "NeedsStep": "Fix that step: the next run then applies this one, too.",
     "NetworkConflict": (
@@ -163,6 +164,10 @@ HINTS: Final[Mapping[str, str]] = {
     "NoFeature": "Use the name that Get-WindowsOptionalFeature -Online lists.",
     "NoHnsNetwork": (
         "The network solution makes it: look at the step before this one, or at the pods of its operator."
+    ),
+    "NodeNotReady": (
+        "`kubectl describe node` shows the condition's reason; `winboot doctor` finds the cause on the machine. Without "
+        "kube-proxy's and the network's rights the node does not become Ready: `winboot manifests rbac`."
     ),
     "NoNodeAddress": (
         "The kubelet reports an address only if the machine has it. Set node_ip of this host in the "

@@ -199,6 +199,12 @@ def _public_role() -> Iterator[tuple[Kind, Object]]:
     yield ROLES, {"metadata": metadata, "rules": [_rule([""], ["configmaps"], ["get"], ["cluster-info"])]}
     anonymous = {"kind": "User", "name": "system:anonymous"}
     yield ROLEBINDINGS, _binding(dict(metadata), "Role", "kubeadm:bootstrap-signer-clusterinfo", anonymous)
+    # cmd/kubeadm/app/phases/uploadconfig/uploadconfig.go, UploadConfiguration: joining nodes read kubeadm-config.
+    metadata = {"name": "kubeadm:nodes-kubeadm-config", "namespace": "kube-system"}
+    yield ROLES, {"metadata": metadata, "rules": [_rule([""], ["configmaps"], ["get"], ["kubeadm-config"])]}
+    for group in (JOINERS, "system:nodes"):
+        named = {**metadata, "name": f"{metadata['name']}:{group}"}
+        yield ROLEBINDINGS, _binding(named, "Role", metadata["name"], _group(group))
 
 
 def _binding(metadata: Object, role_kind: str, role: str, subject: Object) -> Object:

@@ -7,7 +7,7 @@ function New-Run {
     $known = @{
         NodeIsLive = $false; Drained = $false; TakeOver = $false; Adopt = $false
         Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''; Unnoted = @()
-        NodeIsReady = $false; Versions = ''; Now = $null
+        NodeIsReady = $false; Versions = ''; Now = $null; Alone = $false
     }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{
@@ -57,6 +57,7 @@ function Invoke-Look {
     try {
         Assert-StateFolder
         $script:Run.Fence = Get-Fence
+        Update-LiveFact
     }
     catch { New-FailedEnd -Caught $_; return }
     New-RunEvent
@@ -83,7 +84,7 @@ function Invoke-Locked {
         New-RunEvent
         if ($running) { New-DetachedEvent -Run $running -Step $running.step; return }
         if (-not $lock) { New-EndEvent -Reason 'held' -Message (Get-HolderText); return }
-        if ($script:Run.Mode -eq 'Change') { Start-VersionChange }
+        if ($script:Run.Mode -eq 'Change') { Update-LiveFact; Start-VersionChange }
         & $Work
         if ($script:Run.Mode -eq 'Change' -and $script:Run.Complete -and $script:Run.Unmet.Count -eq 0) {
             Complete-VersionChange

@@ -1,7 +1,7 @@
 # SUMMARY Reads the Node object with the kubelet's credentials, and waits for registration.
 
 function Get-NodeObject {
-    # What is used of the Node: PodCidrs, SystemUuid and InternalIps; nothing while there is no Node, or none that can be read.
+    # What is used of the Node: PodCidrs, SystemUuid, InternalIps, Ready and Unschedulable; nothing while there is no Node, or none that can be read.
     Get-Cached -Name 'Node' -Read { Read-NodeObject }
 }
 
@@ -39,6 +39,9 @@ function Read-NodeObject {
         InternalIps = @([regex]::Matches($ended.Output, '"type"\s*:\s*"InternalIP"\s*,\s*"address"\s*:\s*"([0-9A-Fa-f.:]+)"') |
                 ForEach-Object { $_.Groups[1].Value })
         SystemUuid = [regex]::Match($ended.Output, '"systemUUID"\s*:\s*"([^"\\]*)"').Groups[1].Value
+        # The type of a condition stands before its status (k8s.io/api/core/v1/types.go, NodeCondition).
+        Ready = [regex]::Match($ended.Output, '"type"\s*:\s*"Ready"\s*,\s*"status"\s*:\s*"(\w+)"').Groups[1].Value
+        Unschedulable = [regex]::IsMatch($ended.Output, '"unschedulable"\s*:\s*true')
     }
 }
 
@@ -106,6 +109,30 @@ function Wait-Registration {
         if (Wait-Until -Test $registered -Seconds ($Seconds - 30) -Pause 2000) { return }
     }
     Stop-Unregistered -Left @(Get-RegistrationDifference @wanted) -Seconds $Seconds -ClientCertificate $ClientCertificate
+}
+
+function Get-ReadinessDifference {
+    # A difference until the Node is Ready, as the kubelet's own certificate reads it.
+    $is = @(Get-NodeObject | ForEach-Object { $_.Ready }) -join ''
+    Compare-Wanted -Key 'node:ready' -What "node $($script:Node.node): Ready" -Is $is -Want 'True'
+}
+
+function Wait-Readiness {
+    # Returns when the Node is Ready; then stops the step.
+    param([int]$Seconds)
+    $ready = {
+        $script:Run.Cache = @{}
+        -not (Get-ReadinessDifference)
+    }
+    if (Wait-Until -Test $ready -Seconds $Seconds -Pause 2000) { return }
+    Stop-Step -Id 'NodeNotReady' -Message "the Node $($script:Node.node) is not Ready after $Seconds seconds"
+}
+
+function Update-LiveFact {
+    # Where the controller has no kubeconfig, this machine decides whether pods may run on it: its Node is Ready and not cordoned.
+    # Once at the start of a run: a Node that becomes Ready in the middle of its own join must not hold the rest back.
+    if (-not $script:Run.Facts.Alone) { return }
+    $script:Run.Facts.NodeIsLive = @(Get-NodeObject | Where-Object { $_.Ready -eq 'True' -and -not $_.Unschedulable }).Count -gt 0
 }
 
 function Stop-Unregistered {

@@ -96,6 +96,12 @@ class ClusterSpec:
     kubeconfig: Reference | None
     context: str | None
 
+    @property
+    def token_alone(self) -> bool:
+        """Whether a bootstrap token is all that leads to the cluster: the profile names no kubeconfig, and winboot mints no
+        token (which in a pod it does with the pod's account)."""
+        return self.kubeconfig is None and self.bootstrap_token != "mint"
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:

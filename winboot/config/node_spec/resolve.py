@@ -66,7 +66,8 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         config=components.kubelet_config(
             profile,
             facts,
-            (*node.taints, *boot.taints, node.startup_taint),
+            # With a token alone no call could remove the startup taint.
+            (*node.taints, *boot.taints, *(() if cluster.token_alone else (node.startup_taint,))),
             cluster.dns_service_ips,
             paths,
             provider_id=machine.provider_id,

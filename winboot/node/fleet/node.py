@@ -33,6 +33,7 @@ from winboot.node.fleet.context import Options, RunContext
 from winboot.node.fleet.ownership import OK, result_of
 from winboot.node.run import Facts, Pass, RunRecord, ScriptRunner, superseded
 from winboot.remote.cluster.base import Cluster, NodeFacts, Token, Tokens, token_id
+from winboot.remote.cluster.rights import WITHOUT_KUBECONFIG
 from winboot.remote.cluster.sessions import Held
 from winboot.remote.transport.dialled import dialled_addresses
 from winboot.report.events import Difference, Problem, StepDone, VersionNote, VersionSet
@@ -43,6 +44,7 @@ from winboot.report.results import Digests, Failure, Need, NodeReport, StepRepor
 from winboot.script.plan import Plan, make_plan
 from winboot.script.rendering import Helpers, render
 from winboot.script.steps import STEPS
+from winboot.script.steps.node_ready import NODE_READY
 
 # How long the API server may take to delete a token when a run is left, in seconds.
 FORGET_S: Final = 1.0
@@ -215,9 +217,7 @@ class NodeRun:
         """Open the cluster and ask for the Node; without a kubeconfig only the machine's own side is done."""
         self.cluster = self.context.cluster(self.spec)
         if self.cluster is None:
-            self.notes.append(
-                "no cluster.kubeconfig in the profile: Ready, labels and taints were not looked at"
-            )
+            self.notes.append(WITHOUT_KUBECONFIG)
             return None
         node = self.cluster.node(self.name)
         self.ready = node is not None and node.ready
@@ -293,6 +293,8 @@ class NodeRun:
     def facts(self, node: NodeFacts | None, *, drained: bool = False) -> Facts:
         """What the controller knows and the script does not."""
         return {
+            # Without a cluster the script asks for the Node itself.
+            "Alone": self.cluster is None,
             "NodeIsLive": self.is_live(node),
             "NodeIsReady": node is not None and node.ready,
             "Versions": "hold" if self.turned else "release" if self.options.versions == "released" else "",
@@ -377,7 +379,7 @@ class NodeRun:
             detached=record.detached,
             reconnects=record.reconnects,
             pipelines=record.pipelines,
-            ready=self.ready,
+            ready=self.ready if self.cluster is not None else _ready_by_itself(steps),
             # Some quote certificate requests.
             notes=tuple(map(clean, (*self.notes, *lost))),
             digests=self.digests,
@@ -492,6 +494,12 @@ def _held_step(name: str, wanted: NodeSpec, held: VersionSet) -> StepDone:
         f"`winboot upgrade -l {name}` gives it the versions of the profile; or set these in the profile.",
     )
     return StepDone("", HELD_VERSIONS, "blocked", 0, differences, problem)
+
+
+def _ready_by_itself(steps: Sequence[StepReport]) -> bool | None:
+    """Whether the machine saw its own Node Ready; None if it did not look."""
+    states = [step.state for step in steps if step.name == NODE_READY.name]
+    return states[-1] in ("ok", "changed") if states else None
 
 
 def _network_gone(spec: NodeSpec, steps: Sequence[StepDone]) -> bool:

@@ -158,7 +158,8 @@ def _by_cluster(specs: Sequence[NodeSpec], context: RunContext) -> list[tuple[Cl
         if cluster is None:
             raise UsageError(
                 f"{several[0].node.name}: the profile names no cluster.kubeconfig",
-                hint="verify makes pods: name the kubeconfig of somebody who may.",
+                hint="verify makes pods. Set cluster.kubeconfig; `winboot manifests verifier` prints the rights that its user "
+                "needs.",
             )
         found.append((cluster, several))
     return found

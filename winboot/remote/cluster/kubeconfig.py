@@ -84,15 +84,27 @@ class Kubeconfig:
                     f"this pod has no {file}",
                     hint="Give the pod a service account (automountServiceAccountToken), or name a kubeconfig.",
                 )
-        name = "service account"
         server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        cluster = {"server": server, "certificate-authority": str(ca)}
+        return cls.of_one("the service account of this pod", cluster, {"tokenFile": str(token)})
+
+    @classmethod
+    def of_token(cls, server: str, ca_pem: str, token: Secret, origin: str) -> Kubeconfig:
+        """The user of a token, at a server below this CA."""
+        pem = base64.b64encode(ca_pem.encode()).decode()
+        cluster = {"server": server, "certificate-authority-data": pem}
+        return cls.of_one(origin, cluster, {"token": token.reveal()})
+
+    @classmethod
+    def of_one(cls, origin: str, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> Kubeconfig:
+        """A kubeconfig of one cluster and one user."""
         data = {
-            "current-context": name,
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-            "clusters": [{"name": name, "cluster": {"server": server, "certificate-authority": str(ca)}}],
-            "users": [{"name": name, "user": {"tokenFile": str(token)}}],
+            "current-context": origin,
+            "contexts": [{"name": origin, "context": {"cluster": origin, "user": origin}}],
+            "clusters": [{"name": origin, "cluster": cluster}],
+            "users": [{"name": origin, "user": user}],
         }
-        return cls(data, "the service account of this pod")
+        return cls(data, origin)
 
     def context(self, name: str | None) -> str:
         """The name of the context that is meant: the one asked for, or the current one."""

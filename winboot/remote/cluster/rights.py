@@ -19,6 +19,12 @@ VERIFIED: Final = "winboot-verify"  # the namespace of `winboot manifests verifi
 CERTIFICATES: Final = "certificates.k8s.io"
 _CSR: Final = "certificatesigningrequests"
 
+# What a run says of a profile that names no kubeconfig.
+WITHOUT_KUBECONFIG: Final = (
+    "without cluster.kubeconfig winboot takes no Lease and sets no startup taint. It approves no serving certificates, changes "
+    "no labels or taints of a Node that exists, and drains and deletes no Node. `winboot manifests operator` and `winboot "
+    "manifests remover` print the rights for that."
+)
 # For every join.
 JOIN: Final = (
     Need("get", "nodes", why="whether the Node is there, and Ready"),

@@ -30,6 +30,7 @@ from winboot.script.steps.kubelet_credentials import KUBELET_CREDENTIALS
 from winboot.script.steps.log_rotation import LOG_ROTATION
 from winboot.script.steps.node_labels import NODE_LABELS
 from winboot.script.steps.node_preflight import NODE_PREFLIGHT
+from winboot.script.steps.node_ready import NODE_READY
 from winboot.script.steps.operator_network import OPERATOR_NETWORK
 from winboot.script.steps.pause_image import PAUSE_IMAGE
 from winboot.script.steps.pod_network import POD_NETWORK
@@ -77,6 +78,7 @@ STEPS: Final[tuple[Step, ...]] = (
     CNI_CONFIG,
     KUBE_PROXY_CONFIG,
     KUBE_PROXY,
+    NODE_READY,
     NODE_LABELS,
     STARTUP_TAINT_LIFT,
 )

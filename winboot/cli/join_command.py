@@ -1,0 +1,114 @@
+"""`winboot init --join-command` and `--join-file`: what a kubeadm command line gives of a profile, and where its token goes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from winboot.base.errors import ClusterError, InvalidInput, UsageError
+from winboot.base.secret import Secret
+
+if TYPE_CHECKING:
+    from winboot.cli.detect import Found
+    from winboot.config.join_command import JoinCommand
+
+TOKEN_FILE: Final = "bootstrap-token"
+# A line has 200 characters, a file of kubeadm a few thousand.
+_MOST: Final = 1 << 16
+
+
+def read(line: str | None, file: Path | None) -> JoinCommand | None:
+    """What --join-command or --join-file gives; None where neither is there. Raises UsageError and InvalidInput."""
+    from winboot.config.join_command import is_configuration, of_configuration, of_line
+
+    if line is not None and file is not None:
+        raise UsageError("--join-command and --join-file do not go together", hint="Give one of them.")
+    if line not in (None, "-"):
+        raise UsageError(
+            "--join-command takes only -: every user of this computer can read arguments, and the line holds a token",
+            hint="kubeadm token create --print-join-command | winboot init --join-command - …",
+        )
+    if line is None and file is None:
+        return None
+    origin, text = ("standard input", _standard_input()) if file is None else (str(file), _file(file))
+    command = of_configuration(text, origin) if is_configuration(text) else of_line(text, origin)
+    for one in command.ignored:
+        typer.echo(f"warning: {one} of the join command has no effect: the profile decides it", err=True)
+    return command
+
+
+def _standard_input() -> Secret:
+    if sys.stdin.isatty():
+        typer.echo("paste the line of `kubeadm token create --print-join-command`, then Ctrl-D", err=True)
+    return Secret(sys.stdin.read(_MOST))
+
+
+def _file(path: Path) -> Secret:
+    try:
+        with path.expanduser().open(encoding="utf-8-sig") as file:
+            return Secret(file.read(_MOST))
+    except OSError as error:
+        raise InvalidInput(
+            f"--join-file {path} cannot be read: {error.strerror}", hint="Check the path."
+        ) from error
+    except UnicodeDecodeError:
+        # The decoder's own message has bytes of the file.
+        raise InvalidInput(f"--join-file {path} is no text in UTF-8", hint="Save it as UTF-8.") from None
+
+
+def authority(command: JoinCommand, server: str) -> tuple[str, str]:
+    """The PEM text of the cluster's CA and the hash that it was believed by. Raises ClusterUnreachable and ClusterError."""
+    from winboot.remote.cluster.discovery import fetch_ca
+
+    refused = None
+    for ca_hash in command.ca_hashes:
+        try:
+            return fetch_ca(server, ca_hash), ca_hash
+        except ClusterError as error:
+            refused = error
+    assert refused is not None
+    raise refused
+
+
+def detected(command: JoinCommand, server: str, ca_pem: str) -> Found:
+    """What the cluster shows to the token: version, networks and DNS domain of kubeadm's ConfigMap, which kubeadm lets joining
+    nodes read (cmd/kubeadm/app/phases/uploadconfig/uploadconfig.go, NodesKubeadmConfigClusterRoleName)."""
+    from winboot.cli.detect import detect
+    from winboot.remote.cluster.kubeconfig import Kubeconfig
+
+    return detect(Kubeconfig.of_token(server, ca_pem, command.token, "the join command"))
+
+
+def renew(command: JoinCommand, folder: Path) -> None:
+    """Put the new token into the place of the old one, beside a profile of the same cluster. Raises UsageError for another."""
+    from winboot.config.profile import load_profile
+
+    cluster = load_profile(folder / "profile.yaml").cluster
+    reference = cluster.bootstrap_token
+    if cluster.server != command.server or cluster.ca_hash not in command.ca_hashes:
+        raise UsageError(
+            f"{folder / 'profile.yaml'} is for another cluster than the join command: {cluster.server}",
+            hint="Name another --folder, or overwrite the files with --force.",
+        )
+    if reference == "mint" or reference.file is None:
+        raise UsageError(
+            f"{folder / 'profile.yaml'}: cluster.bootstrap_token names no file to write the token to",
+            hint=f"Set bootstrap_token: {{file: ./{TOKEN_FILE}}}, or use --force.",
+        )
+    write_token(command, reference.file)
+    typer.echo(f"wrote {reference.file}: the new token")
+
+
+def write_token(command: JoinCommand, path: Path) -> None:
+    """The token in a file that only its owner reads. Raises UsageError where it cannot be written."""
+    from winboot.base.private import replace_privately
+
+    try:
+        replace_privately(path, command.token.reveal() + "\n")
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}", hint="Name another --folder."
+        ) from error
