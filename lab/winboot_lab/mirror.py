@@ -49,6 +49,8 @@ SHAPES: Final[tuple[Shape, ...]] = (
         *((f"kubernetes/node/bin/{name}.exe", name) for name in _NODE_PROGRAMS),
     ),
     _shape(r"(?P<program>kubelet|kube-proxy|kubeadm|kubectl|kube-log-runner|flanneld)\.exe"),
+    # A user's own file, whose folder names its version.
+    _shape(r"(?P<program>[a-z0-9]+-credential-provider)\.exe"),
     _shape(
         rf"containerd-{_VERSION}-windows-amd64\.tar\.gz",
         ("bin/containerd.exe", "containerd"),

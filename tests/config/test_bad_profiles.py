@@ -20,6 +20,13 @@ def _cluster(**keys: str) -> str:
     return "cluster: {" + ", ".join(f"{key}: {value}" for key, value in {**good, **keys}.items()) + "}"
 
 
+def _provider(name: str = "ecr", **keys: str) -> str:
+    """An image credential provider that is good but for the given keys."""
+    good = {"url": "https://x.example/ecr.exe", "sha256": "a" * 64, "images": "[x.example]"}
+    written = ", ".join(f"{key}: {value}" for key, value in {**good, **keys}.items())
+    return f"kubelet: {{credential_providers: {{{name}: {{{written}}}}}}}"
+
+
 # Text with § before the place the complaint must name; the level; a part of what it must say.
 BAD: list[tuple[str, str, str]] = [
     # YAML and keys
@@ -55,6 +62,20 @@ BAD: list[tuple[str, str, str]] = [
         "its line ended on 2026-07-03",
     ),
     ("artifacts: {crictl: §1.34.0}", "warning", "crictl follows the minor"),
+    # Image credential providers
+    (_provider(url="§/opt/ecr.exe"), "error", "a path of Linux"),
+    (_provider(url="§https://x.example/ecr"), "error", "no program of Windows"),
+    (_provider(url="§https://me:pw@x.example/ecr.exe"), "error", "a user or a password"),
+    (_provider(url="§C:\\k\\..\\ecr.exe"), "error", "a path that the node reads"),
+    (_provider(images="§[]"), "error", "it has no image"),
+    (_provider(images="[§'https://x.example']"), "error", "a registry host"),
+    (_provider(cache="§12"), "error", "a duration such as 12h"),
+    (_provider(args="[§--config=/etc/kubernetes/azure.json]"), "error", "a path of Linux"),
+    (_provider(environment="{CONFIG: §/etc/kubernetes/azure.json}"), "error", "a path of Linux"),
+    (_provider(environment="{§AWS_SECRET_ACCESS_KEY: x}"), "error", "a credential would be"),
+    (_provider(name="§ecr.exe"), "error", "did you mean 'ecr'"),
+    ('kubernetes: {version: "1.23.17"}\n' + _provider(name="§ecr"), "error", "an alpha gate alone"),
+    ("kubelet: {flags: {§image-credential-provider-config: x}}", "error", "kubelet.credential_providers"),
     # Flags of the kubelet
     ("kubelet: {flags: {§network-plugin: cni}}", "error", "removed in 1.24"),
     ("kubelet: {flags: {§pod-infra-container-image: x}}", "error", "runtime.pause_image"),

@@ -12,8 +12,10 @@ import yaml
 from winboot_lab.cluster import ClusterPlan
 from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
+from winboot_lab.mirror import sha256_of
 from winboot_lab.programs.base import Run
 from winboot_lab.programs.calico import calico_node
+from winboot_lab.up import MIRROR_HOST
 
 from tests.lab.site import NodePlan, Site, only, problems
 
@@ -123,6 +125,17 @@ def _by_dhcp(site: Site) -> None:
     site.settle(30)
 
 
+def own_file(name: str, version: str = "1.0.0") -> dict[str, str]:
+    """A file of the user's, as a profile names it."""
+    url = f"http://{MIRROR_HOST}/own/{version}/{name}"
+    return {"url": url, "sha256": sha256_of(url)}
+
+
+PROVIDER: Final[Mapping[str, Any]] = {
+    **own_file("ecr-credential-provider.exe"),
+    "images": ["*.dkr.ecr.*.amazonaws.com"],
+    "environment": {"AWS_REGION": "eu-west-1"},
+}
 EVERYTHING: Final[Mapping[str, Any]] = {
     "windows": {
         "page_file_mib": 4096,
@@ -152,6 +165,7 @@ EVERYTHING: Final[Mapping[str, Any]] = {
             },
         }
     },
+    "kubelet": {"credential_providers": {"ecr-credential-provider": PROVIDER}},
 }
 
 SCENES: Final[Mapping[str, Scene]] = {

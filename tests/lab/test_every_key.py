@@ -58,6 +58,10 @@ def _registry(**keys: Any) -> dict[str, Any]:
     return {"runtime": {"registries": {"private.corp.example": keys}}}
 
 
+def _provider(**keys: Any) -> dict[str, Any]:
+    return {"kubelet": {"credential_providers": {"ecr-credential-provider": keys}}}
+
+
 NSSM: Final = "nssm.exe"
 CASES: Final[Mapping[str, Case]] = {
     "kubernetes.version": Case("artifacts", _at("kubernetes.version", "1.34.9")),
@@ -116,6 +120,18 @@ CASES: Final[Mapping[str, Case]] = {
     ),
     "kubelet.config": Case("kubelet-config", _at("kubelet.config.maxPods", 60)),
     "kubelet.flags": Case("kubelet", _at("kubelet.flags.v", "4")),
+    "kubelet.credential_providers.url": Case(
+        REFUSED, _provider(url="https://x.example/ecr"), scene="everything"
+    ),
+    "kubelet.credential_providers.sha256": Case("artifacts", _provider(sha256="0" * 64), scene="everything"),
+    "kubelet.credential_providers.images": Case(
+        "kubelet-config", _provider(images=["x.example"]), scene="everything"
+    ),
+    "kubelet.credential_providers.cache": Case("kubelet-config", _provider(cache="1h"), scene="everything"),
+    "kubelet.credential_providers.args": Case("kubelet-config", _provider(args=["v1"]), scene="everything"),
+    "kubelet.credential_providers.environment": Case(
+        "kubelet-config", _provider(environment={"A": "b"}), scene="everything"
+    ),
     "kube_proxy.managed_by": Case("kube-proxy", _at("kube_proxy.managed_by", "operator"), bare=True),
     "kube_proxy.config": Case("kube-proxy-config", _at("kube_proxy.config.configSyncPeriod", "10m")),
     "kube_proxy.flags": Case("kube-proxy", _at("kube_proxy.flags.v", "4")),

@@ -13,6 +13,7 @@ from winboot_lab.programs.base import Daemon, GoError, Run, go_text, klog_error
 from winboot_lab.programs.kubelet_identity import Identity
 from winboot_lab.programs.kubelet_node import NodeReporter
 from winboot_lab.programs.kubelet_pods import Pods
+from winboot_lab.programs.kubelet_providers import ProviderError, register_providers
 from winboot_lab.programs.kubelet_values import authorization_problem, resource_problems
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.failure import Failure
@@ -109,6 +110,9 @@ class Kubelet(Daemon):
             return self._failed(str(e))
         try:
             self._run_server(settings)
+        except ProviderError as e:
+            self.klog_error("Failed to register CRI auth plugins", str(e), "kuberuntime_manager.go:301")
+            return Died(1)
         except GoError as e:
             return self._failed(f"failed to run Kubelet: {e}")
         self.klog(f'"Kubelet version" kubeletVersion="v{self.run.version}"')
@@ -132,6 +136,7 @@ class Kubelet(Daemon):
         self.klog('"Validated CRI v1 runtime API"', "I", "remote_runtime.go:171")
         for problem in resource_problems(settings.config):
             raise GoError(problem)
+        register_providers(self.run, settings)
         self._make_folders(settings)
         self._listen(settings)
         self._reporter = NodeReporter(self, settings, self._identity, pods)

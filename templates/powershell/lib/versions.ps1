@@ -79,7 +79,9 @@ function Clear-OldVersion {
 function Remove-Version {
     # Deletes one version with its note, unless something runs from it. Kept: folders of other versions.
     param([object]$Placed, [string[]]$Kept)
-    $paths = @($Placed.files | ForEach-Object { $_.destination })
+    # A file that has one place for all its versions is the wanted one by now.
+    $wanted = @(foreach ($artifact in Get-Artifact) { foreach ($member in $artifact.members) { $member.to } })
+    $paths = @($Placed.files | ForEach-Object { $_.destination } | Where-Object { $wanted -notcontains $_ })
     $running = @(Get-CimInstance -ClassName 'Win32_Process' -Property 'ExecutablePath' | ForEach-Object { "$($_.ExecutablePath)" })
     $services = @(Get-OwnService | ForEach-Object { "$((Read-Service -Name $_).command_line)|$(Read-ServiceParameter -Service $_ -Name 'Application')" })
     foreach ($path in $paths) {

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from winboot.config.compat import Compat
 from winboot.config.compat.downloads import members as members_of
-from winboot.config.node_spec.node import Artifact, Member
+from winboot.config.node_spec.node import Artifact, Member, Paths
 from winboot.config.node_spec.places import Places
 from winboot.config.profile import Profile
+from winboot.config.profile.user_file import UserFile
 
 # How winboot asks a program for its version; those that are not here are known by their hash alone.
 #   kubelet, kube-proxy   "Kubernetes v1.36.5": k8s.io/component-base/version/verflag, PrintAndExitIfRequested
@@ -40,10 +41,24 @@ def artifacts(
     kube_proxy: bool,
 ) -> tuple[Artifact, ...]:
     """Every download of a node, in the order of their use."""
-    return tuple(
+    published = (
         _artifact(profile, facts, name, places.versions[name], members)
         for name, members in _wanted(profile, places, nssm, log_runner, kube_proxy)
     )
+    return (*published, *_of_the_user(profile, places.paths))
+
+
+def _of_the_user(profile: Profile, paths: Paths) -> Iterator[Artifact]:
+    """What the profile names by address and hash."""
+    for name, provider in profile.kubelet.credential_providers.items():
+        if provider is not None:
+            yield _own(name, provider, rf"{paths.credential_providers}\{name}.exe")
+
+
+def _own(name: str, file: UserFile, destination: str) -> Artifact:
+    """A plain file of the user's at its place. Its hash is its version: a rollback brings back none."""
+    member = Member(file.file, destination, file.sha256)
+    return Artifact(name, "pinned", file.file, file.url, file.sha256, "file", (member,))
 
 
 def _wanted(

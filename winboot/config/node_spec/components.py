@@ -92,9 +92,40 @@ def kubelet_arguments(
     }
     if not field_exists(facts, "kubelet", "containerRuntimeEndpoint", version):
         own["container-runtime-endpoint"] = paths.containerd_endpoint
+    if any(profile.kubelet.credential_providers.values()):
+        own["image-credential-provider-bin-dir"] = paths.credential_providers
+        own["image-credential-provider-config"] = paths.credential_config
     if manager == "sc":
         own["windows-service"] = "true"
     return {**own, **_remaining_flags("kubelet", profile, facts)}
+
+
+def credential_config(profile: Profile) -> dict[str, Data] | None:
+    """The kubelet's CredentialProviderConfig; None without a provider.
+
+    v1 is served from 1.26 on, v1beta1 from 1.24 on (KEP-2133, graduation). A provider's name has its `.exe`: older
+    kubelets ask for a file of exactly this name (os.Stat in RegisterCredentialProviderPlugins, today exec.LookPath).
+    """
+    form = "v1" if profile.kubernetes.version.at_least("1.26") else "v1beta1"
+    providers: list[dict[str, Data]] = [
+        {
+            "name": f"{name}.exe",
+            "matchImages": list(one.images),
+            "defaultCacheDuration": one.cache,
+            "apiVersion": f"credentialprovider.kubelet.k8s.io/{form}",
+            "args": list(one.args),
+            "env": [{"name": key, "value": value} for key, value in without_nones(one.environment).items()],
+        }
+        for name, one in profile.kubelet.credential_providers.items()
+        if one is not None
+    ]
+    if not providers:
+        return None
+    return {
+        "apiVersion": f"kubelet.config.k8s.io/{form}",
+        "kind": "CredentialProviderConfig",
+        "providers": providers,
+    }
 
 
 def kube_proxy_config(

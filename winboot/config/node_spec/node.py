@@ -40,6 +40,8 @@ class Paths:
     kubelet_root: str = r"C:\var\lib\kubelet"
     kubelet_config: str = r"C:\var\lib\kubelet\config.yaml"
     kubelet_pki: str = r"C:\var\lib\kubelet\pki"
+    credential_providers: str = r"C:\k\credential-providers"
+    credential_config: str = r"C:\k\credential-providers.yaml"
     kubelet_client_certificate: str = r"C:\var\lib\kubelet\pki\kubelet-client-current.pem"
     bootstrap_kubeconfig: str = r"C:\k\bootstrap-kubeconfig"
     kubeconfig: str = r"C:\k\kubeconfig"
@@ -217,10 +219,12 @@ class ServicesSpec:
 
 @dataclass(frozen=True, slots=True)
 class KubeletSpec:
-    """The whole KubeletConfiguration and the flags next to it (`v` → `2`; order is the command line's)."""
+    """The whole KubeletConfiguration and the flags next to it (`v` → `2`; order is the command line's). `credentials` is the
+    CredentialProviderConfig, None without a provider."""
 
     config: Mapping[str, Data]
     arguments: Mapping[str, Text]
+    credentials: Mapping[str, Data] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         arguments=components.kubelet_arguments(
             profile, facts, node.name, node_ip, manager_of(profile, "kubelet"), paths
         ),
+        credentials=components.credential_config(profile),
     )
     services = _services(profile, network, kubelet, kube_proxy, proxy, paths)
     return NodeSpec(

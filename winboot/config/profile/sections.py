@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from winboot.config import networks
 from winboot.config.model import LocalPath, Model, OpenMap
 from winboot.config.networks.vxlan import Vxlan
+from winboot.config.profile.credential_provider import CredentialProvider
 from winboot.config.profile.reference import Reference
 from winboot.config.profile.values import (
     AnyVersion,
@@ -259,6 +260,11 @@ class Kubelet(Model):
     )
     flags: Flags = Field(
         default={}, description="flags without dashes; those with a configuration field move there"
+    )
+    credential_providers: dict[str, CredentialProvider | None] = Field(
+        default={},
+        description="program (without .exe) → how the kubelet starts it for an image's credentials, and your address and hash "
+        "of it",
     )
 
     elsewhere: ClassVar[dict[str, str]] = {

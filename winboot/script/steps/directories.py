@@ -33,6 +33,8 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     drop_in_folders = [_parent(pattern)] if (pattern := drop_ins(spec.runtime.containerd)) else []
     written = [_parent(solution.paths[name]) for name in solution.written]
     store = _parent(paths.ipam_store)
+    # The kubelet, which runs as SYSTEM, starts what is there.
+    providers = [paths.credential_providers] if spec.kubelet.credentials else []
     return {
         # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials. Also what containerd makes
         # for SYSTEM and Administrators alone when it is not there yet: the environment of every pod, all layers
@@ -45,6 +47,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             paths.containerd_certs,
             paths.containerd_root,
             paths.containerd_state,
+            *providers,
         ],
         # Pods read what the kubelet mounts into them, and collectors of logs what is in those.
         "readable": [
@@ -70,6 +73,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             paths.cni_bin,
             *drop_in_folders,
             *configuration,
+            *providers,
         ],
     }
 

@@ -10,7 +10,10 @@ from winboot.script.steps.texts import json_text
 
 
 def _files(spec: NodeSpec) -> Mapping[str, str]:
-    return {spec.paths.kubelet_config: json_text(spec.kubelet.config)}
+    files = {spec.paths.kubelet_config: json_text(spec.kubelet.config)}
+    if spec.kubelet.credentials is not None:
+        files[spec.paths.credential_config] = json_text(spec.kubelet.credentials)
+    return files
 
 
 KUBELET_CONFIG = Step(

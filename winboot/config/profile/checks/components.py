@@ -40,6 +40,8 @@ OWNED_FLAGS: Final[Mapping[Component, Mapping[str, str]]] = {
         "node-labels": "node.labels",
         "register-with-taints": "node.taints",
         "container-runtime-endpoint": "",
+        "image-credential-provider-bin-dir": "kubelet.credential_providers",
+        "image-credential-provider-config": "kubelet.credential_providers",
     },
     "kube-proxy": {
         "config": "",

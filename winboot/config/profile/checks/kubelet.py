@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from winboot.config.profile.checks.draft import Draft
+from winboot.config.profile.credential_provider import CredentialProvider
 from winboot.config.profile.owned import unowned
 from winboot.config.source import Complaint, PathParts
 
 # What the controller-manager gives to a node is a /24, unless --node-cidr-mask-size-ipv4 says otherwise
 # (kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager): 254 addresses, one of them the gateway's.
 _PODS_OF_A_NODE: Final = 253
+# The stem of a program's file. The kubelet refuses `/`, spaces, `.` and `..` (validateCredentialProviderConfig of
+# pkg/credentialprovider/plugin/config.go); the rest keeps the path of the program in its folder.
+_PROGRAM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_SECRET: Final = re.compile(r"password|passwd|secret|token|access_?key|credential", re.IGNORECASE)
+# A path below one of Linux' folders, alone or behind a flag; `/flag` alone is how some programs of Windows spell flags.
+_LINUX_PATH: Final = re.compile(r"(--?[\w-]+=)?/(etc|home|mnt|opt|root|run|srv|tmp|usr|var)/.*")
 
 
 def check(draft: Draft) -> Iterator[Complaint]:
@@ -21,6 +29,41 @@ def check(draft: Draft) -> Iterator[Complaint]:
     if services is not None and (services.overrides.get("kubelet") or services.manager) == "nssm":
         yield from _grace(draft, config)
     yield from _of_linux(draft, config)
+    for name, provider in (draft.kubelet.credential_providers if draft.kubelet else {}).items():
+        if provider is not None:
+            yield from _provider(draft, name, provider)
+
+
+def _provider(draft: Draft, name: str, provider: CredentialProvider) -> Iterator[Complaint]:
+    """A program that the kubelet finds and can start; without it the kubelet ends (RegisterCredentialProviderPlugins)."""
+    path: PathParts = ("kubelet", "credential_providers", name)
+    if draft.version is not None and not draft.version.at_least("1.24"):
+        wrong = f"Kubernetes {draft.version.minor} has credential providers behind an alpha gate alone"
+        yield draft.at(path, wrong, "Kubernetes 1.24 or later", key=True)
+    if not _PROGRAM.fullmatch(name):
+        meant = name.removesuffix(".exe")
+        wrong = f"{name!r} is not the name of a program"
+        yield draft.at(
+            path, wrong, "the file's name without .exe", meant if _PROGRAM.fullmatch(meant) else "", key=True
+        )
+    if not provider.file.endswith(".exe"):
+        yield draft.at(
+            (*path, "url"), f"{provider.file} is no program of Windows", "a file that ends with .exe"
+        )
+    if not provider.images:
+        yield draft.at((*path, "images"), "it has no image", "at least one registry host")
+    for index, word in enumerate(provider.args):
+        if _LINUX_PATH.fullmatch(word):
+            yield draft.at((*path, "args", index), f"{word} is a path of Linux", "a path of Windows")
+    for variable, value in provider.environment.items():
+        below: PathParts = (*path, "environment", variable)
+        if _SECRET.search(variable):
+            wrong = "a credential would be in a file that others read"
+            yield draft.at(
+                below, wrong, "the machine's own identity, or a file that the program reads", key=True
+            )
+        elif value and _LINUX_PATH.fullmatch(value):
+            yield draft.at(below, f"{value} is a path of Linux", "a path of Windows")
 
 
 def _grace(draft: Draft, config: Mapping[str, Any]) -> Iterator[Complaint]:
