@@ -101,6 +101,15 @@ SHAPES: Final[tuple[Shape, ...]] = (
         ("nssm-{version}/win32/nssm.exe", "nssm"),
         ("nssm-{version}/win64/nssm.exe", "nssm"),
     ),
+    _shape(
+        rf"docker-{_VERSION}\.zip",
+        ("docker/docker.exe", "docker"),
+        ("docker/dockerd.exe", "dockerd"),
+    ),
+    _shape(
+        rf"cri-dockerd-{_VERSION}\.win\.amd64\.zip",
+        ("cri-dockerd/cri-dockerd.exe", "cri-dockerd"),
+    ),
     _shape(rf"csi-proxy-{_VERSION}\.tar\.gz", ("bin/csi-proxy.exe", "csi-proxy")),
 )
 _CHECKSUMS: Final = {".sha256": "sha256", ".sha256sum": "sha256", ".sha512": "sha512", ".sha1": "sha1"}

@@ -7,7 +7,6 @@ import json
 import tomllib
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -15,9 +14,11 @@ from urllib.parse import urlsplit
 from winboot.config.compat import has_stable_abi
 from winboot.config.compat.version import Version
 from winboot_lab.programs import cni
-from winboot_lab.programs.base import Daemon, GoError, Run, fetch_served, go_text, log_file, start
+from winboot_lab.programs.base import Daemon, GoError, Run, go_text, log_file, start
 from winboot_lab.programs.containerd_config import Config, default, parse
+from winboot_lab.programs.cri import CriRuntime, PodSandbox
 from winboot_lab.programs.goflags import Flags, pflags
+from winboot_lab.programs.keeper import Keeper
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
@@ -51,19 +52,6 @@ _FLAGS: Final = {
 }
 # Recovery that --register-service sets up: restart after 15 s twice, then nothing, forgotten after a day.
 _RECOVERY: Final = FailureActions(86400, ((1, 15000), (1, 15000), (0, 0)))
-
-
-@dataclass(frozen=True, slots=True)
-class PodSandbox:
-    """A pod's sandbox as crictl shows it."""
-
-    id: str
-    namespace: str
-    name: str
-    uid: str
-    address: str
-    created: int
-    shim: int
 
 
 class ContainerdProgram:
@@ -147,12 +135,13 @@ def _imported(run: Run, parent: str, pattern: str) -> list[tuple[str, bytes]]:
     return [(paths.join(folder, one), run.read(paths.join(folder, one))) for one in names]
 
 
-class Containerd(Daemon):
+class Containerd(Keeper):
     """A running containerd. Images and sandboxes are kept below its root, so that they outlive the process."""
 
+    name = "containerd"
+
     def __init__(self, run: Run, outside: Outside) -> None:
-        super().__init__(run)
-        self.outside = outside
+        super().__init__(run, outside)
         self.config = Config()
         self.version = Version.parse(run.version)
 
@@ -193,6 +182,30 @@ class Containerd(Daemon):
 
     # What clients see
 
+    @property
+    def cri_pipe(self) -> str:
+        """Where it listens."""
+        return self.config.pipe
+
+    def cri(self) -> CriRuntime:
+        """It serves CRI itself."""
+        return self
+
+    @property
+    def conf_dir(self) -> str:
+        """The folder of CNI configurations, absolute."""
+        return self.run.path(self.config.conf_dir)
+
+    @property
+    def sandbox_image(self) -> str:
+        """What each sandbox is made of."""
+        return self.config.sandbox_image
+
+    @property
+    def marks(self) -> tuple[object, ...]:
+        """What another start of the runtime changes."""
+        return (self.process.pid,)
+
     def require_cri(self) -> None:
         """GoError when the CRI plug-in did not load."""
         if self.config.broken is not None:
@@ -203,66 +216,21 @@ class Containerd(Daemon):
         try:
             cni.load(self.run, self.config.conf_dir)
         except GoError as e:
-            return cni.NOT_INITIALISED if cni.NOT_INITIALISED in str(e) else str(e)
+            told = cni.NOT_INITIALISED if cni.NOT_INITIALISED in str(e) else str(e)
+            return f"Network plugin returns error: {told}"
         return None
 
     # Images
 
-    @property
-    def _images_file(self) -> str:
-        return self.run.path(rf"{self.config.root}\io.containerd.metadata.v1.bolt\meta.db")
-
-    def images(self) -> dict[str, dict[str, Any]]:
-        """Images by reference."""
-        found: dict[str, dict[str, Any]] = self._kept("images")
-        return found
-
     def _file_of(self, part: str) -> str:
-        """Where something is kept: what the snapshotter knows of its layers is in a file of its own (containerd:
-        plugins/snapshots/windows/common.go, NewMetaStore)."""
+        """What the snapshotter knows of its layers is in a file of its own (containerd: plugins/snapshots/windows/common.go,
+        NewMetaStore)."""
         if part in ("layers", "layer_of"):
             return self.run.path(rf"{self.config.root}\io.containerd.snapshotter.v1.windows\metadata.db")
-        return self._images_file
-
-    def _kept(self, part: str) -> Any:
-        path = self._file_of(part)
-        return json.loads(self.run.read(path)).get(part, {}) if self.machine.files.exists(path) else {}
-
-    def _keep(self, part: str, value: Any) -> None:
-        path = self._file_of(part)
-        data = json.loads(self.run.read(path)) if self.machine.files.exists(path) else {}
-        self.run.write(path, json.dumps({**data, part: value}, sort_keys=True).encode("utf-8"))
-
-    def import_image(self, reference: str, builds: tuple[int, ...]) -> str:
-        """Take an image in; gives its id."""
-        identity = "sha256:" + hashlib.sha256(reference.encode("utf-8")).hexdigest()
-        if reference not in self.images():
-            self._unpack(reference)
-        self._keep("images", {**self.images(), reference: {"id": identity, "builds": list(builds)}})
-        return identity
-
-    def _unpack(self, reference: str) -> None:
-        # One layer for an image: the snapshotter counts in its own records, and CreateLayer wants no folder there.
-        number = int(self._kept("layers") or 0) + 1
-        path = self._layer(number)
-        if self.machine.files.exists(path):
-            message = "Cannot create a file when that file already exists."
-            raise GoError(f'failed to extract layer of "{reference}": mkdir {path}\\Files: {message}')
-        self.machine.files.make_layer(path)
-        self._keep("layers", number)
-        self._keep("layer_of", {**(self._kept("layer_of") or {}), reference: number})
+        return self.run.path(rf"{self.config.root}\io.containerd.metadata.v1.bolt\meta.db")
 
     def _layer(self, number: int) -> str:
         return self.run.path(rf"{self.config.root}\io.containerd.snapshotter.v1.windows\snapshots\{number}")
-
-    def remove_image(self, reference: str) -> None:
-        """Forget an image, and have its layer removed by the host compute service."""
-        layers = dict(self._kept("layer_of") or {})
-        number = layers.pop(reference, None)
-        if number is not None and self.machine.files.exists(self._layer(number)):
-            self.machine.files.destroy_layer(self._layer(number))
-        self._keep("layer_of", layers)
-        self._keep("images", {name: one for name, one in self.images().items() if name != reference})
 
     def pull(self, reference: str) -> str:
         """Pull an image; GoError as containerd words it. Gives its id."""
@@ -271,8 +239,7 @@ class Containerd(Daemon):
         problem = self._unreachable(host)
         if problem is not None:
             raise GoError(f'{failed}: failed to resolve reference "{reference}": {problem}')
-        images = self.outside.images
-        builds = None if reference in images.missing else images.builds.get(reference)
+        builds = self._published(reference)
         if builds is None:
             raise GoError(f'{failed}: failed to resolve reference "{reference}": {reference}: not found')
         if not self._runs_here(builds):
@@ -287,26 +254,6 @@ class Containerd(Daemon):
             and any(20348 <= b <= host for b in builds)
         )
         return host in builds or stable
-
-    def _unreachable(self, host: str) -> str | None:
-        """Why neither a mirror of the host nor the host itself answers; None when one does."""
-        problems = [self._no_answer(h) for h in (*self._mirrors(host), host)]
-        return problems[-1] if all(p is not None for p in problems) else None
-
-    def _no_answer(self, host: str) -> str | None:
-        name = host.partition(":")[0]
-        head = f'failed to do request: Head "https://{host}/v2/"'
-        world, proxied = (
-            self.machine.world,
-            any(k.upper() == "HTTPS_PROXY" and v for k, v in self.run.env.items()),
-        )
-        if name in world.behind_proxy and not proxied:
-            return f"{head}: dial tcp: connectex: A connection attempt failed because the connected party did not respond"
-        if host not in self.outside.images.hosts and name not in self.outside.images.hosts:
-            return f"{head}: dial tcp: lookup {name}: no such host"
-        if not self.machine.network.online():
-            return f"{head}: dial tcp: connectex: A socket operation was attempted to an unreachable network."
-        return None
 
     def _mirrors(self, host: str) -> Iterator[str]:
         """The hosts of the first hosts.toml that speaks for the registry."""
@@ -441,39 +388,3 @@ class ShimProgram:
     ) -> Exit:
         """Nobody runs it by hand."""
         return Exit(1, b"", go_text("containerd-shim-runhcs-v1: flag provided but not defined"))
-
-
-def containerds(machine: Machine) -> list[tuple[Process, Containerd]]:
-    """All running containerds."""
-    return [(p, s) for p, s in fetch_served(machine, Containerd) if isinstance(s, Containerd)]
-
-
-def dial(machine: Machine, endpoint: str) -> Containerd:
-    """The containerd behind a CRI endpoint; GoError as gRPC words it."""
-    path = _address_of(endpoint)
-    pipe = path.replace("/", "\\").lower()
-    for _, served in containerds(machine):
-        if served.config.pipe.lower() == pipe:
-            return served
-    why = "The system cannot find the file specified."
-    if endpoint.startswith("tcp:"):
-        why = "connectex: No connection could be made because the target machine actively refused it."
-    elif not pipe.startswith("\\\\.\\pipe\\"):
-        why = "The network path was not found."
-    doing = f"dial tcp {path}" if endpoint.startswith("tcp:") else f"open {path}"
-    raise GoError(
-        'rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: '
-        f'{doing}: {why}"'
-    )
-
-
-def _address_of(endpoint: str) -> str:
-    """The pipe or address an endpoint names (kubernetes: cri-client/pkg/util/util_windows.go, parseEndpoint)."""
-    url = urlsplit(endpoint.replace("\\", "/"))
-    if not url.scheme:
-        raise GoError(f'Using "{endpoint}" as endpoint is deprecated, please consider using full url format')
-    if url.scheme not in ("npipe", "tcp"):
-        raise GoError(f'protocol "{url.scheme}" not supported')
-    if url.scheme == "tcp" or url.path.startswith("//./pipe"):
-        return url.netloc or url.path
-    return f"//{url.netloc or '.'}{url.path}"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from winboot_lab.programs.base import GoError, Run, go_text
-from winboot_lab.programs.containerd import Containerd, dial
+from winboot_lab.programs.containerd import Containerd
+from winboot_lab.programs.cri import CriRuntime, dial
 from winboot_lab.programs.goflags import Flags, pflags
 from winboot_lab.windows.programs_api import Exit
 
@@ -74,8 +75,8 @@ class Crictl:
             case "version":
                 return go_text(
                     "Version:  0.1.0",
-                    "RuntimeName:  containerd",
-                    f"RuntimeVersion:  v{runtime.version}",
+                    f"RuntimeName:  {runtime.name}",
+                    f"RuntimeVersion:  {'v' if runtime.name == 'containerd' else ''}{runtime.version}",
                     "RuntimeApiVersion:  v1",
                 )
             case "info":
@@ -96,7 +97,7 @@ class Crictl:
                 return self._remove(runtime, verb, names, everything=flags.flag("all") or flags.flag("a"))
         raise run.refuse(verb or "without a command")
 
-    def _remove(self, runtime: Containerd, verb: str, names: list[str], *, everything: bool) -> bytes:
+    def _remove(self, runtime: CriRuntime, verb: str, names: list[str], *, everything: bool) -> bytes:
         known = [s.id for s in runtime.listed()]
         chosen = known if everything else [i for n in names for i in known if i.startswith(n)]
         for identity in chosen:
@@ -126,20 +127,19 @@ def _json(value: Any) -> bytes:
     return go_text(json.dumps(value, indent=2))
 
 
-def _info(runtime: Containerd) -> dict[str, Any]:
+def _info(runtime: CriRuntime) -> dict[str, Any]:
     problem = runtime.network_problem()
     network = {"type": "NetworkReady", "status": problem is None, "reason": "", "message": ""}
     if problem is not None:
-        message = f"Network plugin returns error: {problem}"
-        network = {**network, "reason": "NetworkPluginNotReady", "message": message}
+        network = {**network, "reason": "NetworkPluginNotReady", "message": problem}
     ready = {"type": "RuntimeReady", "status": True, "reason": "", "message": ""}
     return {
         "status": {"conditions": [ready, network]},
-        "config": {"sandboxImage": runtime.config.sandbox_image},
+        "config": {"sandboxImage": runtime.sandbox_image},
     }
 
 
-def _images(runtime: Containerd, flags: Flags) -> bytes:
+def _images(runtime: CriRuntime, flags: Flags) -> bytes:
     found = runtime.images()
     if flags.flag("quiet") or flags.flag("q"):
         return go_text(*(str(i["id"]) for i in found.values()))
@@ -156,7 +156,7 @@ def _images(runtime: Containerd, flags: Flags) -> bytes:
     return go_text(*lines)
 
 
-def _pods(runtime: Containerd, flags: Flags) -> bytes:
+def _pods(runtime: CriRuntime, flags: Flags) -> bytes:
     found = runtime.listed()
     if flags.flag("quiet") or flags.flag("q"):
         return go_text(*(s.id if flags.flag("no-trunc") else s.id[:13] for s in found)) if found else b""
@@ -206,6 +206,7 @@ class Ctr:
     def _answer(self, run: Run, flags: Flags) -> bytes:
         pipe = flags.text("address", flags.text("a", r"\\.\pipe\containerd-containerd"))
         runtime = dial(run.machine, "npipe://" + pipe.replace("\\", "/"))
+        assert isinstance(runtime, Containerd), pipe
         pods = flags.text("namespace", flags.text("n", "default")) == "k8s.io"
         match flags.words:
             case ["version"]:

@@ -10,6 +10,8 @@ from winboot.config.compat.version import Version
 from winboot_lab.cluster.admission import kubelet_may_set
 from winboot_lab.programs import settings as reading
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text, klog_error
+from winboot_lab.programs.cri import CriRuntime
+from winboot_lab.programs.docker_cri import DOCKERSHIM_PIPE
 from winboot_lab.programs.kubelet_identity import Identity
 from winboot_lab.programs.kubelet_node import NodeReporter
 from winboot_lab.programs.kubelet_pods import Pods
@@ -95,6 +97,9 @@ class Kubelet(Daemon):
         self._outside = outside
         self._identity: Identity | None = None
         self._reporter: NodeReporter | None = None
+        self._pods: Pods | None = None
+        # Where its dockershim listens; empty without one.
+        self.cri_pipe = ""
 
     def on_start(self) -> Died | None:
         """Read and check everything; what is wrong here ends the process with the real one's words."""
@@ -126,6 +131,8 @@ class Kubelet(Daemon):
         self._authenticate(settings)
         self._identity.tick()
         pods = Pods(self, self._outside, settings, self._identity)
+        if pods.dockershim:
+            self._serve_dockershim(settings, pods)
         try:
             pods.runtime()
         except GoError as e:
@@ -141,6 +148,22 @@ class Kubelet(Daemon):
         self._listen(settings)
         self._reporter = NodeReporter(self, settings, self._identity, pods)
         self._outside.kubelets[name] = (self.machine, self.process, pods)
+
+    def _serve_dockershim(self, settings: reading.Settings, pods: Pods) -> None:
+        """dockershim listens inside the kubelet (dockershim/remote/docker_server.go). Up to 1.20 it compares its cgroup
+        driver with Docker's, which names none on Windows and counts as cgroupfs (docker_service.go, NewDockerService)."""
+        driver = str(settings.get("cgroupDriver", "cgroupfs"))
+        pods.runtime()
+        if driver != "cgroupfs" and not Version.parse(self.run.version).at_least("1.21"):
+            raise GoError(
+                f'misconfiguration: kubelet cgroup driver: "{driver}" is different from docker cgroup driver: "cgroupfs"'
+            )
+        self._pods, self.cri_pipe = pods, DOCKERSHIM_PIPE
+
+    def cri(self) -> CriRuntime:
+        """What its dockershim serves."""
+        assert self._pods is not None
+        return self._pods.runtime()
 
     def _make_folders(self, settings: reading.Settings) -> None:
         """setupDataDirs of pkg/kubelet/kubelet.go, with those of its managers and volume plug-ins."""

@@ -175,11 +175,11 @@ class NodeReporter:
 
     def _status(self) -> dict[str, Any]:
         machine, hardware = self._machine, self._machine.hardware
-        runtime = "containerd://unknown"
         try:
-            runtime = f"containerd://{self._pods.runtime().version}"
+            found = self._pods.runtime()
+            runtime = f"{found.name}://{found.version}"
         except GoError:
-            runtime = "containerd://"
+            runtime = "docker://" if self._pods.dockershim else "containerd://"
         return {
             **self._addressed(),
             "capacity": {

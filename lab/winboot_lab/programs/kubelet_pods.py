@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from winboot.config.compat.version import Version
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.kinds import PODS
 from winboot_lab.programs import hcn
 from winboot_lab.programs.base import Daemon, GoError
-from winboot_lab.programs.containerd import Containerd, PodSandbox, dial
+from winboot_lab.programs.cri import CriRuntime, PodSandbox, dial
+from winboot_lab.programs.docker_cri import dockershim
 from winboot_lab.programs.kubeclient import KubeClient
 from winboot_lab.programs.outside import Outside
 from winboot_lab.programs.settings import Settings
@@ -16,6 +18,7 @@ from winboot_lab.programs.settings import Settings
 if TYPE_CHECKING:
     from winboot_lab.programs.kubelet_identity import Identity
 
+_HOLDERS: Final = ("containerd-shim-runhcs-v1", "dockerd")
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
@@ -38,8 +41,16 @@ class Pods:
         """Where the runtime listens."""
         return str(self._settings.get("containerRuntimeEndpoint"))
 
-    def runtime(self) -> Containerd:
+    @property
+    def dockershim(self) -> bool:
+        """Whether the kubelet speaks to Docker itself, as up to 1.23 by default (kubelet.go, PreInitRuntimeService)."""
+        old = not Version.parse(self._kubelet.run.version).at_least("1.24")
+        return old and self._settings.flags.text("container-runtime", "docker") == "docker"
+
+    def runtime(self) -> CriRuntime:
         """The runtime; GoError while it does not answer."""
+        if self.dockershim:
+            return dockershim(self._kubelet.run, self._settings.flags)
         runtime = dial(self._kubelet.machine, self.endpoint)
         runtime.require_cri()
         return runtime
@@ -57,11 +68,11 @@ class Pods:
         if network is not None:
             return (
                 "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
-                f"message:Network plugin returns error: {network}"
+                f"message:{network}"
             )
         return self._prove(runtime)
 
-    def _prove(self, runtime: Containerd) -> str | None:
+    def _prove(self, runtime: CriRuntime) -> str | None:
         try:
             state = self._state(runtime)
             if state == self._proven:
@@ -76,16 +87,14 @@ class Pods:
         self._proven = self._state(runtime)
         return None
 
-    def _state(self, runtime: Containerd) -> tuple[object, ...]:
+    def _state(self, runtime: CriRuntime) -> tuple[object, ...]:
         """Whatever a sandbox depends on. While it stays, what was proven once stays true."""
         machine = self._kubelet.machine
-        found = machine.files.is_directory(runtime.run.path(runtime.config.conf_dir))
         files: list[tuple[str, bytes]] = []
-        if found:
-            folder = runtime.run.path(runtime.config.conf_dir)
-            files = [(e.name, e.node.content) for e in machine.files.list(folder)]
+        if machine.files.is_directory(runtime.conf_dir):
+            files = [(e.name, e.node.content) for e in machine.files.list(runtime.conf_dir)]
         networks = [(n["ID"], str(n.get("Subnets"))) for n in hcn.networks(machine)]
-        return (runtime.process.pid, tuple(files), tuple(networks), tuple(sorted(runtime.images())))
+        return (*runtime.marks, tuple(files), tuple(networks), tuple(sorted(runtime.images())))
 
     def _dns(self, namespace: str = "default") -> dict[str, Any]:
         resolv = str(self._settings.get("resolvConf", ""))
@@ -106,14 +115,14 @@ class Pods:
             return
         if self._host_pods:
             self._work_for_host(client)
-        seen = (client.latest(PODS), len(self._kubelet.machine.processes.named("containerd-shim-runhcs-v1")))
+        seen = (client.latest(PODS), *self._holders())
         if seen == self._seen:
             return
         query = {"fieldSelector": f"spec.nodeName={self._identity.node}"}
         wanted = client.ask("GET", "/api/v1/pods", query=query)["items"]
         ending = [p for p in wanted if p["metadata"].get("deletionTimestamp")]
         wanted = [p for p in wanted if p not in ending]
-        before, self._host_pods = self._host_pods, [p for p in wanted if p["spec"].get("hostNetwork")]
+        before, self._host_pods = self._host_pods, [p for p in wanted if self._is_host_process(p)]
         self._end_host(before)
         if not ready:
             for pod in self._host_pods:
@@ -132,8 +141,20 @@ class Pods:
         for pod in wanted:
             self._run(runtime, pod, have.get(pod["metadata"]["uid"]))
         if not self._left_over:
-            shims = len(self._kubelet.machine.processes.named("containerd-shim-runhcs-v1"))
-            self._seen = (client.latest(PODS), shims)
+            self._seen = (client.latest(PODS), *self._holders())
+
+    def _holders(self) -> tuple[int, ...]:
+        """The processes that pods end with."""
+        processes = self._kubelet.machine.processes
+        return tuple(one.pid for name in _HOLDERS for one in processes.named(name))
+
+    def _is_host_process(self, pod: dict[str, Any]) -> bool:
+        """Neither dockershim nor cri-dockerd makes HostProcess containers."""
+        return bool(pod["spec"].get("hostNetwork")) and not self._docker
+
+    @property
+    def _docker(self) -> bool:
+        return self.dockershim or self.endpoint.endswith("cri-dockerd")
 
     def _work_for_host(self, client: KubeClient) -> None:
         """Let HostProcess pods do what they do: they act on the machine itself."""
@@ -152,7 +173,7 @@ class Pods:
                 if repository.endswith(name):
                     end(self._kubelet.machine)
 
-    def _run(self, runtime: Containerd, pod: dict[str, Any], sandbox: PodSandbox | None) -> None:
+    def _run(self, runtime: CriRuntime, pod: dict[str, Any], sandbox: PodSandbox | None) -> None:
         metadata = pod["metadata"]
         if sandbox is None and not pod["spec"].get("hostNetwork"):
             try:
@@ -163,6 +184,13 @@ class Pods:
                 self._report(pod, {"phase": "Pending"})
                 self._left_over = True
                 return
+        if sandbox is None and self._docker:
+            self._event(
+                pod,
+                "Failed to create pod sandbox: rpc error: code = Unknown desc = HostProcess containers need containerd",
+            )
+            self._report(pod, {"phase": "Pending"})
+            return
         address = sandbox.address if sandbox is not None else ""
         waiting = self._unpulled(runtime, pod)
         if waiting:
@@ -181,7 +209,7 @@ class Pods:
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
         client.ask("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}})
 
-    def _unpulled(self, runtime: Containerd, pod: dict[str, Any]) -> list[dict[str, Any]]:
+    def _unpulled(self, runtime: CriRuntime, pod: dict[str, Any]) -> list[dict[str, Any]]:
         """The statuses of containers whose image cannot be pulled. Of images that the lab's registries say nothing of, it is
         taken that they are there."""
         images = self._outside.images

@@ -157,17 +157,29 @@ class HostLocal(Plugin):
         return run.path(f"{store}/{conf['name']}")
 
 
+# What dockershim and cri-dockerd hand over as the network namespace of a pause container; of the others it is
+# `container:` and the id of that one (dockershim/helpers_windows.go, getNetworkNamespace).
+PAUSE_NETNS: Final = "none"
+
+
+def _sandbox_id(run: Run) -> str:
+    """GetSandboxContainerID of pkg/hns/endpoint_windows.go."""
+    kind, colon, identity = run.env.get("CNI_NETNS", "").partition(":")
+    return identity if colon and kind != PAUSE_NETNS else run.env["CNI_CONTAINERID"]
+
+
 class WinPlugin(Plugin):
     """What win-bridge and win-overlay share: address, HNS endpoint with policies, and the sandbox's namespace."""
+
+    first_types: tuple[str, ...] = ()
 
     def add(self, run: Run, conf: dict[str, Any]) -> dict[str, Any]:
         """Take an address, make the endpoint, give it to the sandbox. The address goes back where that fails (cmdAdd)."""
         name = str(conf["name"])
-        network = self.network(run, name)
-        endpoint_name = f"{run.env['CNI_CONTAINERID']}_{name}"
+        endpoint_name = f"{_sandbox_id(run)}_{name}"
         if int(conf.get("apiVersion", 1)) != 2:
-            # A namespace GUID means nothing to the old API: it looks for an endpoint that a v1 runtime would have made.
-            raise GoError(f"failed to find HNSEndpoint {endpoint_name}: Endpoint {endpoint_name} not found")
+            return self._add_first(run, conf, endpoint_name)
+        network = self.network(run, name)
         hcn.find(run.machine, "Endpoint", Name=endpoint_name)
         lease = cni.invoke(run, "ADD", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
         # The plug-ins know one address of a pod, the first that they are given.
@@ -178,9 +190,14 @@ class WinPlugin(Plugin):
             cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
             raise
         given = {"address": str(address), "gateway": str(self.gateway(address, network))}
+        return self._result(conf, made, given)
+
+    def _result(
+        self, conf: Mapping[str, Any], made: Mapping[str, Any], given: dict[str, str]
+    ) -> dict[str, Any]:
         return {
             "cniVersion": conf.get("cniVersion", "1.1.0"),
-            "interfaces": [{"name": endpoint_name, "mac": made["MacAddress"]}],
+            "interfaces": [{"name": made["Name"], "mac": made["MacAddress"]}],
             "ips": [given],
             "dns": _lower(_dns(conf)),
         }
@@ -189,9 +206,77 @@ class WinPlugin(Plugin):
         """Give address and endpoint back."""
         if conf.get("ipam"):
             cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        if int(conf.get("apiVersion", 1)) != 2:
+            self._delete_first(run, f"{_sandbox_id(run)}_{conf['name']}")
+            return
         for found in hcn.find(run.machine, "Endpoint", Name=f"{run.env['CNI_CONTAINERID']}_{conf['name']}"):
             hcn.remove_from_namespace(run.machine, str(found["HostComputeNamespace"]), str(found["ID"]))
             hcn.delete(run.machine, "Endpoint", str(found["ID"]))
+
+    # The first version of the API, for Docker: pkg/hns/endpoint_windows.go, ProvisionEndpoint and DeprovisionEndpoint.
+
+    def _add_first(self, run: Run, conf: dict[str, Any], name: str) -> dict[str, Any]:
+        """The pod's pause container makes the endpoint, every later call for the pod takes the same one."""
+        container, network = run.env["CNI_CONTAINERID"], self.first_network(run, str(conf["name"]))
+        found = hcn.endpoint(run.machine, name)
+        if found is None and run.env["CNI_NETNS"] != PAUSE_NETNS:
+            # A namespace GUID means nothing here: an endpoint is sought that the pause container would have.
+            raise GoError(f"failed to find HNSEndpoint {name}: Endpoint {name} not found")
+        if found is None:
+            found = self._make_first(run, conf, network, name)
+        run.machine.hns.share(str(found["ID"]), container)
+        net = ipaddress.ip_network(network["Subnets"][0]["AddressPrefix"])
+        given = {"address": f"{found['IPAddress']}/{net.prefixlen}", "gateway": str(found["GatewayAddress"])}
+        return self._result(conf, found, given)
+
+    def _make_first(
+        self, run: Run, conf: dict[str, Any], network: dict[str, Any], name: str
+    ) -> dict[str, Any]:
+        lease = cni.invoke(run, "ADD", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+        address, dns = ipaddress.ip_interface(lease["ips"][0]["address"]), _dns(conf)
+        document = {
+            "Name": name,
+            "VirtualNetwork": network["ID"],
+            "DNSServerList": ",".join(dns.get("ServerList", [])),
+            "DNSSuffix": ",".join(dns.get("Search", [])),
+            "GatewayAddress": str(self.gateway(address, {"First": network})),
+            "IPAddress": str(address.ip),
+            "Policies": self.first_policies(run, conf, network),
+            "MacAddress": self.mac(conf, address),
+        }
+        try:
+            made: dict[str, Any] = hcn.call(run.machine, "POST", "/endpoints/", document)
+        except GoError as e:
+            cni.invoke(run, "DEL", {**conf, "type": conf["ipam"]["type"]}, _sandbox(run), _folders(run))
+            raise GoError(
+                f"error while adding HNSEndpoint: failed to create the new HNSEndpoint: {e}"
+            ) from None
+        return made
+
+    def _delete_first(self, run: Run, name: str) -> None:
+        found = hcn.endpoint(run.machine, name)
+        if found is None or not run.env.get("CNI_NETNS"):
+            return
+        run.machine.hns.unshare(str(found["ID"]), run.env["CNI_CONTAINERID"])
+        if run.env["CNI_NETNS"] == PAUSE_NETNS:
+            hcn.call(run.machine, "DELETE", f"/endpoints/{found['ID']}")
+
+    def first_network(self, run: Run, name: str) -> dict[str, Any]:
+        """The HNS network by name, of a type that the plug-in takes."""
+        found = hcn.network(run.machine, name)
+        if found is None:
+            raise GoError(f"error while getting network {name}: Network {name} not found")
+        if found["Type"] not in self.first_types:
+            raise GoError(f"network {name} is of unexpected type: {found['Type']}")
+        return found
+
+    def first_policies(self, run: Run, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
+        """The endpoint's policies, with each member on the level of the type."""
+        found = _configured(conf)
+        if any("Settings" in one for one in found):
+            # Unsourced: what HNS makes of the second version's form in a request of the first.
+            raise run.refuse("a policy with Settings in a configuration of HNS version 1")
+        return found
 
     def network(self, run: Run, name: str) -> dict[str, Any]:
         """The HNS network, of the second version; it is found by the configuration's name."""
@@ -285,6 +370,18 @@ def _masqueraded(policies: list[dict[str, Any]], network: str) -> list[dict[str,
     return policies if has or not network else [*policies, own]
 
 
+def _masqueraded_first(policies: list[dict[str, Any]], network: str) -> list[dict[str, Any]]:
+    """ApplyOutboundNatPolicy of the first version: the network goes to the end of the first OutBoundNAT's list."""
+    if not network:
+        return policies
+    for index, one in enumerate(policies):
+        if str(one.get("Type", "")).lower() == "outboundnat":
+            kept = [each for each in one.get("ExceptionList") or [] if each != network]
+            added = {"Type": "OutBoundNAT", "ExceptionList": [*kept, network]}
+            return [*policies[:index], added, *policies[index + 1 :]]
+    return [*policies, {"Type": "OutBoundNAT", "ExceptionList": [network]}]
+
+
 def _port_mappings(conf: Mapping[str, Any]) -> list[dict[str, Any]]:
     """ApplyPortMappingPolicy."""
     return [
@@ -311,6 +408,12 @@ class WinBridge(WinPlugin):
     """L2Bridge: the gateway is the second address, where the host's endpoint sits."""
 
     about = "CNI win-bridge plugin"
+    first_types = ("L2Bridge", "L2Tunnel")
+
+    def first_policies(self, run: Run, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
+        """As below, of the first version (cmdHnsAdd)."""
+        found = super().first_policies(run, conf, network)
+        return _masqueraded_first(found, str(conf.get("ipMasqNetwork") or ""))
 
     def policies(self, conf: dict[str, Any], network: Mapping[str, Any], address: Interface) -> list[Any]:
         """NAT for `ipMasqNetwork`, port mappings, loopback (win-bridge_windows.go, processEndpointArgs)."""
@@ -322,6 +425,15 @@ class WinOverlay(WinPlugin):
     """Overlay: the gateway is the network's; a provider address policy is added."""
 
     about = "CNI win-overlay plugin"
+    first_types = ("Overlay",)
+
+    def first_policies(self, run: Run, conf: dict[str, Any], network: Mapping[str, Any]) -> list[Any]:
+        """The provider address, and with `ipMasq` NAT for the node's own subnet (cmdHnsAdd)."""
+        found = super().first_policies(run, conf, network)
+        if not any(one.get("PA") for one in found):
+            found.append({"Type": "PA", "PA": network["ManagementIP"]})
+        own = network["Subnets"][0]["AddressPrefix"] if conf.get("ipMasq") else ""
+        return _masqueraded_first(found, own)
 
     def network(self, run: Run, name: str) -> dict[str, Any]:
         """The network must be an overlay. The plug-in reads it in the first version of the API, too."""

@@ -6,6 +6,8 @@ from winboot_lab.programs.calico import Calico, CalicoIpam, calico_node, pool_of
 from winboot_lab.programs.calico_node import CalicoNodeProgram, MergedCalico
 from winboot_lab.programs.containerd import ContainerdProgram, ShimProgram
 from winboot_lab.programs.crictl import Crictl, Ctr
+from winboot_lab.programs.docker import DockerdProgram, DockerProgram
+from winboot_lab.programs.docker_cri import CriDockerdProgram
 from winboot_lab.programs.flanneld import FlanneldProgram
 from winboot_lab.programs.host_kube_proxy import REPOSITORY, HostKubeProxy
 from winboot_lab.programs.kube_proxy import KubeProxyProgram
@@ -34,9 +36,12 @@ def install_programs(programs: Programs, outside: Outside) -> None:
         "cmd": CmdProgram(),
         "containerd": ContainerdProgram(outside),
         "containerd-shim-runhcs-v1": ShimProgram(),
+        "cri-dockerd": CriDockerdProgram(),
         "crictl": Crictl(),
         "ctr": Ctr(),
         "curl": Curl(),
+        "docker": DockerProgram(),
+        "dockerd": DockerdProgram(outside),
         "flannel": Flannel(),
         "flanneld": FlanneldProgram(outside),
         "host-local": HostLocal(),

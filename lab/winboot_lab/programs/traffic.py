@@ -94,8 +94,7 @@ class Traffic:
     def pod(self, machine: Machine, address: str) -> End | None:
         """The pod of a machine that has an address."""
         for endpoint in list(machine.hns.endpoints.values()):
-            sandboxed = (endpoint.get("Namespace") or {}).get("ID") and not endpoint["IsRemoteEndpoint"]
-            if sandboxed and endpoint["IPAddress"] == address:
+            if _is_a_pods(endpoint) and not endpoint["IsRemoteEndpoint"] and endpoint["IPAddress"] == address:
                 return End("pod", address, machine, endpoint)
         return None
 
@@ -564,10 +563,7 @@ def _source_vip(machine: Machine, network: Json, policy: Json, backend: str) -> 
     ):
         return
     source = str(policy.get("SourceVIP") or "")
-    taken = any(
-        one["IPAddress"] == source and (one.get("Namespace") or {}).get("ID")
-        for one in machine.hns.endpoints.values()
-    )
+    taken = any(one["IPAddress"] == source and _is_a_pods(one) for one in machine.hns.endpoints.values())
     # For what lies outside the pods' networks kube-proxy names the node's own address (proxier.go, containsPublicIP).
     own = source == machine.network.lan.address
     if not source or not (own or _in_subnets(network, source)) or taken:
@@ -676,3 +672,8 @@ def _at_host(there: End, source: str, port: int, protocol: Protocol) -> Arrival:
     ):
         raise Closed
     return Arrival(there, port, source)
+
+
+def _is_a_pods(endpoint: Json) -> bool:
+    """In a sandbox's namespace, or shared by containers of Docker."""
+    return bool((endpoint.get("Namespace") or {}).get("ID") or endpoint["SharedContainers"])

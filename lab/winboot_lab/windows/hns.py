@@ -504,6 +504,18 @@ class Hns:
         given = {"Namespace": {"ID": namespace}, "State": 3} if namespace else {"Namespace": {}, "State": 1}
         self._find("endpoints", identity).update(given)
 
+    def share(self, identity: str, container: str) -> None:
+        """HotAttachEndpoint of hcsshim, for runtimes that know no namespaces: a container has the endpoint, too."""
+        shared = self._find("endpoints", identity)["SharedContainers"]
+        if container not in shared:
+            shared.append(container)
+
+    def unshare(self, identity: str, container: str) -> None:
+        """The container has it no more."""
+        shared = self._find("endpoints", identity)["SharedContainers"]
+        if container in shared:
+            shared.remove(container)
+
     def host_reaches(self, address: str) -> bool:
         """Whether packets of the host itself arrive at a local endpoint: on an overlay only with HostRoute
         (hcsshim hcnglobals.go; flannel-io/flannel#1170)."""
@@ -546,6 +558,7 @@ class Hns:
             "Policies": wanted.get("Policies") or [],
             "IsRemoteEndpoint": bool(wanted.get("IsRemoteEndpoint", False)),
             "Namespace": wanted.get("Namespace") or {},
+            "SharedContainers": list(wanted.get("SharedContainers") or []),
             "Resources": {},
             "EnableInternalDNS": bool(wanted.get("EnableInternalDNS", False)),
         }
@@ -689,7 +702,7 @@ class Hns:
         Unsourced: networks-before-services.
         """
         for endpoint in self.endpoints.values():
-            endpoint["Namespace"] = {}
+            endpoint["Namespace"], endpoint["SharedContainers"] = {}, []
 
     def _drop_volatile(self, remove: Callable[[Json], None]) -> None:
         self.policy_lists.clear()

@@ -28,7 +28,7 @@ FILES: Final = {
     "kube_proxy": ("kube_proxy_flags", "kube_proxy_fields"),
     "gates": ("gates",),
     "windows": ("builds", "features", "bad_updates", "fixes"),
-    "runtime": ("containerd", "pause", "security_defaults"),
+    "runtime": ("containerd", "docker", "pause", "security_defaults"),
     "containerd": ("containerd_settings",),
     "artifacts": ("artifacts", "dead_hosts"),
     "texts": ("reasons", "misspelled", "sources"),
