@@ -200,6 +200,40 @@ def test_the_containerd_settings_of_aks_can_be_carried_over(tmp_path: Path):
     assert handlers["runhcs-wcow-hypervisor-17763"]["options"]["SandboxIsolation"] == 1
 
 
+def pulls(folder: Path, line: str, words: str) -> dict[str, Any]:
+    """What a file has about layers and pulls, with these words in the section that holds them."""
+    section = f"{CRI}: {{containerd: {words}}}" if line == "1.7" else f"{IMAGES}: {words}"
+    config = f"{{plugins: {{{section}}}}}"
+    assert wrong(config, line) == []
+    written = tomllib.loads(a_spec(folder, profile=profile(config, line)).runtime.config_toml)
+    found = at(written, f"plugins/{CRI}/containerd" if line == "1.7" else f"plugins/{IMAGES}")
+    return {key: value for key, value in found.items() if "layers" in key or "pull" in key}
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "since_2_1"),
+    [
+        ("{}", {"discard_unpacked_layers": True}, {"discard_unpacked_layers": True}),
+        (
+            "{discard_unpacked_layers: false}",
+            {"discard_unpacked_layers": False},
+            {"discard_unpacked_layers": False, "image_pull_progress_timeout": "30m"},
+        ),
+        ("{discard_unpacked_layers: null}", {}, {"image_pull_progress_timeout": "30m"}),
+    ],
+)
+@pytest.mark.parametrize("line", ALL)
+def test_layers_and_pulls_fit_images_of_windows(
+    words: str, old: dict[str, Any], since_2_1: dict[str, Any], line: str, tmp_path: Path
+):
+    assert pulls(tmp_path, line, words) == (old if line in ("1.7", "2.0") else since_2_1)
+
+
+def test_the_profiles_own_limit_of_pulls_counts(tmp_path: Path):
+    words = "{discard_unpacked_layers: false, image_pull_progress_timeout: 1h}"
+    assert pulls(tmp_path, "2.3", words)["image_pull_progress_timeout"] == "1h"
+
+
 def test_settings_of_1_7_have_another_place_in_its_file():
     (complaint,) = wrong(f"{{plugins: {{{IMAGES}: {{discard_unpacked_layers: true}}}}}}", "1.7")
     assert complaint.endswith(f"instead: plugins.{CRI}.containerd.discard_unpacked_layers")

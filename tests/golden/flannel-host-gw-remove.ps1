@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  2a6dd551b0dea196378dfff1192d3ac46b2360cbd2357f1075bc8bd348909e8d
+# Settings  71519929c14d4aaea10561d9c15aa1d0c736a7ca19b44d53c27393f86d02fb8b
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -126,7 +126,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '2a6dd551b0dea196378dfff1192d3ac46b2360cbd2357f1075bc8bd348909e8d'
+    Digest  = '71519929c14d4aaea10561d9c15aa1d0c736a7ca19b44d53c27393f86d02fb8b'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

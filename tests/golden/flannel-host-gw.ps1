@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  2a6dd551b0dea196378dfff1192d3ac46b2360cbd2357f1075bc8bd348909e8d
+# Settings  71519929c14d4aaea10561d9c15aa1d0c736a7ca19b44d53c27393f86d02fb8b
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -129,7 +129,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '2a6dd551b0dea196378dfff1192d3ac46b2360cbd2357f1075bc8bd348909e8d'
+    Digest  = '71519929c14d4aaea10561d9c15aa1d0c736a7ca19b44d53c27393f86d02fb8b'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -432,6 +432,7 @@ state = ''C:\ProgramData\containerd\state''
   address = ''\\.\pipe\containerd-containerd''
 [plugins.''io.containerd.cri.v1.images'']
   snapshotter = ''windows''
+  discard_unpacked_layers = true
 [plugins.''io.containerd.cri.v1.images''.pinned_images]
   sandbox = ''registry.k8s.io/pause:3.10.2''
 [plugins.''io.containerd.cri.v1.images''.registry]
@@ -448,6 +449,11 @@ state = ''C:\ProgramData\containerd\state''
 image-endpoint: npipe:////./pipe/containerd-containerd
 timeout: 10
 ' }
+    # New nodes discard the layers that they have unpacked. A live node begins with it in a drain.
+    $unasked = @{ Path = 'C:\Program Files\containerd\config.toml'
+        Line = '  discard_unpacked_layers = true
+' }
+    $files = Select-LayerForm -Files $files @unasked
     # containerd reads these at every pull: no service has to restart for them.
     $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
@@ -469,6 +475,7 @@ timeout: 10
 Look = {
     Get-RenderedFilesDifference -Files $files -Service 'containerd'
     Get-RenderedFilesDifference -Files $mirrors
+    Get-LayerFormNotice -Files $files @unasked
     Get-DropInDifference @dropIns
 }
 Change = {

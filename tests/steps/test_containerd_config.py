@@ -54,6 +54,35 @@ def test_what_somebody_had_written_there_comes_back(bench: Bench):
     assert bench.file(TOML) == before
 
 
+LAYERS = b"  discard_unpacked_layers = true\n"
+LIVE = {"NodeIsLive": True}
+
+
+def test_a_live_node_keeps_its_layers_until_a_drain(bench: Bench):
+    bench.run(STEP, "directories")
+    written = bench.file(TOML) or b""
+    assert written.count(LAYERS) == 1
+    kept = written.replace(LAYERS, b"")
+    bench.write(TOML, kept)
+
+    told = bench.run(STEP, mode="Look", facts=LIVE)
+    assert told.states == {STEP: "ok"}
+    assert (
+        told.differences(STEP)["containerd discard_unpacked_layers"][1] == "true, after a join with --drain"
+    )
+    assert bench.run(STEP, facts=LIVE).states == {STEP: "ok"}
+    assert bench.file(TOML) == kept
+    # Another difference of the file is corrected without it.
+    bench.write(TOML, kept + b"# by hand\n")
+    assert bench.run(STEP, facts=LIVE).states == {STEP: "changed"}
+    assert bench.file(TOML) == kept
+
+    assert bench.run(STEP, mode="Look", facts={**LIVE, "Drains": True}).states == {STEP: "would-change"}
+    assert bench.run(STEP, facts={**LIVE, "Drained": True}).states == {STEP: "changed"}
+    assert bench.file(TOML) == written
+    assert bench.run(STEP, mode="Look", facts=LIVE).differences(STEP) == {}
+
+
 CONF_D = r"C:\Program Files\containerd\conf.d"
 # As other installers write them: another version of the file, other quotes, and settings that are nobody's but theirs.
 OLD = """version = 2

@@ -74,6 +74,27 @@ function Get-LoginText {
     -join @(foreach ($url in $Registry.authorize) { "`n[host.`"$url`".header]`n  authorization = `"Basic $Login`"`n$further" })
 }
 
+function Select-LayerForm {
+    # The files, as a table. Without the Line that discards layers where a live node has a config.toml without it: what is
+    # there stays until a drain.
+    param([hashtable]$Files, [string]$Path, [string]$Line)
+    $facts = $script:Run.Facts
+    if (-not $facts.NodeIsLive -or $facts.Drained -or $facts.Drains) { return $Files }
+    $is = Read-FileText -Path $Path
+    if ($null -eq $is -or $is.Contains($Line)) { return $Files }
+    $kept = $Files.Clone()
+    $kept[$Path] = $Files[$Path].Replace($Line, '')
+    $kept
+}
+
+function Get-LayerFormNotice {
+    # A notice where the line was left out of the files; nothing otherwise.
+    param([hashtable]$Files, [string]$Path, [string]$Line)
+    if ($Files[$Path].Contains($Line)) { return }
+    New-Difference -Key 'layers:kept' -What 'containerd discard_unpacked_layers' -Is 'not set: each layer is on the disk twice' `
+        -Want 'true, after a join with --drain' -Policy
+}
+
 function Get-NamedFileDifference {
     # A difference for each file that a hosts.toml names and that is not there: containerd then refuses every pull from that
     # registry (core/remotes/docker/config/hosts.go, tlsConfigFromHost). Files: path to registry.

@@ -22,6 +22,7 @@ from winboot.config.compat.platform import (
     default_containerd,
     default_pause_image,
     has_stable_abi,
+    pull_limit,
     updates_needed,
 )
 from winboot.config.compat.version import Version
@@ -50,5 +51,6 @@ __all__ = [
     "has_stable_abi",
     "load",
     "move_flags",
+    "pull_limit",
     "updates_needed",
 ]

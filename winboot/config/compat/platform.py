@@ -311,6 +311,15 @@ def has_stable_abi(compat: Compat, containerd: Version) -> bool:
     return "stable_abi" in entry and containerd.at_least(entry["stable_abi"])
 
 
+def pull_limit(compat: Compat, containerd: Version) -> str:
+    """How long the transfer service of this containerd may wait for the next byte of a Windows image, as a Go duration; empty
+    where it does not pull. Upstream's 5 minutes end a pull that unpacks longer (containerd/containerd#13909); an image of
+    2.3 GiB took 15 minutes (Azure/AKS#5919)."""
+    known: Mapping[str, Facts] = compat.section("containerd")
+    entry = known.get(containerd.minor, known[max(known, key=minor_key)])
+    return str(entry.get("pull_limit", ""))
+
+
 def uses_bin_dirs(compat: Compat, containerd: Version) -> bool:
     """Is the CNI program folder a list (`bin_dirs`, from 2.1) rather than `bin_dir`? Both together are an error."""
     entry = compat.section("containerd").get(containerd.minor)

@@ -158,7 +158,8 @@ class HandlerSpec:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSpec:
-    """containerd. `config_toml` is the whole text of config.toml (LF line ends)."""
+    """containerd. `config_toml` is the whole text of config.toml (LF line ends). `discards_unasked`: it discards unpacked
+    layers, and the profile does not mention them."""
 
     containerd: Version
     config_version: Literal[2, 3]
@@ -169,6 +170,7 @@ class RuntimeSpec:
     registry_urls: Mapping[str, tuple[str, ...]]
     log: Log
     handlers: tuple[HandlerSpec, ...]
+    discards_unasked: bool
 
 
 @dataclass(frozen=True, slots=True)

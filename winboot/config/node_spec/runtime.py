@@ -35,10 +35,11 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
     config_version = compat.containerd_config_version(containerd)
     scrub = "options.ScrubLogs" in missing_defaults(facts, containerd)
     tables = {one.name: _handler(one, scrub=scrub) for one in handlers}
+    layers = _layers(facts, containerd, section.config)
     own = (
-        _form_3(facts, containerd, image, tables, paths)
+        _form_3(facts, containerd, image, tables, layers, paths)
         if config_version == 3
-        else _form_2(image, tables, paths)
+        else _form_2(image, tables, layers, paths)
     )
     return RuntimeSpec(
         containerd=containerd,
@@ -49,10 +50,37 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
         registry_urls=_registry_urls(section.registries, image),
         log=section.log,
         handlers=handlers,
+        discards_unasked=DISCARD not in _asked_of_layers(section.config),
     )
 
 
-def _form_2(image: str, handlers: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
+DISCARD: Final = "discard_unpacked_layers"
+_PROGRESS: Final = "image_pull_progress_timeout"
+
+
+def _asked_of_layers(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the profile itself wants of pulls and layers, wherever its form of the file has it."""
+    plugins = config.get("plugins") or {}
+    old = (plugins.get("io.containerd.grpc.v1.cri") or {}).get("containerd") or {}
+    new = plugins.get("io.containerd.cri.v1.images") or {}
+    return {**old, **new}
+
+
+def _layers(facts: Compat, containerd: Version, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Without this, every layer stays twice on the disk: as it was pulled and as it was unpacked. A base image of Windows has
+    gigabytes (kubernetes-sigs/image-builder#640, awslabs/amazon-eks-ami#1360). It makes 2.1 and later pull as 1.7 does
+    (internal/cri/config/config.go, CheckLocalImagePullConfigs). If the profile wants them kept, these lines pull by the
+    transfer service, which ends a pull while it unpacks (containerd/containerd#13909): its limit then covers the unpacking."""
+    asked = _asked_of_layers(config)
+    if asked.get(DISCARD, True):
+        return {DISCARD: True}
+    limit = compat.pull_limit(facts, containerd)
+    return {_PROGRESS: limit} if limit and not asked.get("use_local_image_pull") else {}
+
+
+def _form_2(
+    image: str, handlers: Mapping[str, Any], layers: Mapping[str, Any], paths: Paths
+) -> dict[str, Any]:
     """For containerd 1.x: one CRI plug-in holds everything."""
     cri = {
         "sandbox_image": image,
@@ -60,6 +88,7 @@ def _form_2(image: str, handlers: Mapping[str, Any], paths: Paths) -> dict[str, 
         "containerd": {
             "default_runtime_name": next(iter(handlers)),
             "snapshotter": "windows",
+            **layers,
             "runtimes": handlers,
         },
         "registry": {"config_path": paths.containerd_certs},
@@ -68,7 +97,12 @@ def _form_2(image: str, handlers: Mapping[str, Any], paths: Paths) -> dict[str, 
 
 
 def _form_3(
-    facts: Compat, containerd: Version, image: str, handlers: Mapping[str, Any], paths: Paths
+    facts: Compat,
+    containerd: Version,
+    image: str,
+    handlers: Mapping[str, Any],
+    layers: Mapping[str, Any],
+    paths: Paths,
 ) -> dict[str, Any]:
     """For containerd 2.x: images and runtime are separate plug-ins."""
     plug_ins = (
@@ -78,6 +112,7 @@ def _form_3(
     imports = {"imports": [pattern]} if pattern else {}
     images = {
         "snapshotter": "windows",
+        **layers,
         "pinned_images": {"sandbox": image},
         "registry": {"config_path": paths.containerd_certs},
     }

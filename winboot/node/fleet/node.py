@@ -299,6 +299,7 @@ class NodeRun:
             "NodeIsReady": node is not None and node.ready,
             "Versions": "hold" if self.turned else "release" if self.options.versions == "released" else "",
             "Drained": drained,
+            "Drains": self.options.drain,
             # The run that had it before may be paused, not dead: the fence refuses that run when it wakes up.
             "TakeOver": self.options.take_over or (self._held is not None and self._held.claim.taken_over),
             "Adopt": self.options.adopt,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from winboot.config.node_spec import NodeSpec, RegistrySpec
-from winboot.config.node_spec.runtime import drop_ins
+from winboot.config.node_spec.runtime import DISCARD, drop_ins
 from winboot.script.steps.step import Step
 
 
@@ -80,6 +80,9 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "registries": _logins(spec),
         "drop_ins": _drop_ins(spec),
         "named": _named(spec),
+        "unasked": {"Path": spec.paths.containerd_config, "Line": f"  {DISCARD} = true\n"}
+        if spec.runtime.discards_unasked
+        else {},
     }
 
 
