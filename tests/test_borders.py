@@ -291,6 +291,10 @@ NAMED = st.fixed_dictionaries(
 @given(YAML_TEXTS | (NAMED | KUBECONFIG).map(lambda one: yaml.safe_dump(one, allow_unicode=True)))
 @example("!!bool x")
 @example("!!timestamp x")
+@example(
+    r"""{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], clusters: [{name: a, cluster: {}}],
+    users: [{name: a, user: {as: "\ud800"}}]}"""
+)
 def test_a_kubeconfig_is_read_or_refused(text: str) -> None:
     try:
         found = Kubeconfig.from_text(Secret(text), "the file")

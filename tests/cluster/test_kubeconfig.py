@@ -108,6 +108,14 @@ def test_a_hostile_text_is_no_kubeconfig(text: str) -> None:
         Kubeconfig.from_text(Secret(text), "here").user(None)
 
 
+def test_a_text_that_no_header_can_hold_is_no_kubeconfig() -> None:
+    config = a_config()
+    config["users"][0]["user"]["as"] = "\ud800"
+
+    with pytest.raises(InvalidInput, match="it is no kubeconfig"):
+        read(config).impersonation(None)
+
+
 def test_aliases_that_multiply_cost_nothing() -> None:
     lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 40))]
 

@@ -40,10 +40,20 @@ def ready(*forms: Any) -> None:
         msgspec.json.Decoder(form)
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses half a surrogate pair, which an escape can write and no file or header can hold; go-yaml refuses it, too
+    (yaml.v2, scannerc.go: "found invalid Unicode character escape code")."""
+
+    def construct_scalar(self, node: Any) -> Any:
+        text = super().construct_scalar(node)
+        text.encode()
+        return text
+
+
 def yaml_of(text: str) -> Any:
     """The plain value of a YAML text. Raises Malformed, and nothing else, for every other text."""
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, _Loader)
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
         # A date that does not exist is a ValueError; `!!bool x`, `!!int ""` and `!!timestamp x` are the last three
         # (PyYAML, constructor.py, SafeConstructor).
