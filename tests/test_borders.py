@@ -442,6 +442,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @EXAMPLES
 @given(INI | YAML_TEXTS, st.sampled_from(["hosts", "hosts.ini", "hosts.yaml"]))
+@example("/\n", "hosts")
 def test_an_inventory_of_ansible_is_read_or_refused(folder: Path, text: str, name: str) -> None:
     path = folder / name
     path.write_text(text, encoding="utf-8", errors="surrogatepass")

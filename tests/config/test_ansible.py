@@ -9,7 +9,7 @@ import pytest
 from tests.config.scene import CA, FILE, GOOD
 from winboot.base.errors import InvalidInput
 from winboot.cli import run
-from winboot.config.ansible import is_ansibles, open_inventory
+from winboot.config.ansible import is_ansibles, open_inventory, read_ansible
 from winboot.config.inventory import Inventory, check_inventory, load_inventory
 from winboot.config.profile import Profile
 
@@ -210,6 +210,14 @@ def test_group_vars_and_host_vars_are_read_in_ansibles_order(tmp_path: Path) -> 
         "win-2": ("2025", "10.0.1.9"),
     }
     assert {(one.connection.user, one.connection.port) for one in machines} == {("CORP\\ops", 5985)}
+
+
+def test_a_name_that_is_a_path_has_no_files_of_variables(tmp_path: Path) -> None:
+    """Ansible skips such names: its files are those below group_vars and host_vars."""
+    (tmp_path / "stranger").write_text("ansible_host: 10.9.9.9\n", encoding="utf-8")
+    path = a_file(tmp_path, f"{tmp_path}/stranger\n/\n[all:vars]\nwinboot_os=2022\n")
+
+    assert "10.9.9.9" not in str(read_ansible(path, open_inventory(path)))
 
 
 VAULTED = "$ANSIBLE_VAULT;1.1;AES256\n6638\n"

@@ -465,8 +465,9 @@ class _File:
     def _beside(self, folder: str, name: str) -> Variables:
         """What group_vars/NAME or host_vars/NAME next to the inventory says: a file, or a folder of them
         (docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html, "Organizing host and group
-        variables")."""
-        if not self.reads_beside:
+        variables"). A name that begins with / has none (lib/ansible/plugins/vars/host_group_vars.py: "avoid 'chroot' type
+        inventory hostnames")."""
+        if not self.reads_beside or name.startswith("/"):
             return {}
         if (folder, name) not in self.files:
             found: Variables = {}
