@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from tests.steps.builders import a_spec
 from winboot.base.clock import CLOCK_FAILS, clock_level
 from winboot.cli.ping import _clock
-from winboot.script.steps.node_preflight import NODE_PREFLIGHT
+
+LIB = Path(__file__).parents[1] / "templates" / "powershell" / "lib"
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -24,4 +25,7 @@ def test_a_clock_is_judged_by_its_distance(seconds: int, sign: int, level: str) 
 
 
 def test_the_machine_compares_with_the_same_limit() -> None:
-    assert NODE_PREFLIGHT.inputs(a_spec())["clock_s"] == CLOCK_FAILS.total_seconds()
+    text = (LIB / "preflight.ps1").read_text(encoding="utf-8")
+
+    assert f"[Math]::Abs($offset) -le {CLOCK_FAILS.total_seconds():.0f}) {{ return }}" in text
+    assert f"-Want 'within {CLOCK_FAILS.total_seconds():.0f} s'" in text

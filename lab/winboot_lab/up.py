@@ -70,7 +70,7 @@ class Lab:
         self.world = World()
         self.programs = Programs()
         if not isinstance(cluster, LabCluster):
-            cluster = LabCluster(cluster, now=self.time.datetime)
+            cluster = LabCluster(cluster, now=self.time.datetime, leaps=not real_time)
         self.cluster = cluster
         self.outside = Outside(self.world)
         self.outside.attach(self.cluster)

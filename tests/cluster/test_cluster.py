@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,24 @@ def serving_request(scene: Scene, subject: Subject, asker: str = "win-1") -> str
 def test_the_version_and_the_clock_are_the_servers(scene: Scene) -> None:
     assert str(scene.cluster.version()) == ClusterPlan().version
     assert abs(scene.cluster.server_time() - scene.lab.now()) < timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("ahead", [-3600, -7, 0, 7, 3600])
+def test_a_clock_that_differs_from_ours_is_seen(scene: Scene, ahead: int) -> None:
+    """An API server dates each answer by its own clock; how long the answer took does not count."""
+    scene.lab.now = lambda: datetime.now(UTC) + timedelta(seconds=ahead)
+
+    found = scene.cluster.clock_ahead()
+
+    assert found is not None
+    assert abs(found - timedelta(seconds=ahead)) < timedelta(seconds=3)
+    assert ahead or not found
+
+
+def test_the_time_of_a_lab_that_leaps_is_not_compared_with_ours(scene: Scene) -> None:
+    scene.lab.leaps = True
+
+    assert scene.cluster.clock_ahead() is None
 
 
 def test_a_missing_node_is_none_and_a_registered_one_tells_its_facts(scene: Scene) -> None:

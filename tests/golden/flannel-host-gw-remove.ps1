@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  71519929c14d4aaea10561d9c15aa1d0c736a7ca19b44d53c27393f86d02fb8b
+# Settings  bd7279f02086a8eb55bb5566eda2a1daa9682d506b5b51be963665d97b2ec92d
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -126,7 +126,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '71519929c14d4aaea10561d9c15aa1d0c736a7ca19b44d53c27393f86d02fb8b'
+    Digest  = 'bd7279f02086a8eb55bb5566eda2a1daa9682d506b5b51be963665d97b2ec92d'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

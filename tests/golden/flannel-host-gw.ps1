@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  71519929c14d4aaea10561d9c15aa1d0c736a7ca19b44d53c27393f86d02fb8b
+# Settings  bd7279f02086a8eb55bb5566eda2a1daa9682d506b5b51be963665d97b2ec92d
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -129,7 +129,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '71519929c14d4aaea10561d9c15aa1d0c736a7ca19b44d53c27393f86d02fb8b'
+    Digest  = 'bd7279f02086a8eb55bb5566eda2a1daa9682d506b5b51be963665d97b2ec92d'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -195,14 +195,14 @@ Look = {
     Assert-NoFault -Problems @(
         Test-Build -Build 20348
         Test-Session
-        Test-Clock -LimitSeconds 300
+        Test-Clock
         # A live node has its networks: there it is a notice.
         if (-not $script:Run.Facts.NodeIsLive) { Test-FirewallService }
         Test-Space -FreeGib 20
         Test-Addressing
         Test-ForeignNode -Services $services -Server 'https://10.0.0.10:6443'
     )
-    Get-PreflightNotice -BadUpdates $bad -ClockLimitSeconds 300
+    Get-PreflightNotice -BadUpdates $bad
     # Reported until the machine is a node, and not again at each join.
     if (-not $script:Run.Facts.NodeIsLive) { Get-SurroundingNotice -OwnMacs $true }
 }

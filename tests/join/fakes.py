@@ -117,6 +117,8 @@ class FakeCluster:
     node_facts: NodeFacts | None = None
     server: str = "1.36.5"
     is_insecure: bool = False
+    # How far its clock is ahead of the controller's.
+    ahead: timedelta | None = None
     # What the Node is after so many seconds of waiting: it is Ready at once by default.
     becomes: NodeFacts | None = field(default_factory=a_node)
     pods_left: tuple[tuple[str, str], ...] = ()
@@ -166,6 +168,9 @@ class FakeCluster:
 
     def server_time(self) -> datetime:
         return datetime.now(UTC)
+
+    def clock_ahead(self) -> timedelta | None:
+        return self.ahead
 
     def node(self, name: str) -> NodeFacts | None:
         self._call("node", name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,14 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "warning",
         "needs HostProcess pods",
         "--allow-privileged",
+    ),
+    "the controller's clock is an hour late": (
+        {"ahead": timedelta(hours=1)},
+        "",
+        "controller-clock",
+        "warning",
+        "this computer's clock is 3600 s behind the API server's",
+        "Set the clock",
     ),
     "node in the pod network": (
         {"all_nodes": (a_node(addresses=(("InternalIP", "10.244.7.7"),)),)},

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from winboot.base.clean import clean
+from winboot.base.clock import CLOCK_WARNS, clock_level
 from winboot.base.foreign import Malformed, decoded
 from winboot.config.node_spec import NodeSpec
 from winboot.node.addresses import address_problem
@@ -33,7 +34,6 @@ WINDOW_S: Final = 600
 FREE_BLOCKS: Final = 10  # of 64 ports; HNS takes them in blocks
 _BLOCK: Final = 64
 _FREE_SHARE: Final = 0.15
-_CLOCK_S: Final = 2.0
 _CERTIFICATE: Final = timedelta(days=1)
 # EndpointState of microsoft/hcsshim internal/hns/hnsendpoint.go: 2 attached (the host's own), 3 attached to a namespace that
 # several containers share, as a pod's.
@@ -503,8 +503,8 @@ def _disk(spec: NodeSpec, facts: Sequence[Facts]) -> Probe:
 def _clock(facts: Sequence[Facts], now: datetime, margin: timedelta) -> Probe:
     def faults() -> Iterator[str]:
         for one in facts:
-            off = abs(_time(one["now"]) - now) - margin
-            if off.total_seconds() > _CLOCK_S:
+            off = max(abs(_time(one["now"]) - now) - margin, timedelta())
+            if clock_level(off) != "ok":
                 yield f"the clock is {off.total_seconds():.0f} s off"
             if not one["end"]:
                 yield "the kubelet has no client certificate"
@@ -513,7 +513,7 @@ def _clock(facts: Sequence[Facts], now: datetime, margin: timedelta) -> Probe:
 
     return _probe(
         "node-clock",
-        f"within {_CLOCK_S:.0f} s, a certificate for a day at least",
+        f"within {CLOCK_WARNS.total_seconds():.0f} s, a certificate for a day at least",
         faults(),
         "right",
         "no time server is reached, or the kubelet cannot renew its certificate",

@@ -106,9 +106,13 @@ class ClusterPlan:
 class LabCluster:
     """State, rules and controllers of one cluster. Thread-safe."""
 
-    def __init__(self, plan: ClusterPlan | None = None, *, now: Callable[[], datetime] = real_now) -> None:
+    def __init__(
+        self, plan: ClusterPlan | None = None, *, now: Callable[[], datetime] = real_now, leaps: bool = False
+    ) -> None:
         self.plan = plan or ClusterPlan()
         self.now = now
+        # Whether its time leaps, so that this computer's clock cannot agree with it.
+        self.leaps = leaps
         self.store = Store(now)
         self.authority = Authority("kubernetes")
         self.api_certificate = self._api_certificate()

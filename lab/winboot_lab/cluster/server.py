@@ -181,6 +181,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", "text/plain; charset=utf-8" if plain else "application/json")
         self.send_header("Content-Length", str(len(raw)))
+        if self.server.cluster.leaps:
+            # As a cache marks what it kept (RFC 9111, section 5.1), so that no client sets its own clock by this Date.
+            self.send_header("Age", "0")
         if code == 429:
             self.send_header("Retry-After", "1")
         self.end_headers()

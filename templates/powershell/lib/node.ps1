@@ -141,9 +141,9 @@ function Stop-Unregistered {
     $keys = @($Left | ForEach-Object { $_.key })
     $message = "not there after $Seconds seconds: $(@($Left | ForEach-Object { $_.what }) -join '; ')"
     if (-not (Test-CurrentCertificate -Path $ClientCertificate)) {
-        # CLOCK_WARNS of winboot/base/clock.py.
-        $clock = if ([Math]::Abs([int]$script:Run.ClockOffset) -gt 5) { "the machine's clock is $(Get-ClockText); " }
-        Stop-Step -Id 'NoClientCertificate' -Message "$clock$message"
+        $off = Get-ClockText
+        if ($off) { $message = "the machine's clock is $off; $message" }
+        Stop-Step -Id 'NoClientCertificate' -Message $message
     }
     if ($keys -contains 'node:address') {
         $addresses = @(Get-NodeObject | ForEach-Object { $_.InternalIps }) -join ', '

@@ -48,10 +48,9 @@ function Test-Session {
 }
 
 function Test-Clock {
-    # A fault where the clock is further off than the limit. A live node has its certificates: there it is a notice.
-    param([int]$LimitSeconds)
-    if ($script:Run.Facts.NodeIsLive -or [Math]::Abs([int]$script:Run.ClockOffset) -le $LimitSeconds) { return }
-    New-Fault -Id 'ClockOff' -Message "the machine's clock is $(Get-ClockText)"
+    # A fault where the clock is off. A live node has its certificates: there it is a notice.
+    $off = Get-ClockText
+    if ($off -and -not $script:Run.Facts.NodeIsLive) { New-Fault -Id 'ClockOff' -Message "the machine's clock is $off" }
 }
 
 function Get-ClockOffset {
@@ -63,8 +62,10 @@ function Get-ClockOffset {
 }
 
 function Get-ClockText {
-    # The difference of the clocks in words.
+    # How far this machine's clock is off, in words; nothing within five minutes (winboot/base/clock.py, CLOCK_FAILS) or where
+    # the controller sent no time.
     $offset = [int]$script:Run.ClockOffset
+    if ([Math]::Abs($offset) -le 300) { return }
     if ($offset -lt 0) { "$(-$offset) s behind the API server's" } else { "$offset s ahead of the API server's" }
 }
 
@@ -141,7 +142,7 @@ function Test-OtherWay {
 
 function Get-PreflightNotice {
     # What is worth knowing and not winboot's to change: bad updates, a pending restart, other software, the clock, the firewall.
-    param([hashtable[]]$BadUpdates, [int]$ClockLimitSeconds)
+    param([hashtable[]]$BadUpdates)
     $is = Get-Revision
     foreach ($update in $BadUpdates) {
         if ($is -lt $update.first -or $is -ge $update.fixed) { continue }
@@ -157,8 +158,9 @@ function Get-PreflightNotice {
     foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
         New-Difference -Key 'nat-network' -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
     }
-    if ($script:Run.Facts.NodeIsLive -and [Math]::Abs([int]$script:Run.ClockOffset) -gt $ClockLimitSeconds) {
-        New-Difference -Key 'clock' -What 'clock' -Is (Get-ClockText) -Want "within $ClockLimitSeconds s" -Policy
+    $off = Get-ClockText
+    if ($off -and $script:Run.Facts.NodeIsLive) {
+        New-Difference -Key 'clock' -What 'clock' -Is $off -Want 'within 300 s' -Policy
     }
     foreach ($fault in Test-FirewallService) {
         New-Difference -Key 'firewall-service' -What 'firewall service' -Is $fault.message -Want 'running' -Policy

@@ -10,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
+from winboot.base.clock import clock_level
 from winboot.base.errors import ClusterRefused
 from winboot.base.foreign import Malformed, yaml_of
 from winboot.config.compat.platform import check_skew
@@ -68,6 +70,17 @@ def _api_certificate(view: ClusterView) -> Found:
         )
         fix = "Give its cluster certificate-authority-data, and remove insecure-skip-tls-verify."
         yield Finding("api-certificate", "warning", reason, fix)
+
+
+def _controller_clock(view: ClusterView) -> Found:
+    """winboot writes no time of this computer into a cluster or a machine, so this stops no node."""
+    ahead = view.clock_ahead
+    if ahead is None or clock_level(ahead) == "ok":
+        return
+    side = "behind" if ahead > timedelta() else "ahead of"
+    reason = f"this computer's clock is {abs(ahead).total_seconds():.0f} s {side} the API server's"
+    fix = "Set the clock that is wrong: Kerberos and clouds refuse a login if the clocks differ by more than 5 minutes."
+    yield Finding("controller-clock", "warning", reason, fix)
 
 
 def _permissions(view: ClusterView) -> Found:
@@ -273,6 +286,11 @@ def agent_needs(specs: Sequence[NodeSpec]) -> dict[str, list[Need]]:
 CHECKS: Final[tuple[Check, ...]] = (
     Check("version-skew", "A kubelet newer than the API server, or too old for it, is not supported.", _skew),
     Check("api-certificate", "The API server must prove that it is this cluster's.", _api_certificate),
+    Check(
+        "controller-clock",
+        "Certificates, and logins to domains and clouds, count by this computer's clock.",
+        _controller_clock,
+    ),
     Check("permissions", "The user of the kubeconfig must be allowed to do what a join does.", _permissions),
     Check(
         "bootstrap-bindings",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from functools import cached_property
 from typing import Final
 
@@ -30,6 +31,11 @@ class ClusterView:
     def version(self) -> Version:
         """The API server's version."""
         return self._cluster.version()
+
+    @cached_property
+    def clock_ahead(self) -> timedelta | None:
+        """How far the API server's clock is ahead of ours; None if its answer does not show it."""
+        return self._cluster.clock_ahead()
 
     @property
     def is_insecure(self) -> bool:

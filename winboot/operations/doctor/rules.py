@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
+from winboot.base.clock import clock_level
 from winboot.node.probes import FREE_BLOCKS, free_blocks
 from winboot.operations.doctor.subject import Subject, within
 
@@ -133,7 +134,7 @@ def _containers_feature(s: Subject) -> Iterator[str]:
 def _clock_off(s: Subject) -> Iterator[str]:
     for one in s.rows("clock"):
         off = abs(datetime.fromisoformat(one["now"].replace("Z", "+00:00")) - s.taken)
-        if off - timedelta(seconds=s.document.margin_s) > timedelta(seconds=60):
+        if clock_level(max(off - timedelta(seconds=s.document.margin_s), timedelta())) == "error":
             yield f"the clock is {off.total_seconds():.0f} seconds off"
 
 

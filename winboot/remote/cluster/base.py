@@ -395,6 +395,11 @@ class ServerClock(Protocol):
         """The API server's clock (UTC, whole seconds)."""
         ...
 
+    def clock_ahead(self) -> timedelta | None:
+        """How far, at least, the API server's clock is ahead of ours; negative if it is behind. None if its answer does not
+        show the time of now."""
+        ...
+
 
 class Cluster(Nodes, Tokens, CertificateRequests, Pods, Leftovers, Rights, Contents, ServerClock, Protocol):
     """What winboot does with a cluster. Any thread may call every method. A function takes the noun that it needs.

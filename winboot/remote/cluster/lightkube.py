@@ -92,6 +92,8 @@ _POLL_S: Final = 2.0
 _PAGE: Final = 500  # objects in one answer to a list, as kubectl asks for them
 _MISSING: Final = 404
 _CONFLICT: Final = 409
+# A Date header has whole seconds, as Go's net/http cuts them.
+_DATE_UNIT: Final = timedelta(seconds=1)
 _OVERTAKEN_S: Final = 15.0  # how long a patch that others overtake is tried again
 
 # Made at import: two threads must not register one kind at the same time.
@@ -190,9 +192,20 @@ class LightkubeCluster:
 
     def server_time(self) -> datetime:
         """The API server's clock, from the Date header of an answer; our own where it sends none."""
-        answer = self._call("reading the server's clock", self._version_answer)
-        header = answer.headers.get("Date")
-        return parsedate_to_datetime(header).astimezone(UTC) if header else datetime.now(UTC)
+        return _date_of(self._clock_answer()) or datetime.now(UTC)
+
+    def clock_ahead(self) -> timedelta | None:
+        """How far, at least, its clock is ahead of ours: the server dated its answer between our call and its arrival."""
+        sent = datetime.now(UTC)
+        answer = self._clock_answer()
+        date, here = _date_of(answer), datetime.now(UTC)
+        # A cache adds Age to an answer of an earlier time (RFC 9111, section 5.1).
+        if date is None or "Age" in answer.headers:
+            return None
+        return max(date - here, min(date + _DATE_UNIT - sent, timedelta()))
+
+    def _clock_answer(self) -> httpx2.Response:
+        return self._call("reading the server's clock", self._version_answer)
 
     def _version_answer(self) -> httpx2.Response:
         answer = self._plain.get("version")
@@ -589,6 +602,14 @@ def _git_version(answer: httpx2.Response) -> str:
     if not isinstance(found, dict) or "gitVersion" not in found:
         raise ValueError("gitVersion is missing")
     return str(found["gitVersion"])
+
+
+def _date_of(answer: httpx2.Response) -> datetime | None:
+    """When the server sent its answer; None without a Date header, or with one that is no date."""
+    try:
+        return parsedate_to_datetime(answer.headers["Date"]).astimezone(UTC)
+    except (KeyError, ValueError, OverflowError):
+        return None
 
 
 def _unless_missing(ask: Callable[[], T]) -> T | None:

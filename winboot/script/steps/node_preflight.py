@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from winboot.base.clock import CLOCK_FAILS
 from winboot.config.node_spec import NodeSpec
 from winboot.script.steps.step import Step
 
@@ -13,7 +12,6 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "build": spec.machine.build,
         "free_gib": 20,
-        "clock_s": round(CLOCK_FAILS.total_seconds()),
         "updates": [{"revision": one.revision, "kb": one.kb, "why": one.why} for one in spec.updates],
         "bad_updates": [
             {"first": one.first, "fixed": one.fixed, "kb": one.kb, "fixed_kb": one.fixed_kb, "what": one.what}
