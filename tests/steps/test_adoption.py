@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
+from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
 from winboot_lab.windows.acl import FULL, Rule
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.snapshot import diff, without_chance
@@ -14,6 +16,10 @@ from tests.steps.bench import Bench
 TOKEN = "abcdef.0123456789abcdef"
 STATE = r"C:\ProgramData\winboot"
 CREDENTIALS = "kubelet-credentials"
+ADOPTION = "adoption"
+FLAGS = r"C:\var\lib\kubelet\kubeadm-flags.env"
+POWERSHELL = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
+KUBELET = r"C:\k\kubelet.exe --windows-service"
 THEIR_PAIR = r"C:\var\lib\kubelet\pki\kubelet-client-2026.pem"
 THEIR_LINK = r"C:\var\lib\kubelet\pki\kubelet-client-current.pem"
 THEIRS = {
@@ -152,3 +158,139 @@ def test_keys_of_our_kubelet_go_also_where_their_folder_was_there_before(bench: 
 
     assert bench.file(own) is None
     assert bench.file(theirs) == b"of a node that was removed"
+
+
+# What each tool leaves: the service kubelet (or None), what NSSM starts, other services, files, and its name in a report.
+# Sources: those of Get-NodeMaker.
+MAKERS: dict[str, tuple[str | None, str, tuple[str, ...], tuple[str, ...], str]] = {
+    "PrepareNode.ps1": (
+        r"C:\Program Files\nssm\nssm.exe",
+        r"-NoProfile C:\k\StartKubelet.ps1",
+        ("containerd",),
+        (FLAGS, r"C:\k\StartKubelet.ps1"),
+        "kubeadm with PrepareNode.ps1, StartKubelet.ps1 and NSSM, runs containerd",
+    ),
+    "PrepareNode.ps1 with Docker": (
+        r"C:\Program Files\nssm\nssm.exe",
+        r"-NoProfile C:\k\StartKubelet.ps1",
+        ("docker", "rancher-wins"),
+        (FLAGS, r"C:\k\StartKubelet.ps1"),
+        "kubeadm with PrepareNode.ps1 and rancher_wins, StartKubelet.ps1 and NSSM, runs docker",
+    ),
+    "image-builder": (
+        KUBELET,
+        "",
+        ("containerd",),
+        (FLAGS, r"C:\image-builder-release.txt"),
+        "kubeadm on an image of image-builder, with a Windows service, runs containerd",
+    ),
+    "image-builder with NSSM and Docker": (
+        r"C:\k\nssm.exe",
+        r"-NoProfile C:\k\StartKubelet.ps1",
+        ("docker",),
+        (FLAGS, r"C:\image-builder-release.txt", r"C:\k\StartKubelet.ps1"),
+        "kubeadm on an image of image-builder, with NSSM, runs docker",
+    ),
+    "AKS Engine with Docker": (
+        r"c:\k\nssm.exe",
+        r"c:\k\kubeletstart.ps1",
+        ("docker", "Kubeproxy"),
+        (r"C:\k\kubeletstart.ps1", r"C:\AzureData\CustomDataSetupScript.ps1"),
+        "AKS Engine, runs docker",
+    ),
+    "rancher_wins alone": (None, "", ("docker", "rancher-wins"), (), "rancher_wins, runs docker"),
+    "by hand": (KUBELET, "", ("containerd",), (), "another tool, with a Windows service, runs containerd"),
+}
+
+
+def made_by(bench: Bench, maker: str) -> None:
+    """The machine as this tool leaves it: what recognition reads."""
+    kubelet, parameters, services, files, _ = MAKERS[maker]
+    for name in services:
+        bench.machine.services.create(name, rf"C:\theirs\{name}.exe")
+    for path in files:
+        bench.write(path, b"theirs")
+    if kubelet is None:
+        return
+    service = bench.machine.services.create("kubelet", kubelet, depends=list(services[:1]))
+    if parameters:
+        bench.machine.registry.set(rf"{service.key}\Parameters", "Application", "ExpandString", POWERSHELL)
+        bench.machine.registry.set(rf"{service.key}\Parameters", "AppParameters", "ExpandString", parameters)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_the_tool_that_made_a_node_is_recognised(maker: str, bench: Bench) -> None:
+    made_by(bench, maker)
+
+    found = bench.look(ADOPTION).differences(ADOPTION)
+
+    assert found == {"node": (f"made by {MAKERS[maker][-1]}", "winboot's, with the same name and service")}
+    refused = bench.run(ADOPTION, mode="Look", facts={"Adopt": False}).problem("node-preflight")
+    assert refused.id == "ForeignNode"
+    assert MAKERS[maker][-1].partition(", runs")[0] in refused.message
+
+
+def test_winboots_own_node_has_nothing_to_adopt(bench: Bench) -> None:
+    bench.machine.services.create("kubelet", KUBELET, description="The kubelet. Managed by winboot.")
+
+    assert bench.look(ADOPTION).differences(ADOPTION) == {}
+
+
+def kubeadms_identity(bench: Bench, *, node: str = "", days: int = 30) -> None:
+    """The kubelet's certificate and kubelet.conf, as `kubeadm join` leaves them."""
+    authority, now = Authority("kubernetes"), bench.machine.now()
+    subject = Subject(f"system:node:{node or bench.spec.node.name}", ("system:nodes",))
+    pair = authority.issue(subject, (CLIENT_AUTH,), (now - timedelta(days=1), now + timedelta(days=days)))
+    bench.write(THEIR_LINK, (pair.certificate + pair.key).encode())
+    server = f"clusters:\n- cluster:\n    server: {bench.spec.cluster.server}\n"
+    bench.write(r"C:\etc\kubernetes\kubelet.conf", server.encode())
+
+
+def test_the_identity_of_kubeadms_kubelet_is_kept_without_a_token(bench: Bench) -> None:
+    made_by(bench, "PrepareNode.ps1")
+    kubeadms_identity(bench)
+
+    assert "kubelet client certificate" not in bench.look(CREDENTIALS).differences(CREDENTIALS)
+    found = bench.look(ADOPTION).differences(ADOPTION)
+    assert found["kubelet identity"] == (
+        r"C:\etc\kubernetes\kubelet.conf",
+        r"the same certificate, by C:\k\kubeconfig",
+    )
+    told = bench.run("directories", ADOPTION, CREDENTIALS)
+
+    assert told.states[ADOPTION] == "changed"
+    assert bench.file(r"C:\k\kubeconfig") == bench.file(r"C:\etc\kubernetes\kubelet.conf")
+    assert bench.look(ADOPTION, CREDENTIALS).differences(CREDENTIALS).keys() == {
+        rf"file {bench.spec.paths.cluster_ca}: content"
+    }
+    bench.undo(ADOPTION)
+    assert bench.file(r"C:\k\kubeconfig") is None
+
+
+@pytest.mark.parametrize("bad", [{"node": "another"}, {"days": 0}], ids=["another node", "expired"])
+def test_an_identity_that_cannot_be_used_is_replaced(bad: dict[str, object], bench: Bench) -> None:
+    made_by(bench, "PrepareNode.ps1")
+    kubeadms_identity(bench, **bad)  # type: ignore[arg-type]  # keywords of a table
+
+    told = bench.run("directories", ADOPTION, CREDENTIALS, secrets={"bootstrap-token": TOKEN})
+
+    assert (told.states[ADOPTION], told.states[CREDENTIALS]) == ("changed", "changed")
+    assert TOKEN.encode() in (bench.file(bench.spec.paths.bootstrap_kubeconfig) or b"")
+
+
+def test_what_kubeadm_writes_after_an_adoption_is_a_conflict_until_it_is_adopted_again(bench: Bench) -> None:
+    made_by(bench, "PrepareNode.ps1")
+    bench.run("directories", ADOPTION)
+    for name in ("kubelet", "containerd"):
+        bench.machine.services.delete(bench.machine.services.need(name))
+    bench.machine.files.delete(r"C:\k\StartKubelet.ps1")
+    bench.machine.settle(5)
+    bench.machine.files.delete(FLAGS)
+    alone = {"Adopt": False}
+
+    refused = bench.run(ADOPTION, mode="Look", facts=alone).problem("node-preflight")
+    assert (refused.id, FLAGS in refused.message) == ("KubeadmConflict", True)
+    found = bench.look(ADOPTION).differences(ADOPTION)
+    assert found[f"file {FLAGS}: written"] == ("by kubeadm, since winboot took the node over", "noted")
+    assert bench.run(ADOPTION).states == {ADOPTION: "changed"}
+    assert bench.run(ADOPTION, mode="Look", facts=alone).states == {ADOPTION: "ok"}

@@ -19,24 +19,29 @@ from winboot.base.errors import ClusterError, InvalidInput, NotDone
 from winboot.config.node_spec import NodeSpec
 from winboot.node.drain import drain
 from winboot.node.fleet import Budget, NodeRun, Options, RunContext, run_nodes
+from winboot.node.run import Pass
 from winboot.operations.join.story import refuse_another_machine
-from winboot.remote.cluster.base import Belonging, Cluster, NodeFacts, PodFacts
+from winboot.remote.cluster.base import Belonging, Cluster, NodeFacts, NodeWish, PodFacts
 from winboot.report.events import Difference, Problem, StepDone
 from winboot.report.results import Report, collect
 
 # What the controller does; named like steps in the report.
 DRAIN: Final = "drain"
 NODE_OBJECT: Final = "node-object"
+# How it calls a machine that is another tool's node, or is one again after the undo.
+OTHERS: Final = "undo:other-tool"
 # How a look calls what it finds without a note (templates/powershell/lib/removal.ps1).
 UNNOTED: Final = "unnoted:"
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What of a node is to go: `keep_node` leaves the Node in the cluster, `cluster_only` the machine alone."""
+    """What of a node is to go: `keep_node` leaves the Node in the cluster, `cluster_only` the machine alone. `others`: the
+    node is another tool's again afterwards."""
 
     keep_node: bool = False
     cluster_only: bool = False
+    others: bool = False
 
 
 def survey_removal(
@@ -78,7 +83,7 @@ def _run(
 def _survey(run: NodeRun, *, removal: Removal) -> None:
     node = _reached(run, removal)
     if not removal.cluster_only:
-        refuse_another_machine(run.spec, node, run.look(node))
+        removal = _seen(removal, _looked(run, node))
     for done in _cluster_look(run, node, removal):
         run.step(done)
 
@@ -88,12 +93,27 @@ def _remove(run: NodeRun, *, removal: Removal) -> None:
     node = _reached(run, removal)
     # What is no node any more needs no claim that shows how it is.
     with run.claimed(leave=False):
+        look = None if removal.cluster_only else _looked(run, node)
+        if look is not None:
+            removal = _seen(removal, look)
         told = tuple(_cluster_look(run, node, removal))
-        if not removal.cluster_only and not _machine_undone(run, node, told):
+        if look is not None and not _machine_undone(run, node, look, told, removal):
             run.step(_blocked())
             return
         if run.cluster is not None:
             _leave(run, run.cluster, node, removal)
+
+
+def _looked(run: NodeRun, node: NodeFacts | None) -> Pass:
+    look = run.look(node)
+    refuse_another_machine(run.spec, node, look)
+    return look
+
+
+def _seen(removal: Removal, look: Pass) -> Removal:
+    """The removal of this machine: the Node of another tool stays."""
+    keys = {found.key for step in look.steps for found in step.differences}
+    return replace(removal, keep_node=True, others=True) if OTHERS in keys else removal
 
 
 def _reached(run: NodeRun, removal: Removal) -> NodeFacts | None:
@@ -112,12 +132,12 @@ def _reached(run: NodeRun, removal: Removal) -> NodeFacts | None:
     return node
 
 
-def _machine_undone(run: NodeRun, node: NodeFacts | None, told: Sequence[StepDone]) -> bool:
+def _machine_undone(
+    run: NodeRun, node: NodeFacts | None, look: Pass, told: Sequence[StepDone], removal: Removal
+) -> bool:
     """Drain the node and put its machine back; whether all of it is back."""
-    look = run.look(node)
-    refuse_another_machine(run.spec, node, look)
     run.refuse_other_look(collect([*look.steps, *told]))
-    if node is not None and run.cluster is not None:
+    if node is not None and run.cluster is not None and (look.to_change or not removal.others):
         _drained(run, run.cluster, told)
     if not look.to_change:
         return True
@@ -183,6 +203,9 @@ def _leave(run: NodeRun, cluster: Cluster, node: NodeFacts | None, removal: Remo
         for one in _belongings(run, removal):
             cluster.delete_belonging(one)
             found.append(_gone(f"{one.kind}:{one.name}", str(one), "in the cluster"))
+        if removal.others and node is not None:
+            found += cluster.change_node(run.name, NodeWish({}, ()))
+            cluster.uncordon(run.name)
     except ClusterError as error:
         problem = Problem(type(error).__name__, error.problem, error.hint)
         run.step(StepDone("", NODE_OBJECT, "failed", 0, tuple(found), problem))

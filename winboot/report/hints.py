@@ -47,9 +47,14 @@ HINTS: Final[Mapping[str, str]] = {
     "ForeignAgent": (
         "Remove it with its own tool (rke2-uninstall.ps1, k0s reset, the operator), then run the same command again."
     ),
+    "KubeadmConflict": (
+        "`kubeadm upgrade node` or `kubeadm reset` ran on this node. Give the profile the version that the node is to have, "
+        "and run `winboot join --adopt`; or run `winboot remove`, which gives the node back."
+    ),
     "ForeignNode": (
-        "To let winboot take it over, drain it, delete its old Node, and run the same command with "
-        "--adopt. winboot records services, kubeconfigs and keys first, and an undo restores them."
+        "To let winboot take it over, run the same command with --adopt, and with --drain if pods run there. The Node "
+        "stays, and so does a valid certificate of kubeadm's. winboot records services, kubeconfigs and keys first, and an "
+        "undo restores them."
     ),
     "FirewallServiceOff": (
         "Set the start type of the services BFE and mpssvc to automatic (in the Group Policy that disables them, or Start = 2 "

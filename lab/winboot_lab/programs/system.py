@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.programs.base import Run, windows_text
+from winboot_lab.programs.wrappers import StartScript
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.install import POWER_SCHEMES, SCHEMES
 from winboot_lab.windows.programs_api import Exit
@@ -319,7 +320,20 @@ class Taskkill:
 
 
 class PowerShell:
-    """powershell.exe: the lab's own engine, in a new session of the same user."""
+    """powershell.exe: the lab's own engine, in a new session of the same user. What NSSM keeps running is a start script."""
+
+    def is_service(self, argv: list[str]) -> bool:
+        """It answers no control manager."""
+        return False
+
+    def serve(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]
+    ) -> StartScript:
+        """A running start script."""
+        run = Run(machine, process, argv, env)
+        if not argv[-1].lower().endswith(("startkubelet.ps1", "kubeletstart.ps1")):
+            raise run.refuse("that stays")
+        return StartScript(run, argv[-1])
 
     def run(
         self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes

@@ -1,4 +1,5 @@
-"""Programs that keep others running: kube-log-runner.exe, which gives them a log file, and cmd.exe with a `&&`."""
+"""Programs that keep others running: kube-log-runner.exe, which gives them a log file, cmd.exe with a `&&`, and the script that
+other tools start the kubelet by."""
 
 from __future__ import annotations
 
@@ -177,6 +178,62 @@ class Cmd(Daemon):
 
     def on_stop(self) -> None:
         """A stop ends the whole tree."""
+        if self._child is not None and self._child.running:
+            self._child.ended.clear()
+            self.machine.processes.stop(self._child)
+
+
+class StartScript(Daemon):
+    """powershell.exe with StartKubelet.ps1 or kubeletstart.ps1: its last line starts the kubelet and waits for its end.
+
+    Sources: kubernetes-sigs/sig-windows-tools hostprocess/PrepareNode.ps1 and kubeadm/scripts/PrepareNode.ps1 ($cmd),
+    image-builder roles/kubernetes/templates/StartKubelet.ps1, aks-engine parts/k8s/windowskubeletfunc.ps1. They read kubeadm's flags with
+    TrimStart('KUBELET_KUBEADM_ARGS=').Trim('"').
+    """
+
+    def __init__(self, run: Run, script: str) -> None:
+        super().__init__(run)
+        self._script = script
+        self._child: Process | None = None
+        self._died: Died | None = None
+
+    def on_start(self) -> Died | None:
+        """Put the flags together and start the kubelet."""
+        try:
+            line = self._line()
+        except GoError as e:
+            self.sink(str(e))
+            return Died(1)
+        self._child = start(
+            self.machine,
+            line,
+            parent=self.process,
+            env=self.run.env,
+            directory=self.process.directory,
+            sink=self.sink,
+            ended=self._ended,
+        )
+        return self._died
+
+    def _line(self) -> str:
+        """The kubelet's command line. Raises GoError where a file is missing."""
+        last = self.run.read(self._script).decode("utf-8").strip().splitlines()[-1]
+        if "$KubeletArgs" not in last:
+            return last
+        given = self.run.read("/var/lib/kubelet/kubeadm-flags.env").decode("utf-8").strip()
+        # TrimStart takes away each of these characters, too.
+        flags = given.lstrip("KUBELET_KUBEADM_ARGS=").strip('"')  # noqa: B005
+        return last.replace("$KubeletArgs", flags).replace("$(hostname)", self.machine.name)
+
+    def _ended(self, died: Died) -> None:
+        self._died = died
+
+    def on_tick(self) -> Died | None:
+        """It ends with the kubelet."""
+        return self._died
+
+    def on_stop(self) -> None:
+        """NSSM's Ctrl-C reaches the kubelet, too."""
         if self._child is not None and self._child.running:
             self._child.ended.clear()
             self.machine.processes.stop(self._child)

@@ -58,9 +58,15 @@ function Get-CredentialDifference {
     # A bootstrap file of this very run is enough.
     param([hashtable]$Credential)
     $fault = Get-CredentialFault -Credential $Credential
+    # The step before this one lets our kubelet continue with the certificate that is here.
+    if (Test-KeptIdentity -Credential $Credential) { return }
     if (-not $fault -or ($script:Run.ContainsKey('Bootstrapped') -and [IO.File]::Exists($Credential.bootstrap_path))) { return }
-    $want = "system:node:$($Credential.node), for $($Credential.server)"
-    New-Difference -Key 'kubelet:client-certificate' -What 'kubelet client certificate' -Is $fault -Want $want
+    $shown = @{ Is = $fault; Want = "system:node:$($Credential.node), for $($Credential.server)" }
+    # Other accounts may write kubeadm's folders: what is in them is believed when they are ours alone.
+    if ([IO.File]::Exists((Get-KubeadmCredential)) -and -not (Test-Adopted)) {
+        $shown = @{ Is = "by $(Get-KubeadmCredential)"; Want = 'kept if it is valid'; Unknown = $true }
+    }
+    New-Difference -Key 'kubelet:client-certificate' -What 'kubelet client certificate' @shown
 }
 
 function Set-Credential {

@@ -17,9 +17,14 @@ function Test-ForeignNode {
         }
         Get-ForeignTrace -Server $Server
     )
+    $maker = Get-NodeMaker
+    if ($maker -and -not $found) { $found = @($maker.what) }
     if ($found) {
-        New-Fault -Id 'ForeignNode' -Message "this machine is a node that winboot did not make: $($found -join ', ')"
+        $by = if ($maker) { " ($($maker.what))" } else { '' }
+        New-Fault -Id 'ForeignNode' -Message "this machine is a node that winboot did not make${by}: $($found -join ', ')"
     }
+    $changed = @(Get-KubeadmConflict)
+    if ($changed) { New-Fault -Id 'KubeadmConflict' -Message "kubeadm changed this node after winboot took it over: $($changed -join ', ')" }
 }
 
 function Get-ForeignAgent {

@@ -8,8 +8,12 @@ function Get-RemovalDifference {
         New-Difference -Key "undo:$($note.kind):$($note.key)" -What "$(ConvertTo-KindText -Kind $note.kind) $($note.key)" -Is "winboot's" -Want $want `
             -Disrupts:(@('PodNetwork', 'CalicoNetwork') -contains $note.kind) -Reboot:(@('Feature', 'ComputerName') -contains $note.kind)
     }
+    $first = $script:Run.Steps[0].Name -eq $script:Run.Step
+    if ($first -and (Test-OtherNode)) {
+        New-Difference -Key 'undo:other-tool' -What 'node of another tool' -Is "the machine is one, or was one before winboot" -Want 'it stays in the cluster' -Policy
+    }
     $state = (Get-StatePath).TrimEnd('\')
-    if ($script:Run.Steps[0].Name -eq $script:Run.Step -and [IO.Directory]::Exists($state)) {
+    if ($first -and [IO.Directory]::Exists($state)) {
         New-Difference -Key 'undo:state' -What "state folder $state" -Is "winboot's" -Want $null
     }
     foreach ($thing in Get-UnnotedThing) {
@@ -54,7 +58,8 @@ function Get-UnnotedThing {
     $found = @(
         foreach ($name in $ours['services']) { if (Test-OwnService -Name $name) { @{ kind = 'Service'; key = $name } } }
         foreach ($name in $ours['rules']) { if (Test-OwnRule -Name $name) { @{ kind = 'FirewallRule'; key = $name } } }
-        foreach ($path in $ours['files']) { Get-VersionPath -Path $path | ForEach-Object { @{ kind = 'File'; key = $_ } } }
+        # A file of another tool's node may lie in the same place, with the same content, and have no note for that reason.
+        if (-not (Test-OtherNode)) { foreach ($path in $ours['files']) { Get-VersionPath -Path $path | ForEach-Object { @{ kind = 'File'; key = $_ } } } }
     )
     $found | Where-Object { $noted -notcontains "$($_.kind):$($_.key)" }
 }

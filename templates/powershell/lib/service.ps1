@@ -404,5 +404,6 @@ function Restore-Service {
             -Is 'LocalSystem, and therefore disabled' -Want "$($was.account), with its password"
         return
     }
-    if ($Former.running) { Start-CurrentService -Name $Former.name }
+    # What another tool's services need is back when the last step is undone; that one starts them.
+    if ($Former.running -and -not (Test-Adopted)) { Start-CurrentService -Name $Former.name }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from winboot.script.steps.address_guard import ADDRESS_GUARD
+from winboot.script.steps.adoption import ADOPTION
 from winboot.script.steps.artifacts import ARTIFACTS
 from winboot.script.steps.azure_events import AZURE_EVENTS
 from winboot.script.steps.azure_state import AZURE_STATE
@@ -52,6 +53,7 @@ STEPS: Final[tuple[Step, ...]] = (
     DYNAMIC_PORTS,
     TRUST_ROOTS,
     DIRECTORIES,
+    ADOPTION,
     FIREWALL_RULES,
     DEFENDER_EXCLUSIONS,
     POSTBOOT_TASK,

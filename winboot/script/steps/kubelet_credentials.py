@@ -17,9 +17,10 @@ def _bootstrap(spec: NodeSpec) -> str:
     return kubeconfig_text(spec, user="kubelet-bootstrap", credential={"token": TOKEN_PLACE})
 
 
-def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+def credential_table(spec: NodeSpec) -> dict[str, object]:
+    """What decides whether the kubelet's client certificate can be used, as Get-CredentialFault takes it."""
     paths = spec.paths
-    credential = {
+    return {
         "node": spec.node.name,
         "server": spec.cluster.server,
         "kubeconfig": paths.kubeconfig,
@@ -27,7 +28,13 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "pki": paths.kubelet_pki,
         "ca_path": paths.cluster_ca,
         "ca_sha256": spec.cluster.ca_sha256,
-        "bootstrap_path": paths.bootstrap_kubeconfig,
+    }
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    credential = {
+        **credential_table(spec),
+        "bootstrap_path": spec.paths.bootstrap_kubeconfig,
         "bootstrap_text": _bootstrap(spec),
         "token_place": TOKEN_PLACE,
         "secret": BOOTSTRAP_TOKEN,
@@ -50,7 +57,7 @@ KUBELET_CREDENTIALS = Step(
     leaves=lambda spec: {
         "files with secrets": [spec.paths.kubeconfig, rf"{spec.paths.kubelet_pki}\kubelet-*"]
     },
-    needs=("directories", "computer-name"),
+    needs=("directories", "computer-name", "adoption"),
     secrets=_secrets,
     files=_files,
 )

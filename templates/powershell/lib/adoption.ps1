@@ -1,0 +1,135 @@
+# SUMMARY Recognises the tool that made this machine a node, takes the node over, and gives it back.
+
+function Get-NodeMaker {
+    # The tool that made this machine a node, as a table: id, what a person calls it, and the runtime of its kubelet (docker, containerd
+    # or ''). Nothing where winboot did, or where the machine is no node. Sources: kubernetes-sigs/sig-windows-tools
+    # hostprocess/PrepareNode.ps1 and kubeadm/scripts/PrepareNode.ps1, which has rancher-wins; image-builder images/capi/ansible/windows,
+    # roles kubernetes (sc.yml, nssm.yml) and runtimes; Azure/aks-engine parts/k8s/windowskubeletfunc.ps1 (New-NSSMService).
+    $start = "$(Read-Registry -Path (Get-ServicePath -Name 'kubelet') -Name 'ImagePath')"
+    if ((Test-OwnService -Name 'kubelet') -or (Test-FormerNote -Kind 'Service' -Key 'kubelet' -Step 'kubelet')) { return }
+    $managed = if (Test-NssmService -Name 'kubelet') { 'NSSM' } else { 'a Windows service' }
+    $start += " $(Read-ServiceParameter -Service 'kubelet' -Name 'AppParameters')"
+    $id, $what = switch -Regex ($start) {
+        'kubeletstart\.ps1' { 'aks-engine', 'AKS Engine'; break }
+        default { Get-MakerOfFile -Managed $managed }
+    }
+    if (-not $id -and $start.Trim()) { $id, $what = 'other', "another tool, with $managed" }
+    if (-not $id) { return }
+    @{ id = $id; what = $what; runtime = (Get-FormerRuntime) }
+}
+
+function Get-MakerOfFile {
+    # Id and name of the tool whose files are here; nothing where there are none.
+    param([string]$Managed)
+    $kubeadm = [IO.File]::Exists('C:\var\lib\kubelet\kubeadm-flags.env')
+    if ([IO.File]::Exists('C:\AzureData\CustomDataSetupScript.ps1')) { 'aks', 'AKS' }
+    elseif ([IO.File]::Exists('C:\Program Files\Amazon\EKS\Start-EKSBootstrap.ps1')) { 'eks', 'EKS' }
+    elseif ([IO.File]::Exists('C:\image-builder-release.txt') -or [IO.File]::Exists('C:\k\RestartKubelet.ps1')) {
+        $(if ($Managed -eq 'NSSM') { 'image-builder-nssm' } else { 'image-builder-service' }), "kubeadm on an image of image-builder, with $Managed"
+    }
+    elseif ([IO.File]::Exists('C:\k\StartKubelet.ps1')) {
+        $wins = if (Get-ServiceState -Name 'rancher-wins') { ' and rancher_wins' } else { '' }
+        'kubeadm-prepare-node', "kubeadm with PrepareNode.ps1$wins, StartKubelet.ps1 and $Managed"
+    }
+    elseif ($kubeadm -or [IO.File]::Exists('C:\etc\kubernetes\kubelet.conf')) { 'kubeadm', "kubeadm, with $Managed" }
+    elseif (Get-ServiceState -Name 'rancher-wins') { 'rancher-wins', 'rancher_wins' }
+}
+
+function Get-FormerRuntime {
+    # The runtime of a kubelet that is not winboot's: docker, containerd, or '' where neither is here. Its service depends on it, except
+    # on images of image-builder with NSSM, which have one of the two.
+    $depends = @((Read-Service -Name 'kubelet').depends)
+    foreach ($name in @('docker', 'containerd')) { if ($depends -contains $name) { return $name } }
+    foreach ($name in @('containerd', 'docker')) { if (Get-ServiceState -Name $name) { return $name } }
+    ''
+}
+
+function Get-AdoptionDifference {
+    # What an adoption changes about the node as a whole, and files that kubeadm wrote since. Credential is the kubelet's. Nothing on
+    # a node that winboot made.
+    param([hashtable]$Credential)
+    $maker = Get-NodeMaker
+    if ($maker -and -not (Test-FormerNote -Kind 'Adoption' -Key 'kubelet')) {
+        $is = "made by $($maker.what)" + $(if ($maker.runtime) { ", runs $($maker.runtime)" })
+        New-Difference -Key 'adoption:maker' -What 'node' -Is $is -Want "winboot's, with the same name and service"
+    }
+    if (Test-KeptIdentity -Credential $Credential) {
+        New-Difference -Key 'adoption:identity' -What 'kubelet identity' -Is (Get-KubeadmCredential) -Want "the same certificate, by $($Credential.kubeconfig)"
+    }
+    foreach ($path in Get-KubeadmConflict) {
+        New-Difference -Key "adoption:$path" -What "file ${path}: written" -Is 'by kubeadm, since winboot took the node over' -Want 'noted'
+    }
+}
+
+function Set-Adoption {
+    # Notes what an undo starts again, remembers kubeadm's files, and gives winboot's kubelet the identity of the former one. Returns
+    # nothing.
+    param([hashtable]$Credential)
+    $maker = Get-NodeMaker
+    if ($maker) {
+        $running = @(@('docker', 'containerd', 'kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
+        $serving = @(Get-ServingCertificate -Folder $Credential.pki)
+        Save-FormerValue -Kind 'Adoption' -Key 'kubelet' -Value @{ maker = $maker.id; running = $running; pki = $Credential.pki; serving = $serving }
+    }
+    Write-StateJson -Name 'adoption.json' -Value @(Get-KubeadmMark)
+    if (-not (Test-KeptIdentity -Credential $Credential)) { return }
+    # It names the certificate by its path, which stays: the one that the kubelet renews.
+    $kubeconfig = Read-FileText -Path (Get-KubeadmCredential)
+    Save-SecretFile -Path $Credential.kubeconfig
+    Write-FileText -Path $Credential.kubeconfig -Text $kubeconfig -Private
+}
+
+function Restore-Adoption {
+    # Starts what ran before the adoption, when everything below it is back, and deletes serving certificates that came since. Returns
+    # nothing.
+    param([object]$Former)
+    foreach ($path in Get-ServingCertificate -Folder $Former.pki) { if (@($Former.serving) -notcontains $path) { Remove-File -Path $path } }
+    # What runs may have been started with files that this undo has replaced since.
+    foreach ($name in @($Former.running)) { Stop-RunningService -Name $name }
+    foreach ($name in @($Former.running)) { Start-CurrentService -Name $name }
+}
+
+function Test-Adopted {
+    # Whether an undo gives this node back to another tool, and therefore starts its services last.
+    Test-FormerNote -Kind 'Adoption' -Key 'kubelet' -Step 'adoption'
+}
+
+function Test-OtherNode {
+    # Whether another tool made this node, before winboot took it over or after an undo gave it back.
+    (Test-Adopted) -or $null -ne (Get-NodeMaker)
+}
+
+function Get-ServingCertificate {
+    # The kubelet's serving certificates by path; nothing without the folder.
+    param([string]$Folder)
+    if ([IO.Directory]::Exists($Folder)) { [IO.Directory]::GetFiles($Folder, 'kubelet-server-*') }
+}
+
+function Get-KubeadmCredential {
+    # The kubeconfig of a kubelet that kubeadm joined (kubernetes cmd/kubeadm/app/constants, KubeletKubeConfigFileName).
+    'C:\etc\kubernetes\kubelet.conf'
+}
+
+function Test-KeptIdentity {
+    # Whether winboot's kubelet has no credential, and may continue with that of kubeadm's kubelet: same node, same cluster, still valid.
+    param([hashtable]$Credential)
+    $theirs = $Credential.Clone()
+    $theirs.kubeconfig = Get-KubeadmCredential
+    [IO.File]::Exists($theirs.kubeconfig) -and $null -ne (Get-CredentialFault -Credential $Credential) -and $null -eq (Get-CredentialFault -Credential $theirs)
+}
+
+function Get-KubeadmMark {
+    # The files that `kubeadm join`, `upgrade node` and `reset` write or delete and winboot does not: path and time of the last write
+    # in ticks as text, '' where the file is missing (kubernetes cmd/kubeadm/app/phases/kubelet/flags.go, config.go; cmd/reset.go).
+    foreach ($path in @('C:\var\lib\kubelet\kubeadm-flags.env', 'C:\var\lib\kubelet\instance-config.yaml', (Get-KubeadmCredential))) {
+        @{ path = $path; written = $(if ([IO.File]::Exists($path)) { "$([IO.File]::GetLastWriteTimeUtc($path).Ticks)" } else { '' }) }
+    }
+}
+
+function Get-KubeadmConflict {
+    # The paths of kubeadm's files that changed since winboot took the node over. Nothing on a node that it did not take over.
+    $now = @(Get-KubeadmMark)
+    foreach ($mark in Read-StateJson -Name 'adoption.json' | ForEach-Object { $_ }) {
+        if (@($now | Where-Object { $_.path -eq $mark.path -and $_.written -ne "$($mark.written)" })) { $mark.path }
+    }
+}

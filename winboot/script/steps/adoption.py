@@ -1,0 +1,21 @@
+"""Take over a node that another tool made, with its identity, and give it back with an undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.kubelet_credentials import credential_table
+from winboot.script.steps.step import Step
+
+
+def _inputs(spec: NodeSpec) -> Mapping[str, object]:
+    return {"credential": credential_table(spec)}
+
+
+ADOPTION = Step(
+    name="adoption",
+    why="a node that another tool made keeps its name and certificate, and its services start again after an undo",
+    inputs=_inputs,
+    needs=("directories",),
+)
