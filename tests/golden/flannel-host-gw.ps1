@@ -10,6 +10,7 @@
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
 # Settings  bd7279f02086a8eb55bb5566eda2a1daa9682d506b5b51be963665d97b2ec92d
+# Settings  049e5295ad6f13ea7bb107f291c3b15401165f7df0aad3e1e3bef1407b0404ba
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -27,6 +28,8 @@
 #   dynamic-ports        each load-balanced service takes blocks of client ports; the default range is soon empty and
 #                        touches NodePorts
 #   directories          a folder made in time has its access rules before the first secret is in it
+#   adoption             a node that another tool made keeps its name and certificate, and its services start again
+#                        after an undo
 #   firewall-rules       the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
 #                        are open
 #   postboot-task        a restart loses routes and leaves stale leases, and there may be no controller to fix them
@@ -130,6 +133,7 @@ $plan = @{
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
     Digest  = 'bd7279f02086a8eb55bb5566eda2a1daa9682d506b5b51be963665d97b2ec92d'
+    Digest  = '049e5295ad6f13ea7bb107f291c3b15401165f7df0aad3e1e3bef1407b0404ba'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -329,6 +333,24 @@ Look = {
 }
 Change = {
     Set-Folder @folders
+}
+}
+
+# ---- adoption: a node that another tool made keeps its name and certificate, and its services start again after an
+# undo
+@{
+Name = 'adoption'
+Needs = @('directories')
+Values = {
+    $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+        certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
+        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac' }
+}
+Look = {
+    Get-AdoptionDifference -Credential $credential
+}
+Change = {
+    Set-Adoption -Credential $credential
 }
 }
 
@@ -535,7 +557,7 @@ Change = {
 # with a short-lived token
 @{
 Name = 'kubelet-credentials'
-Needs = @('directories', 'computer-name')
+Needs = @('directories', 'computer-name', 'adoption')
 Secrets = @('bootstrap-token')
 Values = {
     $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'

@@ -187,8 +187,8 @@ class StartScript(Daemon):
     """powershell.exe with StartKubelet.ps1 or kubeletstart.ps1: its last line starts the kubelet and waits for its end.
 
     Sources: kubernetes-sigs/sig-windows-tools hostprocess/PrepareNode.ps1 and kubeadm/scripts/PrepareNode.ps1 ($cmd),
-    image-builder roles/kubernetes/templates/StartKubelet.ps1, aks-engine parts/k8s/windowskubeletfunc.ps1. They read kubeadm's flags with
-    TrimStart('KUBELET_KUBEADM_ARGS=').Trim('"').
+    image-builder roles/kubernetes/templates/StartKubelet.ps1, aks-engine parts/k8s/windowskubeletfunc.ps1. They read
+    kubeadm's flags with TrimStart('KUBELET_KUBEADM_ARGS=').Trim('"').
     """
 
     def __init__(self, run: Run, script: str) -> None:
@@ -221,7 +221,7 @@ class StartScript(Daemon):
         if "$KubeletArgs" not in last:
             return last
         given = self.run.read("/var/lib/kubelet/kubeadm-flags.env").decode("utf-8").strip()
-        # TrimStart takes away each of these characters, too.
+        # TrimStart, too, takes away each of these characters.
         flags = given.lstrip("KUBELET_KUBEADM_ARGS=").strip('"')  # noqa: B005
         return last.replace("$KubeletArgs", flags).replace("$(hostname)", self.machine.name)
 

@@ -120,7 +120,7 @@ function Test-KeptIdentity {
 
 function Get-KubeadmMark {
     # The files that `kubeadm join`, `upgrade node` and `reset` write or delete and winboot does not: path and time of the last write
-    # in ticks as text, '' where the file is missing (kubernetes cmd/kubeadm/app/phases/kubelet/flags.go, config.go; cmd/reset.go).
+    # in ticks as text, empty where the file is missing (kubernetes cmd/kubeadm/app/phases/kubelet/flags.go, config.go; cmd/reset.go).
     foreach ($path in @('C:\var\lib\kubelet\kubeadm-flags.env', 'C:\var\lib\kubelet\instance-config.yaml', (Get-KubeadmCredential))) {
         @{ path = $path; written = $(if ([IO.File]::Exists($path)) { "$([IO.File]::GetLastWriteTimeUtc($path).Ticks)" } else { '' }) }
     }
