@@ -357,6 +357,9 @@ BAD: list[tuple[str, str, str]] = [
     ("kubernetes: {version: §2.0.0}", "error", "there is no such version"),
     ("node: {labels: {§'bad key': x}}", "error", "letters, digits"),
     ("proxy: {http: §'http://me:secret@proxy:3128'}", "error", "a user or a password"),
+    ("proxy: {https: §'http://me:secret@proxy:3128'}", "error", "let it except this node's address"),
+    ("proxy: {http: 'http://proxy:3128', §user: me}", "error", "or name mirrors in runtime.registries"),
+    ("proxy: {http: 'http://proxy:3128', §password: {env: PW}}", "error", "a proxy without a login"),
     ("proxy: {http: §proxy:3128}", "error", "http://"),
     ("proxy: {http: 'http://proxy:3128', no_proxy: [§'*.corp.example']}", "error", "do not expand *"),
     # Windows, artifacts, steps

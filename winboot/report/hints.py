@@ -118,7 +118,10 @@ HINTS: Final[Mapping[str, str]] = {
         "Write the node's address into the inventory, for example node_ip: 10.0.1.11; winboot does not "
         "change the other adapter."
     ),
-    "proxy": "Check `proxy` in the profile: its name must resolve and its port answer from this machine, without a login.",
+    "proxy": (
+        "Check `proxy` in the profile: its name must resolve and its port answer from this machine, without a login. If it "
+        "wants one (407), let it except this machine's address, or name mirrors in runtime.registries and artifacts.source."
+    ),
     "registry": (
         "Check DNS, routes, firewall and `proxy` for this registry from this machine, or give a mirror in "
         "runtime.registries."

@@ -14,6 +14,7 @@ from winboot.config.networks.vxlan import Vxlan
 from winboot.config.profile.credential_provider import CredentialProvider
 from winboot.config.profile.reference import Reference
 from winboot.config.profile.values import (
+    NO_PROXY_LOGIN,
     AnyVersion,
     Cidrs,
     HttpUrl,
@@ -21,6 +22,7 @@ from winboot.config.profile.values import (
     NatExceptionNames,
     PatchVersion,
     PlainVersion,
+    ProxyUrl,
     Server,
     Sha256,
     TaintText,
@@ -338,10 +340,14 @@ class Boot(Model):
 class Proxy(Model):
     """The HTTP proxy; set per service, so Windows needs no restart."""
 
-    http: HttpUrl | None = Field(
-        default=None, description="http://host:port for plain HTTP; no user, no password"
+    elsewhere: ClassVar[dict[str, str]] = dict.fromkeys(("user", "username", "password"), NO_PROXY_LOGIN)
+
+    http: ProxyUrl | None = Field(
+        default=None,
+        description="http://host:port for plain HTTP. No user, no password: if the proxy wants a login, let it except the "
+        "nodes, or name mirrors in runtime.registries and artifacts.source",
     )
-    https: HttpUrl | None = Field(default=None, description="http://host:port for HTTPS")
+    https: ProxyUrl | None = Field(default=None, description="http://host:port for HTTPS")
     no_proxy: tuple[str, ...] = Field(
         default=(),
         description="reached directly, in addition to cluster, pods, services, nodes and loopback, which winboot adds",

@@ -201,6 +201,20 @@ def _http_url(value: Any) -> str:
     return text
 
 
+# Nothing that winboot writes could hide a login: the services' variables are in the registry, where all users read them.
+NO_PROXY_LOGIN: Final = (
+    "a proxy without a login: let it except this node's address, or name mirrors in runtime.registries "
+    "and artifacts.source"
+)
+
+
+def _proxy_url(value: Any) -> str:
+    text = text_of(value, "an http or https address")
+    if has_login(text):
+        raise Wrong("the address contains a user or a password", expected=NO_PROXY_LOGIN)
+    return _http_url(text)
+
+
 def _check_port(text: str) -> None:
     try:
         valid = urlsplit(text).port != 0
@@ -306,6 +320,7 @@ NatExceptionNames = Annotated[
 ]
 Server = Annotated[str, PlainValidator(_server), _schema(pattern="^https://")]
 HttpUrl = Annotated[str, PlainValidator(_http_url), _schema(pattern="^https?://")]
+ProxyUrl = Annotated[str, PlainValidator(_proxy_url), _schema(pattern="^https?://")]
 NameOrAddress = Annotated[str, PlainValidator(_name_or_address), _schema()]
 TaintText = Annotated[str, PlainValidator(_taint), _schema()]
 
