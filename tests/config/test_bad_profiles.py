@@ -189,7 +189,9 @@ BAD: list[tuple[str, str, str]] = [
         "error",
         "cannot be managed by operator; expected winboot",
     ),
-    ("network: {cni: flannel, network_name: §nat}", "error", "Docker"),
+    ("network: {cni: flannel, network_name: §nat}", "error", "docker"),
+    ("network: {cni: win-overlay, network_name: §antrea-hnsnetwork}", "error", "HNS network of antrea"),
+    ("network: {cni: flannel, network_name: §Calico}", "error", "HNS network of calico"),
     ("§network: {cni: none}", "error", "network_name"),
     # The cluster
     (

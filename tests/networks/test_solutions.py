@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from winboot.base.errors import UsageError
-from winboot.config.networks import NETWORKS, choose, comparison, explain, modes
+from winboot.config.networks import NETWORKS, choose, comparison, explain, hns_owners, modes
 from winboot.config.networks.base import Choices, Data, Known, Network, Owners
 from winboot.config.networks.vxlan import Vxlan
 from winboot.config.node_spec.node import Paths
@@ -306,6 +306,31 @@ def test_calicos_agent_makes_its_network_first_and_then_stays() -> None:
     assert {agent.environment[name] for name in ("VXLAN_VNI", "FELIX_VXLANVNI")} == {"4096"}
     assert _conf("calico-vxlan-node")["nodename_file"] == "C:/k/calico-nodename"
     assert _conf("calico-vxlan-node")["kubernetes"] == {"kubeconfig": r"C:\k\calico.kubeconfig"}
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.id)
+def test_the_networks_of_a_solution_have_names_with_sources(network: Network) -> None:
+    """What winboot names itself has no name of its own: the reference plug-ins take the configuration's."""
+    assert bool(network.hns_names) is (network.cni not in ("win-bridge", "win-overlay", "none"))
+    assert all("/" in one.source and ", " in one.source or ".ps1" in one.source for one in network.hns_names)
+    assert network.first_switch is None or network.cni in hns_owners(network.first_switch)
+
+
+@pytest.mark.parametrize(
+    ("name", "owners"),
+    [
+        ("External", ("flannel", "calico")),
+        ("flannel.4096", ("flannel",)),
+        ("calico", ("calico",)),
+        ("Antrea-HnsNetwork", ("antrea",)),
+        ("BaseOVNKubernetesHybridOverlayNetwork", ("ovn",)),
+        ("ext", ("azure",)),
+        ("nat", ("docker",)),
+        ("external-2", ()),
+    ],
+)
+def test_a_network_is_known_by_its_name(name: str, owners: tuple[str, ...]) -> None:
+    assert hns_owners(name) == owners
 
 
 def test_no_two_solutions_share_a_name_for_a_place() -> None:

@@ -17,6 +17,7 @@ from tests.steps.bench import Bench, Release
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node
 from tests.steps.test_fallen_services import journal
+from winboot.config.networks import NETWORKS
 from winboot.report.hints import HINTS
 
 STEP = "pod-network"
@@ -127,7 +128,7 @@ def test_a_live_node_keeps_a_wrong_network_until_it_is_drained(node: Node):
     assert (problem.id, f"{CBR0}: management address" in problem.message) == ("NeedsDrain", True)
 
 
-def theirs(kind: str) -> Hand:
+def theirs(kind: str, name: str = "theirs") -> Hand:
     """Somebody's network, on the same adapter where there can be one."""
 
     def hand(site: Site) -> None:
@@ -137,7 +138,7 @@ def theirs(kind: str) -> Hand:
             site.machine,
             "POST",
             "/networks/",
-            {"Name": "theirs", "Type": kind, "Subnets": [subnet], **uplink},
+            {"Name": name, "Type": kind, "Subnets": [subnet], **uplink},
         )
         site.settle(10)
 
@@ -150,6 +151,50 @@ def test_networks_of_others_stay(joined: Callable[[str], Node]):
     node.change(STEP)
 
     assert {one["Name"] for one in node.machine.hns.networks.values()} == {"l2bridge", "theirs"}
+
+
+def known(owner: str) -> list[str]:
+    """The names of all HNS networks that the solutions make, but for one's."""
+    names = [one.name for solution in NETWORKS for one in solution.hns_names if solution.cni != owner]
+    return sorted({name.replace("*", "7") for name in names} | {"nat", "antrea-hnsnetwork"})
+
+
+def test_no_repair_and_no_undo_touches_another_solutions_network(joined: Callable[[str], Node]):
+    node = joined("own network")
+    names = [name for name in known("win-bridge") if name != "l2bridge"]
+    for name in names:
+        node.after(theirs("NAT", name))
+
+    node.after(network(other_address, "l2bridge"))
+    node.change(STEP)
+    repaired = {one["Name"] for one in node.machine.hns.networks.values()}
+    node.undo(STEP)
+
+    assert repaired == {*names, "l2bridge"}
+    assert {one["Name"] for one in node.machine.hns.networks.values()} == set(names)
+
+
+def test_a_network_of_the_wanted_name_that_another_program_made_is_no_leftover(joined: Callable[[str], Node]):
+    node = joined("own credential")
+    node.undo(STEP)
+    node.after(theirs("Transparent", "cbr0"))
+
+    assert node.change(STEP).problem(STEP).id == "NetworkConflict"
+    assert [one["Type"] for one in node.machine.hns.networks.values()] == ["Transparent"]
+
+
+def test_load_balancers_of_another_network_outlive_the_pods_network(joined: Callable[[str], Node]):
+    node = joined("own network").after(theirs("NAT", "nat"))
+    hns = node.machine.hns
+    (own,) = (one for one in hns.networks.values() if one["Name"] == "nat")
+    endpoint = hcn.call(node.machine, "POST", "/endpoints/", {"VirtualNetwork": own["ID"]})
+    kept = hcn.call(
+        node.machine, "POST", "/policylists/", {"References": [f"/endpoints/{endpoint['ID']}"], "Policies": []}
+    )
+
+    node.undo(STEP)
+
+    assert list(hns.policy_lists) == [kept["ID"]]
 
 
 def test_a_network_of_another_kind_on_the_adapter_is_named_before_anything_is_cut(

@@ -153,8 +153,9 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "NeedsStep": "Fix that step: the next run then applies this one, too.",
     "NetworkConflict": (
-        "Another network solution left it: remove it (Get-HnsNetwork | Remove-HnsNetwork) while nothing "
-        "uses it."
+        "docs/networks.md lists which solution makes which network. Remove the node with its former profile "
+        "(`winboot remove`), or uninstall the solution that made it. Delete it by hand "
+        "(Get-HnsNetwork | Remove-HnsNetwork) only if no solution owns it."
     ),
     "NetworkLeft": (
         "Remove it with Get-HnsNetwork | Remove-HnsNetwork when no pod uses it; "
@@ -244,8 +245,8 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "UpdateMissing": "Install the current cumulative update and restart.",
     "WrongAdapter": (
-        "winboot has restored everything. Remove other tools' HNS networks (Get-HnsNetwork), then run the "
-        "same command again."
+        "winboot has restored everything. Get-HnsNetwork lists the machine's networks, and docs/networks.md "
+        "the solution that makes each. Remove those that nothing uses, then run the same command again."
     ),
     "WrongBuild": "Set `os` of this host in the inventory to the machine's release.",
     "WrongVersion": (

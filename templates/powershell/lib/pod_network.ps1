@@ -206,9 +206,15 @@ function Assert-Uplink {
     }
     # Networks of one adapter share its switch.
     foreach ($other in $networks) {
-        if ($other.Name -eq $Wanted.name -or (Get-CarrierName -Network $other) -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        if ((Get-CarrierName -Network $other) -ne $uplink -or $other.Type -ieq $Wanted.type -or (Test-OwnNetwork -Name $other.Name)) { continue }
         Stop-Step -Id 'NetworkConflict' -Message "the HNS network $($other.Name) on $uplink is of type $($other.Type); $($Wanted.name) beside it cannot be of type $($Wanted.type)"
     }
+}
+
+function Test-OwnNetwork {
+    # Whether this step made the HNS network: one of its name that was there before is another program's.
+    param([string]$Name)
+    @(Get-FormerLine | Where-Object { $_.kind -eq 'PodNetwork' -and $_.key -eq $Name -and -not $_.value.existed }).Count -gt 0
 }
 
 function Assert-SwitchableAdapter {
@@ -346,8 +352,18 @@ function Remove-PodNetwork {
     Assert-SwitchLeft -Networks $networks
     # kube-proxy writes its rules again only when it starts.
     Save-RestartNeed -Name 'kube-proxy'
-    foreach ($list in Get-HnsObject -Kind policylists) { Remove-HnsObject -Kind policylists -Id $list.ID }
+    foreach ($list in Get-BalancerOn -Networks $networks) { Remove-HnsObject -Kind policylists -Id $list.ID }
     foreach ($network in $networks) { Remove-HnsObject -Kind networks -Id $network.ID }
+}
+
+function Get-BalancerOn {
+    # The load balancers that name no endpoint of another network. Returns nothing if none exists.
+    param([object[]]$Networks)
+    $ids = @($Networks | ForEach-Object { $_.ID })
+    $others = @(Get-HnsObject -Kind endpoints | Where-Object { $ids -notcontains $_.VirtualNetwork } | ForEach-Object { "/endpoints/$($_.ID)" })
+    foreach ($list in Get-HnsObject -Kind policylists) {
+        if (-not (Read-Item -Object $list -Name 'References' | Where-Object { $others -contains $_ })) { $list }
+    }
 }
 
 function Assert-SwitchLeft {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import fields
+from fnmatch import fnmatchcase
 from typing import Final
 
 from winboot.base.errors import UsageError
 from winboot.config.networks.azure import AZURE_BRIDGE, AZURE_TUNNEL
-from winboot.config.networks.base import Choices, Download, Known, Network
+from winboot.config.networks.base import Choices, Download, HnsName, Known, Network
 from winboot.config.networks.calico import CALICO_OPERATOR, CALICO_OWN, CALICO_SERVICES
 from winboot.config.networks.cluster import InCluster
 from winboot.config.networks.flannel import FLANNEL_HOST_GW, FLANNEL_VXLAN
@@ -33,6 +34,7 @@ __all__ = [
     "comparison",
     "download",
     "explain",
+    "hns_owners",
     "mode_list",
     "modes",
     "written_forms",
@@ -52,6 +54,11 @@ NETWORKS: Final[tuple[Network, ...]] = (
     OVN,
 )
 
+# HNS networks of programs that are no choice of a profile.
+_OTHERS: Final = {
+    "antrea": (HnsName("antrea-hnsnetwork", "antrea-io/antrea v2.7.0 pkg/agent/util/net_windows.go, LocalHNSNetwork"),),
+    "docker": (HnsName("nat", "moby/moby runconfig/hostconfig_windows.go, DefaultDaemonNetworkMode"),),
+}
 
 # What the profile may say below `network`, each once and in the order of NETWORKS.
 CNIS: Final = tuple(dict.fromkeys(one.cni for one in NETWORKS))
@@ -93,6 +100,17 @@ def choose(
     if not fitting:
         raise ValueError(f"no network {cni} with mode {mode or 'unset'}, managed by {managed_by or 'anyone'}")
     return next((one for one in fitting if one.chosen_by), fitting[0])
+
+
+def hns_owners(name: str) -> tuple[str, ...]:
+    """What makes HNS networks of this name: `cni` of solutions, and `docker`; empty for a name of no program's own."""
+    made = [(one.cni, one.hns_names) for one in NETWORKS] + [*_OTHERS.items()]
+    found = [owner for owner, names in made if any(_is_named(name, one) for one in names)]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_named(name: str, known: HnsName) -> bool:
+    return fnmatchcase(name.lower(), known.name.lower())
 
 
 def download(key: str) -> Download:

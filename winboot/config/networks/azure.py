@@ -16,6 +16,7 @@ from winboot.config.networks.base import (
     Data,
     Destination,
     Download,
+    HnsName,
     HnsType,
     Network,
     Owners,
@@ -99,6 +100,10 @@ AZURE_BRIDGE = Network(
     what="pods take addresses of the Azure virtual network; for machines with secondary addresses on their adapter",
     hns_type="L2Bridge",
     default_name="azure",
+    hns_names=(
+        HnsName("azure", "Azure/AgentBaker staging/cse/windows/azurecnifunc.ps1, the name in the configuration"),
+        HnsName("ext", "Azure/AgentBaker staging/cse/windows/windowscnifunc.ps1"),
+    ),
     owners=Owners(
         hns_network="agent",
         binaries="winboot",

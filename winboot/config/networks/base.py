@@ -79,6 +79,14 @@ class Owners:
 
 
 @dataclass(frozen=True, slots=True)
+class HnsName:
+    """The name of an HNS network that a solution makes (`*` for any text), and where its source shows it."""
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class PortRule:
     """One opening in the firewall. `ports` is `10250` or a range `30000-32767`; `id` is the rule's stable name."""
 
@@ -244,6 +252,8 @@ class Network:
     # Of the HNS network; `{vni}` is replaced by the profile's VNI. Empty where only the user can know it.
     default_name: str
     owners: Owners
+    # All HNS networks that it makes under names of its own: on a node of another solution they are not leftovers.
+    hns_names: tuple[HnsName, ...] = ()
     managed_by: Literal["winboot", "operator"] = "winboot"
     # The profile key below `artifacts` whose presence chooses this form before the others of its CNI.
     chosen_by: str = ""

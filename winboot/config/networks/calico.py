@@ -12,6 +12,7 @@ from winboot.config.networks.base import (
     Data,
     Destination,
     Download,
+    HnsName,
     Network,
     Owners,
     PortRule,
@@ -26,6 +27,14 @@ _KUBECONFIG = r"C:\CalicoWindows\calico-kube-config"
 # node's own address behind it (projectcalico/calico v3.32.0, dataplane_windows.go createAndAttachVxlanHostEP).
 _ENDPOINT = "Calico_ep"
 _SERVICE = "calico-node"
+_NAMES = tuple(
+    HnsName(name, f"projectcalico/calico v3.32.0 node/windows-packaging/CalicoWindows/{where}")
+    for name, where in (
+        ("External", "node-service.ps1"),
+        ("Calico", "config.ps1, KUBE_NETWORK"),
+        ("Calico.*", "config.ps1, KUBE_NETWORK"),
+    )
+)
 # Felix adds the pools itself.
 _EXCEPTIONS: tuple[Destination, ...] = ("services",)
 
@@ -93,6 +102,7 @@ CALICO_OPERATOR = Network(
     what="Calico run by the Tigera operator in HostProcess pods; winboot brings kubelet and containerd, and looks",
     hns_type="Overlay",
     default_name="Calico",
+    hns_names=_NAMES,
     owners=Owners(
         hns_network="operator",
         binaries="operator",
@@ -129,6 +139,7 @@ CALICO_SERVICES = Network(
     what="Calico's own Windows services, installed by hand; winboot writes the CNI configuration and runs kube-proxy",
     hns_type="Overlay",
     default_name="Calico",
+    hns_names=_NAMES,
     owners=Owners(
         hns_network="operator",
         binaries="operator",
@@ -204,6 +215,7 @@ CALICO_OWN = Network(
     what="Calico's node agent as a service of winboot's, which installs it with its plug-ins and runs kube-proxy",
     hns_type="Overlay",
     default_name="Calico",
+    hns_names=_NAMES,
     owners=Owners(
         hns_network="agent",
         binaries="winboot",

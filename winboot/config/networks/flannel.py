@@ -13,6 +13,7 @@ from winboot.config.networks.base import (
     Data,
     Destination,
     Download,
+    HnsName,
     Known,
     Network,
     Owners,
@@ -54,6 +55,11 @@ _NEEDS = (
 )
 _SOURCE = "https://github.com/flannel-io/flannel"
 _SERVICE = "flanneld"
+_NAMES = (
+    HnsName("cbr0", "flannel-io/flannel v0.27.4 pkg/backend/hostgw/hostgw_windows.go, the default of Name"),
+    HnsName("flannel.*", "flannel-io/flannel v0.27.4 pkg/backend/vxlan/vxlan_windows.go, the default of Name"),
+    HnsName("External", "microsoft/SDN Kubernetes/windows KubeCluster.ps1, made before flanneld starts"),
+)
 _STEPS = ("flanneld-config", "flanneld")
 _PATHS = {
     "flanneld": r"C:\k\flanneld.exe",
@@ -146,6 +152,7 @@ FLANNEL_HOST_GW = Network(
     what="flannel with plain routes between nodes of one layer-2 network; the fastest, and the simplest to look into",
     hns_type="L2Bridge",
     default_name="cbr0",
+    hns_names=_NAMES,
     owners=_OWNERS,
     conf_file="10-flannel.conflist",
     cni_conf=_host_gw_conf,
@@ -188,6 +195,7 @@ FLANNEL_VXLAN = Network(
     what="flannel with VXLAN between nodes; works across routers, costs some speed, IPv4 only",
     hns_type="Overlay",
     default_name="flannel.{vni}",
+    hns_names=_NAMES,
     owners=_OWNERS,
     conf_file="10-flannel.conflist",
     cni_conf=_vxlan_conf,

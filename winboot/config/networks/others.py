@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winboot.config.networks.base import ClusterNeed, Network, Owners
+from winboot.config.networks.base import ClusterNeed, HnsName, Network, Owners
 
 NONE = Network(
     id="none",
@@ -35,6 +35,13 @@ OVN = Network(
     what="the hybrid overlay of OVN-Kubernetes",
     hns_type="Overlay",
     default_name="OVNKubernetesHybridOverlayNetwork",
+    hns_names=tuple(
+        HnsName(name, f"ovn-kubernetes/ovn-kubernetes go-controller/hybrid-overlay/pkg/controller/{where}")
+        for name, where in (
+            ("OVNKubernetesHybridOverlayNetwork", "ho_node_windows.go, networkName"),
+            ("BaseOVNKubernetesHybridOverlayNetwork", "ho_node_windows.go, ensureBaseNetwork"),
+        )
+    ),
     owners=Owners(
         hns_network="agent",
         binaries="winboot",

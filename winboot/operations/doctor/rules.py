@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from winboot.base.clock import clock_level
+from winboot.config.networks import hns_owners
 from winboot.node.probes import FREE_BLOCKS, free_blocks
 from winboot.operations.doctor.subject import Subject, within
 
@@ -931,12 +932,16 @@ def _no_pod_cidr(s: Subject) -> Iterator[str]:
         yield "spec.podCIDR is empty"
 
 
+def _owner(name: str) -> str:
+    return " or ".join(hns_owners(name)) or "no known solution makes it"
+
+
 @_rule(
     "hns-object-exists",
     "network",
     "fault",
     "HNS keeps a network that blocks the new one",
-    "Delete the leftover network (Get-HnsNetwork) after a drain, then `winboot repair`.",
+    "Uninstall the solution that made it; delete a network that no solution owns after a drain. Then `winboot repair`.",
     "microsoft/hcsshim#850, 0x803b0010",
     step="pod-network",
     drain=True,
@@ -945,6 +950,7 @@ def _hns_object_exists(s: Subject) -> Iterator[str]:
     count = s.signature("object-exists", "flanneld", "containerd", "kubelet")
     if count and s.was_read("networks") and s.network() is None:
         yield f"0x803b0010 was logged {count} times, and there is no network {s.expected.network}"
+        yield from (f"the network {name} is here: {_owner(name)}" for name in s.others())
 
 
 @_rule(
@@ -1150,7 +1156,7 @@ def _sibling_remote(s: Subject) -> Iterator[str]:
 )
 def _endpoint_detached(s: Subject) -> Iterator[str]:
     for one in s.rows("endpoints"):
-        if one["name"] and one["state"] not in (2, 3):
+        if one["name"] and one["state"] not in (2, 3) and one["network"] not in s.others():
             yield f"{one['name']} is in state {one['state']}"
 
 

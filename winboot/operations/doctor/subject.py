@@ -78,6 +78,11 @@ class Subject:
         name = self.expected.network.lower()
         return next((one for one in self.rows("networks") if name and str(one["name"]).lower() == name), None)
 
+    def others(self) -> list[str]:
+        """The names of the HNS networks that the profile does not name."""
+        name = self.expected.network.lower()
+        return [str(one["name"]) for one in self.rows("networks") if str(one["name"]).lower() != name]
+
     def pods(self) -> list[dict[str, Any]]:
         """The HNS endpoints of pods: those of the pod network that are not the host's own."""
         network = self.network()

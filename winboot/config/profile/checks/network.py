@@ -126,7 +126,8 @@ def _network_name(draft: Draft, network: sections.Network, solution: networks.Ne
         return
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
         yield draft.at(("network", "network_name"), repr(name), "letters, digits, ., _ and - (at most 63)")
-    if name.lower() == "nat":
-        yield draft.at(
-            ("network", "network_name"), "nat is the network of Docker and of Windows itself", "another name"
-        )
+    owners = networks.hns_owners(name)
+    makes = solution.owners.hns_network != "operator"
+    if makes and owners and solution.cni not in owners and name != solution.default_name:
+        wrong = f"{name} is the HNS network of {' and '.join(owners)}"
+        yield draft.at(("network", "network_name"), wrong, "another name")
