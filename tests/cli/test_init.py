@@ -259,7 +259,7 @@ def test_what_init_writes_check_accepts(network: str, kubeconfig: Path, tmp_path
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("--network", "cilium", "network.cni: 'cilium'"),
+        ("--network", "cilium", "a cluster with Cilium alone has no network"),
         ("--network", "flannel:wireguard", "network.mode: 'wireguard'"),
         ("--server", "http://10.0.0.10:6443", "cluster.server"),
         ("--pod-cidr", "10.244.0.1/16", "did you mean '10.244.0.0/16'"),

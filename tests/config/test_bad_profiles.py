@@ -175,7 +175,7 @@ BAD: list[tuple[str, str, str]] = [
     ("kube_proxy: {dsr: §auto-on}", "error", "auto | on | off"),
     # Networks
     ("network: {cni: §flanel}", "error", "did you mean 'flannel'"),
-    ("network: {cni: §ovn}", "error", "not offered yet"),
+    ("network: {cni: §ovn}", "error", "not offered"),
     ("network: {cni: flannel, mode: §vxlna}", "error", "did you mean 'vxlan'"),
     ("network: {cni: win-bridge, mode: §host-gw}", "error", "has only one"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §1}}", "error", "from 4096 on"),
@@ -193,6 +193,7 @@ BAD: list[tuple[str, str, str]] = [
     ("network: {cni: win-overlay, network_name: §antrea-hnsnetwork}", "error", "HNS network of antrea"),
     ("network: {cni: flannel, network_name: §Calico}", "error", "HNS network of calico"),
     ("§network: {cni: none}", "error", "network_name"),
+    ("network: {cni: §cilium}", "error", "a cluster with Cilium alone has no network for Windows nodes"),
     # The cluster
     (
         "cluster: {server: §'http://10.0.0.10:6443', ca: {file: c}, pod_cidr: 10.244.0.0/16, service_cidr: 10.96.0.0/12}",
@@ -538,7 +539,7 @@ def test_a_complaint_reads_as_one_line() -> None:
 
     assert str(found) == (
         "profile.yaml:1:16: network.cni: 'flanel'; "
-        "expected flannel | win-bridge | win-overlay | azure | calico | none | ovn; did you mean 'flannel'?"
+        "expected flannel | win-bridge | win-overlay | azure | calico | none | ovn | cilium; did you mean 'flannel'?"
     )
     assert isinstance(found, Complaint)
 

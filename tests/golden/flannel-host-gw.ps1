@@ -9,8 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  bd7279f02086a8eb55bb5566eda2a1daa9682d506b5b51be963665d97b2ec92d
-# Settings  049e5295ad6f13ea7bb107f291c3b15401165f7df0aad3e1e3bef1407b0404ba
+# Settings  917882019878a99245b1a94abf1b4cba21f474669628a5d35564fe69025c04f5
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -132,8 +131,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'bd7279f02086a8eb55bb5566eda2a1daa9682d506b5b51be963665d97b2ec92d'
-    Digest  = '049e5295ad6f13ea7bb107f291c3b15401165f7df0aad3e1e3bef1407b0404ba'
+    Digest  = '917882019878a99245b1a94abf1b4cba21f474669628a5d35564fe69025c04f5'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }

@@ -128,6 +128,8 @@ class FakeCluster:
     all_nodes: tuple[NodeFacts, ...] = ()
     service_ips: tuple[str, ...] = ()
     net_conf: Mapping[str, Any] | None = field(default_factory=lambda: FLANNEL)
+    # Further ConfigMaps of kube-system by name.
+    config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # The specs of the objects of each kind, by the kind's name.
     specs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unselective: tuple[str, ...] = ()
@@ -254,6 +256,8 @@ class FakeCluster:
         self._call("config map", namespace, name)
         if name == "kube-proxy":
             return {"config.conf": self.proxy_config, "kubeconfig.conf": "{kind: Config"}
+        if name in ("cilium-config", *self.config_maps):
+            return self.config_maps.get(name)
         return None if self.net_conf is None else {"net-conf.json": json.dumps(self.net_conf)}
 
     def service_addresses(self, namespace: str, name: str) -> tuple[str, ...]:

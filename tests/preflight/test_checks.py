@@ -218,6 +218,14 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "mode: iptables",
         "a ConfigMap of its own with mode: kernelspace",
     ),
+    "Cilium alone": (
+        {"config_maps": {"cilium-config": {}}},
+        "network: {cni: win-overlay}",
+        "cilium",
+        "warning",
+        "with Cilium alone there is no network for Windows nodes",
+        "docs/networks.md",
+    ),
     "no privileged pods": (
         {"privileged": False, **calico()},
         CALICO,
@@ -364,6 +372,19 @@ def test_a_report_does_not_wait_for_a_cluster_that_is_being_asked(tmp_path: Path
     answer.set()
     thread.join()
     assert preflight.so_far() != ()
+
+
+@pytest.mark.parametrize("profile", ["", CALICO, "network: {cni: azure}\nartifacts: {azure_cni: 1.6.18}"])
+def test_cilium_beside_the_nodes_own_network_is_no_finding(profile: str, tmp_path: Path) -> None:
+    cluster = FakeCluster(config_maps={"cilium-config": {}}, **calico())
+
+    assert [one.id for one in found(cluster, a_spec(tmp_path, profile=profile)) if one.id == "cilium"] == []
+
+
+def test_without_flannels_configuration_cilium_is_named_too(tmp_path: Path) -> None:
+    cluster = FakeCluster(config_maps={"cilium-config": {}}, net_conf=None)
+
+    assert [one.id for one in found(cluster, a_spec(tmp_path))] == ["flannel-config", "cilium"]
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,10 @@ def test_load_balancers_of_another_network_outlive_the_pods_network(joined: Call
     (own,) = (one for one in hns.networks.values() if one["Name"] == "nat")
     endpoint = hcn.call(node.machine, "POST", "/endpoints/", {"VirtualNetwork": own["ID"]})
     kept = hcn.call(
-        node.machine, "POST", "/policylists/", {"References": [f"/endpoints/{endpoint['ID']}"], "Policies": []}
+        node.machine,
+        "POST",
+        "/policylists/",
+        {"References": [f"/endpoints/{endpoint['ID']}"], "Policies": []},
     )
 
     node.undo(STEP)

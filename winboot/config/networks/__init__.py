@@ -13,7 +13,7 @@ from winboot.config.networks.base import Choices, Download, HnsName, Known, Netw
 from winboot.config.networks.calico import CALICO_OPERATOR, CALICO_OWN, CALICO_SERVICES
 from winboot.config.networks.cluster import InCluster
 from winboot.config.networks.flannel import FLANNEL_HOST_GW, FLANNEL_VXLAN
-from winboot.config.networks.others import NONE, OVN
+from winboot.config.networks.others import CILIUM, NONE, OVN
 from winboot.config.networks.reference import WIN_BRIDGE, WIN_OVERLAY
 from winboot.config.source import nearest
 
@@ -52,11 +52,16 @@ NETWORKS: Final[tuple[Network, ...]] = (
     CALICO_OWN,
     NONE,
     OVN,
+    CILIUM,
 )
 
 # HNS networks of programs that are no choice of a profile.
 _OTHERS: Final = {
-    "antrea": (HnsName("antrea-hnsnetwork", "antrea-io/antrea v2.7.0 pkg/agent/util/net_windows.go, LocalHNSNetwork"),),
+    "antrea": (
+        HnsName(
+            "antrea-hnsnetwork", "antrea-io/antrea v2.7.0 pkg/agent/util/net_windows.go, LocalHNSNetwork"
+        ),
+    ),
     "docker": (HnsName("nat", "moby/moby runconfig/hostconfig_windows.go, DefaultDaemonNetworkMode"),),
 }
 
@@ -151,7 +156,7 @@ def comparison() -> str:
     rows = [("network", "kind", "HNS by", "CNI by", "kube-proxy by", "what")]
     for one in NETWORKS:
         owners = one.owners
-        what = f"later: {one.later}" if one.later else one.what
+        what = f"not offered: {one.later}" if one.later else one.what
         rows.append(
             (one.id, one.hns_type or "-", owners.hns_network, owners.cni_conf, owners.kube_proxy, what)
         )
@@ -171,7 +176,7 @@ def _lines(network: Network) -> list[str]:
     if network.chosen_by:
         lines.append(f"  chosen by       artifacts.{network.chosen_by}: its version")
     if network.later:
-        lines.append(f"  not yet: {network.later}")
+        lines.append(f"  not offered: {network.later}")
     if network.hns_type:
         lines.append(f"  HNS network     {network.hns_type}, named {network.default_name.format(vni=4096)}")
     owners = network.owners

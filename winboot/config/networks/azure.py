@@ -101,7 +101,9 @@ AZURE_BRIDGE = Network(
     hns_type="L2Bridge",
     default_name="azure",
     hns_names=(
-        HnsName("azure", "Azure/AgentBaker staging/cse/windows/azurecnifunc.ps1, the name in the configuration"),
+        HnsName(
+            "azure", "Azure/AgentBaker staging/cse/windows/azurecnifunc.ps1, the name in the configuration"
+        ),
         HnsName("ext", "Azure/AgentBaker staging/cse/windows/windowscnifunc.ps1"),
     ),
     owners=Owners(

@@ -328,7 +328,7 @@ class Network:
     needs: tuple[ClusterNeed, ...] = ()
     # Its settings in the cluster: how preflight checks them, what `winboot init` and `winboot manifests` know of them.
     in_cluster: InCluster | None = None
-    # Why it is not offered yet; empty for all that are.
+    # Why winboot does not offer it; empty for all that it offers.
     later: str = ""
     source: str = ""
 

@@ -57,7 +57,9 @@ _SOURCE = "https://github.com/flannel-io/flannel"
 _SERVICE = "flanneld"
 _NAMES = (
     HnsName("cbr0", "flannel-io/flannel v0.27.4 pkg/backend/hostgw/hostgw_windows.go, the default of Name"),
-    HnsName("flannel.*", "flannel-io/flannel v0.27.4 pkg/backend/vxlan/vxlan_windows.go, the default of Name"),
+    HnsName(
+        "flannel.*", "flannel-io/flannel v0.27.4 pkg/backend/vxlan/vxlan_windows.go, the default of Name"
+    ),
     HnsName("External", "microsoft/SDN Kubernetes/windows KubeCluster.ps1, made before flanneld starts"),
 )
 _STEPS = ("flanneld-config", "flanneld")

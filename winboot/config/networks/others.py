@@ -1,4 +1,4 @@
-"""A network that someone else brings, and one that is not offered yet."""
+"""A network that another tool brings, and those that winboot knows and does not offer."""
 
 from __future__ import annotations
 
@@ -52,4 +52,24 @@ OVN = Network(
     ),
     later="its hybrid-overlay-node has no published Windows download, so there is nothing to install yet",
     source="https://github.com/ovn-org/ovn-kubernetes",
+)
+
+CILIUM = Network(
+    id="cilium",
+    cni="cilium",
+    mode=None,
+    what="Cilium, which runs on Linux nodes only",
+    hns_type=None,
+    default_name="",
+    owners=Owners(
+        hns_network="none",
+        binaries="none",
+        cni_conf="none",
+        ipam_store="none",
+        routes="none",
+        kube_proxy="none",
+    ),
+    # cilium/cilium#31873 and #34929 ask for one and are closed.
+    later="Cilium has no agent for Windows, so a cluster with Cilium alone has no network for Windows nodes",
+    source="https://github.com/cilium/cilium",
 )

@@ -141,6 +141,28 @@ def _agreement(own: InCluster) -> Check:
     return Check(own.check, own.why, look)
 
 
+def _cilium(view: ClusterView) -> Found:
+    """Cilium's settings are in this ConfigMap (cilium/cilium install/kubernetes/cilium templates/cilium-configmap.yaml)."""
+    if view.settings.config_map("kube-system", "cilium-config") is None:
+        return
+    alone = [spec for spec in view.specs if _is_alone(view, spec)]
+    if alone:
+        reason = (
+            "the cluster's network is Cilium (ConfigMap kube-system/cilium-config), which has no agent for Windows: "
+            "with Cilium alone there is no network for Windows nodes"
+        )
+        fix = "Bring a network for Windows nodes and routes between it and Cilium's pods; docs/networks.md compares them."
+        yield Finding("cilium", "warning", reason, fix, _names(alone))
+
+
+def _is_alone(view: ClusterView, spec: NodeSpec) -> bool:
+    """Whether the cluster shows nothing of the network that this node wants. A cloud's network shows nothing there."""
+    solution = spec.network.solution
+    if solution.in_cluster is None:
+        return not solution.pods_in_node_network
+    return any(solution.in_cluster.findings(view.settings, [spec.network_wanted]))
+
+
 def _daemon_sets(view: ClusterView) -> Found:
     for name in view.unselective:
         namespace, _, short = name.partition("/")
@@ -299,6 +321,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check("node-cidrs", "flannel and the reference plug-ins wait for spec.podCIDR.", _node_cidrs),
     *(_agreement(one) for one in cluster_settings()),
+    Check("cilium", "Cilium has no agent for Windows nodes.", _cilium),
     Check("daemonset-selectors", "Linux pods cannot run on a Windows node.", _daemon_sets),
     Check("kube-proxy-daemonset", "Only one kube-proxy may run on a node.", _kube_proxy),
     Check(

@@ -30,7 +30,9 @@ def check(draft: Draft) -> Iterator[Complaint]:
         return
     if solution.later:
         yield draft.at(
-            ("network", "cni"), f"{network.cni} is not offered yet: {solution.later}", "another solution"
+            ("network", "cni"),
+            f"{network.cni} is not offered: {solution.later}",
+            "another solution; docs/networks.md compares them",
         )
     yield from _vxlan(draft, network, solution)
     yield from _network_name(draft, network, solution)
