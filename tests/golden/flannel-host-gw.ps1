@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  917882019878a99245b1a94abf1b4cba21f474669628a5d35564fe69025c04f5
+# Settings  2fb55de299201c5f9eb868de4090fd6fa81c82a0d8ccb2ef6aadd39dd13ed2cd
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -131,7 +131,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '917882019878a99245b1a94abf1b4cba21f474669628a5d35564fe69025c04f5'
+    Digest  = '2fb55de299201c5f9eb868de4090fd6fa81c82a0d8ccb2ef6aadd39dd13ed2cd'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -200,6 +200,7 @@ Look = {
         Test-Clock
         # A live node has its networks: there it is a notice.
         if (-not $script:Run.Facts.NodeIsLive) { Test-FirewallService }
+        if (-not $script:Run.Facts.NodeIsLive) { Test-FileSystem -Root 'C:\ProgramData\containerd\root' }
         Test-Space -FreeGib 20
         Test-Addressing
         Test-ForeignNode -Services $services -Server 'https://10.0.0.10:6443'

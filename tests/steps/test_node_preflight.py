@@ -354,6 +354,39 @@ def test_a_live_node_without_the_firewalls_service_is_a_notice(
     assert notices["firewall service"] == (f"Windows Firewall: {message}", True)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "format", "message"),
+    [
+        (
+            0x800,
+            "NTFS",
+            r"C:\ProgramData is compressed, and so would be the disks of containers in C:\ProgramData\containerd\root",
+        ),
+        (
+            0x4000,
+            "NTFS",
+            r"C:\ProgramData is encrypted, and so would be the disks of containers in C:\ProgramData\containerd\root",
+        ),
+        (0, "ReFS", "C:\\ has the file system ReFS, and images need NTFS"),
+    ],
+)
+def test_images_do_not_go_where_their_disks_would_not_start(
+    bench: Bench, attributes: int, format: str, message: str
+):
+    files = bench.machine.files
+    files.need(r"C:\ProgramData")[1].attributes |= attributes
+    files.volumes["C:"].format = format
+
+    told = bench.look("directories")
+
+    problem = told.problem("node-preflight")
+    assert (problem.id, problem.message) == ("FileSystem", message)
+    assert problem.hint == HINTS["FileSystem"]
+    assert told.states["directories"] == "blocked"
+    # Its disks work, or it would not live.
+    assert bench.run(mode="Look", facts={"NodeIsLive": True}).step("node-preflight")["problem"] is None
+
+
 def test_all_that_is_wrong_is_told_at_once_each_with_its_next_step(bench: Bench):
     client(bench)
     second_way_out(bench)

@@ -56,6 +56,10 @@ HINTS: Final[Mapping[str, str]] = {
         "stays, and so does a valid certificate of kubeadm's. winboot records services, kubeconfigs and keys first, and an "
         "undo restores them."
     ),
+    "FileSystem": (
+        r"Give images a folder on an NTFS volume that is neither compressed nor encrypted (`compact /u /s:FOLDER`, "
+        r"`cipher /d /s:FOLDER`), and run the same command again."
+    ),
     "FirewallServiceOff": (
         "Set the start type of the services BFE and mpssvc to automatic (in the Group Policy that disables them, or Start = 2 "
         r"below HKLM\SYSTEM\CurrentControlSet\Services) and restart the machine. To let all traffic pass, turn off the "
@@ -171,6 +175,7 @@ HINTS: Final[Mapping[str, str]] = {
         "Else see its CSR (kubectl get csr): is it pending or denied? x509 in the log means the CA."
     ),
     "NoFeature": "Use the name that Get-WindowsOptionalFeature -Online lists.",
+    "NoDrive": "Attach and format the volume, or correct the path in the profile, then run the same command again.",
     "NoHnsNetwork": (
         "The network solution makes it: look at the step before this one, or at the pods of its operator."
     ),

@@ -7,6 +7,7 @@ import json
 import tomllib
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from winboot_lab.programs.keeper import Keeper
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.files import COMPRESSED, ENCRYPTED
 from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, FailureActions
 
@@ -151,7 +153,7 @@ class Containerd(Keeper):
             flags = _flags(self.run)
             if "log-file" in flags:
                 self.sink = log_file(self.machine, self.run.path(flags.text("log-file")))
-            self.config = load_config(self.run, flags)
+            self.config = self._on_its_volume(load_config(self.run, flags))
         except GoError as e:
             return self._dies(str(e))
         pipe = self.config.pipe.rpartition("\\")[2]
@@ -171,6 +173,17 @@ class Containerd(Keeper):
             self.machine.files.make_directory(self.run.path(folder))
         self._say("info", f"containerd successfully booted, serving {self.config.pipe}")
         return None
+
+    def _on_its_volume(self, config: Config) -> Config:
+        """Without its snapshotter CRI does not load (plugins/snapshots/windows/windows.go, NewWindowsSnapshotter)."""
+        volume = self.machine.files.volumes.get(self.run.path(config.root)[:2])
+        if volume is None:
+            raise GoError(f"containerd: mkdir {config.root}: The system cannot find the path specified.")
+        if volume.format == "NTFS" or config.broken is not None:
+            return config
+        return replace(
+            config, broken=f"{config.root} is not on an NTFS volume - only NTFS volumes are supported"
+        )
 
     def _say(self, level: str, message: str) -> None:
         now = self.machine.now()
@@ -315,6 +328,12 @@ class Containerd(Keeper):
                 raise GoError(
                     f'failed to get sandbox image "{image}": failed to pull image "{image}": {e}'
                 ) from None
+        root = self.machine.files.need(self.run.path(self.config.root))[1]
+        if root.attributes & (COMPRESSED | ENCRYPTED):
+            # docker/for-win#13920; by design (moby/moby#26947).
+            raise GoError(
+                "Virtual hard disk files must be uncompressed and unencrypted and must not be sparse."
+            )
         identity = hashlib.sha256(f"{uid} {self.machine.now()}".encode()).hexdigest()
         sandbox = cni.Sandbox(
             identity, str(uuid.uuid4()), f"K8S_POD_NAMESPACE={namespace};K8S_POD_NAME={name}"

@@ -23,6 +23,10 @@ DIRECTORY = 0x10
 ARCHIVE = 0x20
 NORMAL = 0x80
 REPARSE = 0x400
+COMPRESSED = 0x800
+ENCRYPTED = 0x4000
+# What is made in a folder takes these from it (learn.microsoft.com/windows/win32/fileio/file-compression-and-decompression).
+_INHERITED = COMPRESSED | ENCRYPTED
 
 LinkKind = Literal["SymbolicLink", "Junction"]
 # MS-FSCC 2.1.2.1, Reparse Tags.
@@ -88,6 +92,7 @@ class Volume:
     used: int = 0
     label: str = ""
     kind: str = "Fixed"
+    format: str = "NTFS"
 
     @property
     def free(self) -> int:
@@ -278,7 +283,8 @@ class Files:
         folder = self.folder(path)
         self._allow(folder, token, acl.WRITE, path)
         now = self._machine.now()
-        node = Node(False, now, now, now, self._new_acl(folder, token, False, security), attributes=ARCHIVE)
+        node = Node(False, now, now, now, self._new_acl(folder, token, False, security))
+        node.attributes = ARCHIVE | folder.attributes & _INHERITED
         name = paths.leaf(path)
         folder.children[name.lower()] = Entry(name, node)
         folder.modified = now
@@ -547,7 +553,7 @@ class Files:
         self._allow(folder, token, acl.APPEND, path)
         now = self._machine.now()
         made = self._new_acl(folder, token, True, security)
-        node = Node(True, now, now, now, made, attributes=DIRECTORY)
+        node = Node(True, now, now, now, made, attributes=DIRECTORY | folder.attributes & _INHERITED)
         name = paths.leaf(path)
         folder.children[name.lower()] = Entry(name, node)
         folder.modified = now

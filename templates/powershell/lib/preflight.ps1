@@ -90,6 +90,22 @@ function Test-Space {
     if ($free -lt $FreeGib) { New-Fault -Id 'DiskSpace' -Message "$($drive.Name) has $free GiB free, $FreeGib are needed" }
 }
 
+function Test-FileSystem {
+    # A fault where image layers cannot lie: containerd unpacks them on NTFS alone (plugins/snapshots/windows/windows.go,
+    # NewWindowsSnapshotter), and the disks of containers may not be compressed or encrypted (moby/moby#26947, docker/for-win#13920).
+    # What is made in a folder takes both from it.
+    param([string]$Root)
+    $drive = [IO.DriveInfo]::new($Root.Substring(0, 1))
+    if (-not [IO.Directory]::Exists($drive.Name)) { return (New-Fault -Id 'NoDrive' -Message "there is no drive $($drive.Name) for $Root") }
+    if ($drive.DriveFormat -ne 'NTFS') {
+        return (New-Fault -Id 'FileSystem' -Message "$($drive.Name) has the file system $($drive.DriveFormat), and images need NTFS")
+    }
+    $nearest = @(@($drive.Name) + @(Get-ParentPath -Path $Root) + @($Root) | Where-Object { [IO.Directory]::Exists($_) })[-1]
+    $attributes = [int][IO.File]::GetAttributes($nearest)
+    $form = if ($attributes -band 0x800) { 'compressed' } elseif ($attributes -band 0x4000) { 'encrypted' }
+    if ($form) { New-Fault -Id 'FileSystem' -Message "$nearest is $form, and so would be the disks of containers in $Root" }
+}
+
 function Test-Addressing {
     # Faults of the machine's addresses and of its way to the API server.
     $adapters = @(Get-DefaultAdapter)

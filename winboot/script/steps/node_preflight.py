@@ -12,6 +12,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "build": spec.machine.build,
         "free_gib": 20,
+        "root": spec.paths.containerd_root,
         "updates": [{"revision": one.revision, "kb": one.kb, "why": one.why} for one in spec.updates],
         "bad_updates": [
             {"first": one.first, "fixed": one.fixed, "kb": one.kb, "fixed_kb": one.fixed_kb, "what": one.what}

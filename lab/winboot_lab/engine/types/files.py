@@ -451,5 +451,6 @@ def _of_volume(key: str) -> Callable[[Runtime, Drive], Value]:
 
 DRIVE.prop("Name", "string", lambda self: self.name)
 DRIVE.prop("AvailableFreeSpace", "long", _of_volume("free"), effect=True)
+DRIVE.prop("DriveFormat", "string", _of_volume("format"), effect=True)
 DRIVE.prop("TotalSize", "long", _of_volume("total"), effect=True)
 DRIVE.method("ToString()")(str)

@@ -125,7 +125,7 @@ def get_volume(call: Call) -> None:
                     "MSFT_Volume",
                     {
                         "DriveLetter": drive[0],
-                        "FileSystem": "NTFS",
+                        "FileSystem": volume.format,
                         "FileSystemLabel": volume.label,
                         "Size": uint64(volume.total),
                         "SizeRemaining": uint64(volume.free),

@@ -271,7 +271,7 @@ def volumes(session: Session) -> Objects:
             {
                 "name": f"{drive}\\",
                 "kind": volume.kind,
-                "format": "NTFS",
+                "format": volume.format,
                 "label": volume.label,
                 "total": volume.total,
                 "free": volume.free,
