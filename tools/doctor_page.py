@@ -23,6 +23,24 @@ It also works on nodes that winboot did not join: describe them in an inventory.
 - **Exit codes**: 1 if a node has a fault or something degraded, or if neither machine nor cluster answered; 0 for warnings.
 - **Siblings**: rules compare a node with the other nodes of the same command, so run it for the whole pool.
 
+## Collect
+
+    winboot collect win-1               # winboot-<date>.zip: doctor's facts, hardware, programs, allowed settings
+    winboot collect --since 2h --logs   # events of two hours, and the text of logs
+    winboot doctor --from winboot-20261128-120000.zip
+
+`winboot collect` runs the same script, with further items, as a task on each node. It fetches the answer in parts, continues
+after a lost link, and removes task and files. The bundle gives the verdicts of a live look if it has the
+default `--since 24h`.
+
+- **Manifest**: `manifest.json` names each item with its command, size, SHA-256, error, and whether it was cut off.
+- **Limits**: an item that exceeds its time is ended and named; the others follow. Doctor's facts have 60 seconds together.
+  An item has at most 4 MiB, a log 1 MiB, a node 64 MiB.
+- **Secrets**: settings and variables come from lists (`winboot/operations/doctor/items.py`). winboot does not read keys,
+  tokens, credentials, command lines, or any other setting. `--logs` adds the text of logs as it is, and `manifest.json` has
+  `"logs": true`; read it before you send it.
+- **Versions**: `doctor --from` reads bundles and facts of this version of the form and of the one before.
+
 ## Rules
 
 Causes come before their consequences. `tests/doctor/damages.py` has a damage for each rule.

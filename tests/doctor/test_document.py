@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.doctor.damages import DAMAGES
-from tests.doctor.documents import documents
+from tests.doctor.documents import bundle, documents
 from tests.lab import hands
 from tests.lab.scenes import REGISTRY_PASSWORD
 from tests.lab.site import Site
 from winboot.base.errors import UsageError
+from winboot.cli import run
 from winboot.operations.doctor import gather, judge, load, save
 from winboot.operations.doctor.metrics import metrics
 
@@ -47,27 +49,47 @@ def test_a_newer_document_is_refused(joined_site: Callable[[str], Site], tmp_pat
         load(file)
 
 
-def test_no_secret_is_in_a_document(joined_site: Callable[[str], Site]) -> None:
-    """Where facts 7.4 of the collectors name secrets: kubeconfigs, keys, environment, hosts.toml, arguments, logs."""
+def test_no_secret_is_in_document_bundle_or_answer(
+    joined_site: Callable[[str], Site], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kubeconfigs, keys, environment, hosts.toml, arguments, configuration, user data and logs."""
     site = joined_site("everything")
-    site.machine.registry.set(
-        r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\containerd",
-        "Environment",
-        "MultiString",
-        [f"HTTPS_PROXY=http://user:{CANARY}@proxy"],
-    )
+    (spec,) = site.specs()
+    services = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services"
+    proxy = [f"HTTPS_PROXY=http://user:{CANARY}@proxy", f"TOKEN={CANARY}"]
+    site.machine.registry.set(rf"{services}\containerd", "Environment", "MultiString", proxy)
+    site.machine.registry.set(rf"{services}\kubelet\Parameters", "AppEnvironmentExtra", "MultiString", proxy)
+    site.machine.registry.set(rf"{services}\kubelet", "ImagePath", "ExpandString", f"x --token={CANARY}")
     for name in ("kubelet", "containerd"):
-        path = site.specs()[0].services[name].log_file
-        hands.append(path, f"token {CANARY} is forbidden: User x\r\n")(site)
+        hands.append(spec.services[name].log_file, f"token {CANARY} is forbidden: User x\r\n")(site)
+    site.machine.events.write(
+        "System", "Service Control Manager", 7031, f"token {CANARY}", "Error", ("x", "1")
+    )
+    hands.append(
+        spec.paths.kubelet_config,
+        f"\nclusterDomain: x # {CANARY}\nmaxPods: {{a: {CANARY}}}\ntoken: {CANARY}\nresolvConf: https://{CANARY}@x\n",
+    )(site)
+    hands.append(spec.paths.containerd_config, f'\nauth = "{CANARY}"\n')(site)
     hands.write(r"C:\k\bootstrap-kubeconfig", f"token: {CANARY}")(site)
+    hands.write(r"C:\k\azure.json", f'{{"aadClientSecret": "{CANARY}"}}')(site)
+    hands.write(rf"{spec.paths.containerd_certs}\x\hosts.toml", f'[header]\nx-token = "{CANARY}"')(site)
     hands.write(r"C:\etc\cni\net.d\99-x.conf", '{"name": "x", "token": "' + CANARY + '"}')(site)
+    hands.write(spec.network.cni_conf_path, '{\n"name": "cbr0", "token": "' + CANARY + '"}')(site)
+    site.machine.processes.add("x", r"C:\k\x.exe", f"x --token={CANARY}")
     keys = site.machine.files.text(hands.CLIENT).partition("PRIVATE KEY-----")[2][:60]
 
-    saved = save(documents(site))
+    file = bundle(site, tmp_path / "x.zip")
+    run(["doctor", "--from", str(file)])
+    run(["doctor", "--from", str(file), "-o", "json"])
 
-    assert keys and keys.encode() not in saved
-    assert CANARY.encode() not in saved
-    assert REGISTRY_PASSWORD.encode() not in saved
+    with zipfile.ZipFile(file) as archive:
+        contents = {name: archive.read(name).decode() for name in archive.namelist()}
+    contents |= {"document": save(documents(site)).decode(), "answers": capsys.readouterr().out}
+    contents["metrics"] = metrics(judge(load(file)))
+    assert keys
+    assert "cluster.local" in contents["win-1/configuration.json"]
+    for secret in (CANARY, REGISTRY_PASSWORD, keys):
+        assert [name for name, content in contents.items() if secret in content] == []
 
 
 def test_the_cluster_alone_names_a_silent_kubelet(joined_site: Callable[[str], Site]) -> None:

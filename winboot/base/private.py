@@ -108,7 +108,7 @@ def open_to_append(path: Path) -> int:
     return descriptor
 
 
-def replace_privately(path: Path, text: str) -> None:
+def replace_privately(path: Path, text: str | bytes) -> None:
     """Put `text` in place of what the file holds, with mode 0600; a reader sees the old text or the new one.
 
     Raises OSError; the file is then what it was.
@@ -125,12 +125,13 @@ def replace_privately(path: Path, text: str) -> None:
         raise
 
 
-def _write(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+def _write(path: Path, text: str | bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     # "backslashreplace": a lone surrogate, which no encoding has, must not cost the rest of a report.
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+    content = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
+    with os.fdopen(descriptor, "wb") as file:
         path.chmod(0o600)
-        file.write(text)
+        file.write(content)
         file.flush()
         # Else a power cut after the rename can leave an empty file under the name.
         os.fsync(descriptor)

@@ -43,6 +43,7 @@ GROUPS: Final = {
         Command("status", "status", "Show version, readiness, drift and last run of each node."),
         Command("verify", "verify", "Try traffic between pods, nodes, services; clean up after."),
         Command("doctor", "doctor", "Find what is wrong with nodes, why, and what to do."),
+        Command("collect", "collect", "Write facts of nodes to a zip file, without secrets."),
     ),
     "A node's life": (
         Command("upgrade", "upgrade", "Give nodes the versions of the profile, one by one."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,10 @@ from winboot.report.line import json_line
 from winboot.report.shape import Diagnosis, DoctorFinding
 
 if TYPE_CHECKING:
+    from winboot.config.node_spec import NodeSpec
     from winboot.operations.doctor import Document, Finding, Verdict
+    from winboot.operations.doctor.gather import Reading
+    from winboot.operations.join import RunContext
 
 _INDENT = "  "
 
@@ -39,7 +42,11 @@ def doctor(
     ] = False,
     from_: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Judge facts that --out wrote; contact nothing."),
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Judge facts that --out or `winboot collect` wrote; contact nothing.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the facts to this file, too.")
@@ -68,16 +75,18 @@ def doctor(
     """
     from winboot.operations.doctor import judge, load, save
 
-    documents = load(from_) if from_ is not None else _gathered(machines, api_only, workers)
+    documents = (
+        load(from_) if from_ is not None else gathered(machines, workers, _nothing if api_only else _live)
+    )
     if from_ is not None and machines.nodes:
         documents = [one for one in documents if one.node in machines.nodes]
     if out is not None:
-        _write(out, save(documents).decode())
+        write(out, save(documents).decode())
     verdicts = judge(documents)
     if textfile is not None:
         from winboot.operations.doctor.metrics import metrics
 
-        _write(textfile, metrics(verdicts))
+        write(textfile, metrics(verdicts))
         # The exporter is another user.
         textfile.chmod(0o644)
     if fix:
@@ -89,8 +98,10 @@ def doctor(
     raise typer.Exit(exits.foremost(tuple(map(_code, verdicts))))
 
 
-def _gathered(machines: Machines, api_only: bool, workers: int) -> list[Document]:
-    """The documents of all nodes, in the order of the inventory."""
+def gathered(
+    machines: Machines, workers: int, reading: Callable[[RunContext, NodeSpec], Reading | None]
+) -> list[Document]:
+    """The documents of all nodes, in the order of the inventory; `reading` is the way to read a machine."""
     from winboot.cli.output import progress
     from winboot.cli.targets import load_targets, run_context
     from winboot.operations.doctor import gather
@@ -102,15 +113,23 @@ def _gathered(machines: Machines, api_only: bool, workers: int) -> list[Document
         ThreadPoolExecutor(max_workers=workers) as pool,
     ):
 
-        def one(index: int) -> Document:
-            spec = specs[index]
-            connect = None if api_only else lambda: context.connect(spec)
-            return gather(spec, connect, context.cluster(spec))
+        def one(spec: NodeSpec) -> Document:
+            return gather(spec, reading(context, spec), context.cluster(spec))
 
-        return list(pool.map(one, range(len(specs))))
+        return list(pool.map(one, specs))
 
 
-def _write(path: Path, content: str) -> None:
+def _live(context: RunContext, spec: NodeSpec) -> Reading:
+    from winboot.operations.doctor import live
+
+    return live(lambda: context.connect(spec))
+
+
+def _nothing(context: RunContext, spec: NodeSpec) -> None:
+    """With --api-only: no machine is read."""
+
+
+def write(path: Path, content: str | bytes) -> None:
     """Replace the file as a whole: a collector never reads half of it. Raises UsageError if the file cannot be written."""
     from winboot.base.errors import UsageError
     from winboot.base.private import replace_privately

@@ -144,6 +144,16 @@ def doctor(spec: NodeSpec, wanted: Mapping[str, object]) -> str:
     return _facts_script(spec, wanted, _template_source("_doctor.ps1"))
 
 
+def collect(spec: NodeSpec, wanted: Mapping[str, object]) -> str:
+    """The script of `doctor` with the further items of `winboot collect`; it changes nothing."""
+    return _facts_script(spec, wanted, _template_source("_doctor.ps1") + _template_source("_collect.ps1"))
+
+
+def collecting() -> tuple[str, str]:
+    """The script that starts, hurries and removes the task that collects, and the one that reads its answer."""
+    return _helper("_collecting.ps1.j2"), _template_source("_collected.ps1")
+
+
 def _facts_script(spec: NodeSpec, more: Mapping[str, object], functions: str) -> str:
     wanted = {
         "services": [{"name": one.name, "display": one.display_name} for one in spec.services.all],

@@ -4,8 +4,9 @@
 saved one gives the same verdicts. `rules` has one function a rule.
 """
 
-from winboot.operations.doctor.document import Document, load, save
-from winboot.operations.doctor.gather import gather
+from winboot.operations.doctor.bundle import load
+from winboot.operations.doctor.document import Document, save
+from winboot.operations.doctor.gather import gather, live
 from winboot.operations.doctor.judge import Finding, Verdict, judge
 
-__all__ = ["Document", "Finding", "Verdict", "gather", "judge", "load", "save"]
+__all__ = ["Document", "Finding", "Verdict", "gather", "judge", "live", "load", "save"]

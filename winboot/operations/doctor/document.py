@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -100,7 +99,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 _ANYTHING: Final = msgspec.json.Decoder()
-_LARGEST: Final = 8 * LARGEST_FACTS  # bytes of a file
+LARGEST: Final = 8 * LARGEST_FACTS  # bytes of a file
 ready(Document)
 
 
@@ -109,19 +108,8 @@ def save(documents: Sequence[Document]) -> bytes:
     return b"".join(msgspec.json.encode(one) + b"\n" for one in documents)
 
 
-def load(path: Path) -> list[Document]:
-    """The documents of a file that `doctor --out` wrote. Raises UsageError for any other file."""
-    try:
-        size = path.stat().st_size
-        raw = path.read_bytes() if size <= _LARGEST else b""
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    if not raw:
-        raise UsageError(f"{path} holds no document: it has {size} bytes, at most {_LARGEST} are read")
-    return [_document(path, number, line) for number, line in enumerate(raw.splitlines(), 1)]
-
-
-def _document(path: Path, number: int, line: bytes) -> Document:
+def document_of(path: object, number: int, line: bytes) -> Document:
+    """The document on a line of a file. Raises UsageError for any other line."""
     try:
         # Another person wrote the file, so its texts are made fit to be shown.
         found = converted(cleaned(decoded(_ANYTHING, line)), Document)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from winboot.base.clean import clean
-from winboot.base.errors import ClusterError, WinbootError
+from winboot.base.errors import ClusterError, Interrupted, WinbootError
 from winboot.config.node_spec import NodeSpec
 from winboot.config.node_spec.node import ServiceSpec
-from winboot.node.probes import look, vtep_mac
+from winboot.node.probes import Look, look, vtep_mac
 from winboot.operations.doctor.document import SCHEMA, ApiView, Document, Expected, NodeView, rows_of
 from winboot.operations.doctor.signatures import SIGNATURES
 from winboot.remote.cluster.base import REQUEST_KINDS, Cluster, ExpectedNode, NodeFacts
@@ -24,20 +24,34 @@ _PENDING: Final = timedelta(minutes=1)
 _WINDOWS: Final = ("hns", "vmcompute", "mpssvc", "BFE", "docker")
 
 
-def gather(spec: NodeSpec, connect: Callable[[], Transport] | None, cluster: Cluster | None) -> Document:
-    """The document of a node. `connect` opens the way to the machine, None: ask the cluster only. An error of one side is in
-    the document; it does not stop the other side."""
+Reading = Callable[[NodeSpec, Callable[[], datetime]], Look]
+
+
+def live(connect: Callable[[], Transport]) -> Reading:
+    """Reads the facts of a machine in one script."""
+
+    def read(spec: NodeSpec, now: Callable[[], datetime]) -> Look:
+        with connect() as transport:
+            return look(spec, transport, WINDOW_S, now, doctor_script(spec, wanted(spec)))
+
+    return read
+
+
+def gather(spec: NodeSpec, read: Reading | None, cluster: Cluster | None) -> Document:
+    """The document of a node. `read` reads the machine, None: ask the cluster only. An error of one side is in the document;
+    it does not stop the other side."""
     api, api_problem, clock = _of_cluster(spec, cluster)
     now = datetime.now(UTC)
     machine: dict[str, list[dict[str, Any]]] = {}
     problems: dict[str, str] = {}
     margin, login, login_problem = timedelta(), False, ""
-    if connect is not None:
+    if read is not None:
         try:
-            with connect() as transport:
-                found = look(spec, transport, WINDOW_S, clock, doctor_script(spec, _wanted(spec)))
+            found = read(spec, clock)
             machine = {subject: rows_of(rows) for subject, rows in found.facts.items()}
             problems, now, margin, login = dict(found.problems), found.at, found.margin, True
+        except Interrupted:
+            raise
         except WinbootError as error:
             login_problem = clean(str(error))
     return Document(
@@ -55,8 +69,8 @@ def gather(spec: NodeSpec, connect: Callable[[], Transport] | None, cluster: Clu
     )
 
 
-def _wanted(spec: NodeSpec) -> dict[str, object]:
-    """What the script is to look at."""
+def wanted(spec: NodeSpec) -> dict[str, object]:
+    """What the script of doctor is to look at."""
     paths = spec.paths
     return {
         "known": [
