@@ -1,7 +1,7 @@
 """How fast winboot is, as ratios: each figure against a floor or a peer measured in the same run.
 
 Milliseconds of one laptop say nothing on another one, and less on a busy one. So every benchmark runs its competitors in
-turn, round by round, and tells the quotient of each round: the median, the least and the most. `make bench` runs them all;
+turn, round by round, and reports the quotient of each round: the median, the least and the most. `make bench` runs them all;
 a module of this package with a function `measure() -> Iterable[Figure]` is a benchmark.
 """
 
@@ -16,7 +16,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the result: a value of each round, and what it should be. `note` says what is beside it, and against what."""
+    """One line of the result: a value of each round, and what it should be. `note` names its parts and the peer."""
 
     name: str
     values: Sequence[float]
@@ -67,7 +67,7 @@ def interleaved(competitors: Mapping[str, Callable[[], object]], rounds: int) ->
 
 
 def quotients(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Ours as a multiple of theirs, round by round."""
+    """Our times divided by the times of the others, round by round."""
     return [one / other for one, other in zip(ours, theirs, strict=True)]
 
 

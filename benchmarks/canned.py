@@ -45,7 +45,7 @@ class Gate:
         self._lock = threading.Lock()
 
     def wait(self, cancelled: Callable[[], bool]) -> None:
-        """Until nobody wants the look any more."""
+        """Wait until the caller cancels the look."""
         with self._lock:
             self.waiting += 1
         while not cancelled():
@@ -54,8 +54,8 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Canned:
-    """A machine on which nothing is to be done. A script without a RunId is a task of Ansible's. `gate` keeps each look
-    from saying anything."""
+    """A machine that needs no change. A script without a RunId is an Ansible task. `gate` holds back the answer of each
+    look."""
 
     steps: tuple[str, ...]
     gate: Gate | None = None

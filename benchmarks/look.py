@@ -190,7 +190,7 @@ def _memory(place: Site) -> Iterator[Figure]:
     What their objects hold is what is ours to save. The process has more: stacks and caches of threads, and what the C library
     keeps of the buffers from which a first script was sent.
     """
-    # A process works on 64 at most, however many it is asked for.
+    # A process works on at most 64 nodes, whatever number the caller gives.
     counts = (MOST_WORKERS - 50, MOST_WORKERS)
     text = len(place.script.node_part)
     note = (
@@ -220,7 +220,7 @@ def _waiting(place: Site, count: int, measured: Callable[[], int]) -> int:
 
 
 def _wait(line: Connection, ports: tuple[int, ...], measured: Callable[[], int]) -> None:
-    """Looks that get no answer; tells this process's memory when asked."""
+    """Start looks that get no answer, and report this process's memory on request."""
     if measured is _held:
         tracemalloc.start()
     with site(len(ports)) as place:

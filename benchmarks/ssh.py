@@ -1,7 +1,7 @@
-"""Round trips of a node that is right already: `winboot join` over SSH beside the same over WinRM.
+"""Round trips of a node that is right already: `winboot join` over SSH compared with WinRM.
 
-Both go through a relay that counts turns: how often the client has spoken after it had heard something. For WinRM these
-are its HTTP requests; SSH has none, and its turns are what a distant machine makes somebody wait for.
+Both go through a relay that counts turns: how often the client sends after it has received something. For WinRM these
+are its HTTP requests. SSH has no requests; over a long distance each turn costs one round trip.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Turns:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Lead nobody any more."""
+        """Close the relay."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -127,7 +127,7 @@ def two_machines(base: dict[str, Any], number: int) -> Iterator[str]:
 # Each story: the words of its end, and how many lines of it may be taken.
 STORIES: Final[Mapping[str, tuple[Story, str, int]]] = {
     "endless steps": (endless_steps, "more than 1010 events in one pass", 1_100),
-    "endless runs": (endless_runs, "who it is twice in one pass", 2),
+    "endless runs": (endless_runs, "its identity twice in one pass", 2),
     "endless noise": (endless_noise, "more than 64 MiB in one pass", 65),
     "detached again and again": (endless_detached, "of more than 20 runs", 100),
     "detached for 10^400 s": (a_detached_run_of(10**400), "timeout_s is beyond 1000000000000", 3),
@@ -137,7 +137,7 @@ STORIES: Final[Mapping[str, tuple[Story, str, int]]] = {
     "20,000 differences": (many_differences, "20000 differences, more than 1000|an event of", 2),
     "an event without an end": (one_long_event, "characters, more than 1048576", 1),
     "a number of 400 digits": (a_long_number, "ms is beyond 1000000000000", 2),
-    "two machines in one": (two_machines, "who it is twice|gave two answers", 2),
+    "two machines in one": (two_machines, "its identity twice|gave two answers", 2),
 }
 
 

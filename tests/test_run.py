@@ -225,7 +225,7 @@ def test_a_machine_that_says_after_its_work_that_the_library_is_missing_lies(
     node = drive(machine)
     node.expect_library()
 
-    with pytest.raises(ExcessiveOutput, match="who it is twice"):
+    with pytest.raises(ExcessiveOutput, match="its identity twice"):
         node.look({})
 
 

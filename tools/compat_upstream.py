@@ -11,7 +11,7 @@ end as below; what is not there is not compared, and said so. Nothing is fetched
 | patches | `CHANGELOG-1.N.md` |
 | dates | `schedule.yaml` (kubernetes/website, data/releases) |
 
-A folder `tags` beside the minors has the tags of a repository in each file, as `git ls-remote --tags --refs` prints them:
+A folder `tags` next to the minors has the tags of a repository in each file, as `git ls-remote --tags --refs` prints them:
 `kubernetes`, and downloads by their names in the data (`containerd`, `flannel`).
 """
 

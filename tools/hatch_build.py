@@ -1,4 +1,4 @@
-"""The hook of the wheel: the manual page goes where man(1) looks beside the programs of pip and pipx."""
+"""The hook of the wheel: the manual page goes where man(1) looks for pages of programs that pip and pipx install."""
 
 from __future__ import annotations
 

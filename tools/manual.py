@@ -90,7 +90,7 @@ class _Parameter:
 
 
 def _parameters(command: Any) -> Iterator[_Parameter]:
-    """As they stand in the signature: `name: Annotated[type, typer.Option(…)] = default`."""
+    """As in the signature: `name: Annotated[type, typer.Option(…)] = default`."""
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
         kind, *rest = get_args(parameter.annotation)
         info = next(one for one in rest if isinstance(one, ParameterInfo))
@@ -105,7 +105,7 @@ def _argument(one: _Parameter) -> str:
 
 
 def _option(one: _Parameter) -> str:
-    # In an Annotated the first name stands where the default would (typer, "CLI Parameters with Annotated").
+    # In an Annotated the first name has the place of the default (typer, "CLI Parameters with Annotated").
     first = (one.info.default,) if isinstance(one.info.default, str) else ()
     names = ", ".join(sorted((*first, *(one.info.param_decls or ())), key=len))
     if one.type is bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-# `pip install -e --no-build-isolation` needs them beside the dependencies.
+# `pip install -e --no-build-isolation` needs them in addition to the dependencies.
 BUILD: Final = ("hatchling", "editables")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

@@ -483,7 +483,7 @@ def test_a_notice_ends_the_launch_of_its_machine() -> None:
 
     Notices(parts.shared).work(parts.item(SPOT, "draining", busy=True))
 
-    assert (launch.halt.requested, launch.ending) == (True, "it is taken away: spot")
+    assert (launch.halt.requested, launch.ending) == (True, "the cloud removes it: spot")
 
 
 # ---- their size ----------------------------------------------------------------------------------------------------

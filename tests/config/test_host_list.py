@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "two parallel lists": (
         {"nodes": output({"names": ["a"], "ips": ["10.0.0.1"]})},
-        "names has no name beside an IP address",
+        "names has an IP address but no name",
     ),
     "ansible-inventory --list": (
         {"_meta": {"hostvars": {"w1": {"ansible_host": "10.0.0.1"}}}, "all": {"children": []}},
@@ -196,8 +196,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
         [{"name": "win", "address": "azurerm_windows_virtual_machine.win[0]"}],
         "[0] has no name",
     ),
-    "a version": ({"win-1": "1.9.0"}, "win-1 has no name beside an IP address"),
-    "an address that is no text": ({"win-1": 7}, "win-1 has no name beside an IP address"),
+    "a version": ({"win-1": "1.9.0"}, "win-1 has an IP address but no name"),
+    "an address that is no text": ({"win-1": 7}, "win-1 has an IP address but no name"),
     "openstack server list": ([{"Name": "w", "Networks": {"lan": ["10.0.0.1"]}}], "[0] has no name beside"),
     "Get-VM": ([{"Name": "w", "State": 2, "Version": "9.0"}], "[0] has no name beside"),
     "az vm list without -d": (

@@ -156,4 +156,4 @@ def test_secrets_that_never_were_beside_the_script_are_named() -> None:
     code, said = sets_up(Machine("WIN-1"), None)
 
     assert code == 1
-    assert "s.json is not beside this script" in said
+    assert "s.json is not in the folder of this script" in said

@@ -34,14 +34,14 @@
 #                        leave a log
 #   kubelet-config       several of the kubelet's defaults are for Linux and end it at once, or break each pod, on
 #                        Windows
-#   kubelet-credentials  the kubelet proves who it is by a client certificate; without a valid one it asks for it with a
-#                        short-lived token
+#   kubelet-credentials  the kubelet proves its identity by a client certificate; without a valid one it requests one
+#                        with a short-lived token
 #   pause-image          every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before
 #                        any pod hangs
 #   containerd           the kubelet starts no pod without a container runtime, and containerd writes no log unless it
 #                        is given a file
-#   containerd-config    containerd's defaults look for CNI files where there are none, and its pause image must have
-#                        this Windows build
+#   containerd-config    containerd's defaults look for CNI files in another folder, and its pause image must match this
+#                        Windows build
 #   artifacts            a program is what its hash says, whatever its version string or its date may claim
 #   log-rotation         the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old
 #                        ones: the disk fills
@@ -57,13 +57,12 @@
 #                        are hard to find
 #   windows-features     containerd cannot start a container until the Containers feature is on and the machine has
 #                        restarted
-#   computer-name        logs, certificates and clones with one name are told apart by it; the kubelet is given the
-#                        node's name as well
+#   computer-name        the name separates logs, certificates and clones; the kubelet receives the node's name as well
 #   download-sources     a proxy, mirror or registry that does not answer is found out before the machine is renamed or
 #                        restarted
 #   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
 #
-# What winboot made is taken away, and what it found is put back as it was noted:
+# winboot removes what it made, and puts back what it found and recorded:
 #   HNS networks        cbr0, External
 #   Windows features    Containers
 #   computer name       WIN-A1 (unless the machine is in a domain)
@@ -83,7 +82,7 @@
 #                       C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
 #                       C:\var\log\kube-proxy
 #   images              registry.k8s.io/pause:3.10.2
-#   page file           one that Windows manages, where there is none
+#   page file           one that Windows manages, if the machine has none
 #   ports are open to   any address
 #   ports of clients    33000-65535 (tcp and udp)
 #   programs            C:\k\versions\containerd-2.3.6\containerd.exe, C:\k\versions\containerd-2.3.6\ctr.exe,
@@ -100,7 +99,7 @@
 #   services            kube-proxy, flanneld, kubelet, containerd
 #   state               C:\ProgramData\winboot (journal, former values, this script for the tasks)
 #
-# <<name>> in a text stands for a value that only this machine or its Node object has; Expand-Known fills it in:
+# <<name>> in a text is a value that only this machine or its Node object has; Expand-Known fills it in:
 #   <<pod_cidr>>     the IPv4 network that the cluster gives to the pods of this node
 #   <<pod_gateway>>  the first address of the pods' network: their gateway
 #
@@ -210,8 +209,7 @@ Undo = {
 }
 }
 
-# ---- computer-name: logs, certificates and clones with one name are told apart by it; the kubelet is given the node's
-# name as well
+# ---- computer-name: the name separates logs, certificates and clones; the kubelet receives the node's name as well
 @{
 Name = 'computer-name'
 Needs = @('node-preflight', 'download-sources')
@@ -366,7 +364,7 @@ Undo = {
 }
 }
 
-# ---- containerd-config: containerd's defaults look for CNI files where there are none, and its pause image must have
+# ---- containerd-config: containerd's defaults look for CNI files in another folder, and its pause image must match
 # this Windows build
 @{
 Name = 'containerd-config'
@@ -413,7 +411,7 @@ Undo = {
 }
 }
 
-# ---- kubelet-credentials: the kubelet proves who it is by a client certificate; without a valid one it asks for it
+# ---- kubelet-credentials: the kubelet proves its identity by a client certificate; without a valid one it requests one
 # with a short-lived token
 @{
 Name = 'kubelet-credentials'

@@ -19,8 +19,7 @@
 #   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
 #   download-sources     a proxy, mirror or registry that does not answer is found out before the machine is renamed or
 #                        restarted
-#   computer-name        logs, certificates and clones with one name are told apart by it; the kubelet is given the
-#                        node's name as well
+#   computer-name        the name separates logs, certificates and clones; the kubelet receives the node's name as well
 #   windows-features     containerd cannot start a container until the Containers feature is on and the machine has
 #                        restarted
 #   system-settings      a page file, the right time and updates at a chosen hour keep a node from failing in ways that
@@ -36,14 +35,14 @@
 #   log-rotation         the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old
 #                        ones: the disk fills
 #   artifacts            a program is what its hash says, whatever its version string or its date may claim
-#   containerd-config    containerd's defaults look for CNI files where there are none, and its pause image must have
-#                        this Windows build
+#   containerd-config    containerd's defaults look for CNI files in another folder, and its pause image must match this
+#                        Windows build
 #   containerd           the kubelet starts no pod without a container runtime, and containerd writes no log unless it
 #                        is given a file
 #   pause-image          every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before
 #                        any pod hangs
-#   kubelet-credentials  the kubelet proves who it is by a client certificate; without a valid one it asks for it with a
-#                        short-lived token
+#   kubelet-credentials  the kubelet proves its identity by a client certificate; without a valid one it requests one
+#                        with a short-lived token
 #   kubelet-config       several of the kubelet's defaults are for Linux and end it at once, or break each pod, on
 #                        Windows
 #   kubelet              the kubelet makes the machine a node; it must outlive logons, come back after a crash, and
@@ -83,7 +82,7 @@
 #                       C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
 #                       C:\var\log\kube-proxy
 #   images              registry.k8s.io/pause:3.10.2
-#   page file           one that Windows manages, where there is none
+#   page file           one that Windows manages, if the machine has none
 #   ports are open to   any address
 #   ports of clients    33000-65535 (tcp and udp)
 #   programs            C:\k\versions\containerd-2.3.6\containerd.exe, C:\k\versions\containerd-2.3.6\ctr.exe,
@@ -100,7 +99,7 @@
 #   services            containerd, kubelet, flanneld, kube-proxy
 #   state               C:\ProgramData\winboot (journal, former values, this script for the tasks)
 #
-# <<name>> in a text stands for a value that only this machine or its Node object has; Expand-Known fills it in:
+# <<name>> in a text is a value that only this machine or its Node object has; Expand-Known fills it in:
 #   <<node_ip>>       the address of this machine that reaches the API server
 #   <<node_subnet>>   the network that this address is in
 #   <<pod_cidr>>      the IPv4 network that the cluster gives to the pods of this node
@@ -238,8 +237,7 @@ Look = {
 }
 }
 
-# ---- computer-name: logs, certificates and clones with one name are told apart by it; the kubelet is given the node's
-# name as well
+# ---- computer-name: the name separates logs, certificates and clones; the kubelet receives the node's name as well
 @{
 Name = 'computer-name'
 Needs = @('node-preflight', 'download-sources')
@@ -441,7 +439,7 @@ Change = {
 }
 }
 
-# ---- containerd-config: containerd's defaults look for CNI files where there are none, and its pause image must have
+# ---- containerd-config: containerd's defaults look for CNI files in another folder, and its pause image must match
 # this Windows build
 @{
 Name = 'containerd-config'
@@ -554,7 +552,7 @@ Change = {
 }
 }
 
-# ---- kubelet-credentials: the kubelet proves who it is by a client certificate; without a valid one it asks for it
+# ---- kubelet-credentials: the kubelet proves its identity by a client certificate; without a valid one it requests one
 # with a short-lived token
 @{
 Name = 'kubelet-credentials'

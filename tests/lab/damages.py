@@ -558,12 +558,12 @@ DAMAGES: tuple[Damage, ...] = (
     damage("everybody may read the keys", rf"folder {PKI}: others with rights", do=let_in(PKI)),
     damage(
         "everybody may write to the plugins' folder",
-        rf"folder {PLUGINS}: others who may write",
+        rf"folder {PLUGINS}: other accounts that may write",
         do=_rights(PLUGINS, WRITE),
     ),
     damage(
         "everybody may replace what containerd heeds",
-        r"folder C:\etc\cni: others who may replace what is in it",
+        r"folder C:\etc\cni: other accounts that may replace its contents",
         do=_rights(r"C:\etc\cni", DELETE_CHILD),
     ),
     # What others own is set aside whole, for an undo: tests/steps/test_directories.py has it.
@@ -1200,13 +1200,13 @@ ELSEWHERE: Final = {
     f"node {ANY}: address": ("tests/steps/test_registration.py", "OtherNodeAddress"),
     f"node {ANY}: Ready": ("tests/steps/test_node_ready.py", "NodeNotReady"),
     f"pipe {ANY}": ("tests/steps/test_containerd.py", r"pipe \\.\pipe\containerd-containerd"),
-    f"service {ANY}: others who may change it": (
+    f"service {ANY}: other accounts that may change it": (
         "tests/steps/test_containerd.py",
-        "others who may change it",
+        "other accounts that may change it",
     ),
-    f"service {ANY}: others who may write its registry key": (
+    f"service {ANY}: other accounts that may write its registry key": (
         "tests/steps/test_containerd.py",
-        "others who may write its registry key",
+        "other accounts that may write its registry key",
     ),
     "kube-proxy: rules in HNS": ("tests/steps/test_kube_proxy.py", "rules in HNS"),
     f"node {ANY}: version of the {ANY}": ("tests/join/test_admission.py", "version of the kubelet is"),

@@ -808,7 +808,7 @@ def test_two_kinds_of_network_on_one_adapter_are_refused_before_the_adapter_is_t
 
     (told,) = [one for one in problems(report) if "NetworkConflict" in one]
     assert (
-        "the HNS network vxlan0 on Ethernet is of type Overlay; bridge beside it cannot be of type L2Bridge"
+        "the HNS network vxlan0 on Ethernet is of type Overlay, and bridge on the same adapter cannot be of type L2Bridge"
         in told
     )
     assert [a.ip for adapter in machine.network.adapters for a in adapter.ipv4] == addresses

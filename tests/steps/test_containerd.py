@@ -254,7 +254,7 @@ def test_whoever_else_may_change_a_service_of_ours_is_named(
 
     told = node.look(STEP).differences(STEP)
 
-    assert told == ({"service containerd: others who may change it": (who, None)} if who else {})
+    assert told == ({"service containerd: other accounts that may change it": (who, None)} if who else {})
     assert node.look(STEP).states == {STEP: "ok"}
 
 
@@ -341,6 +341,6 @@ def test_whoever_else_may_write_the_registry_key_of_a_service_of_ours_is_named(
 
     told = node.look(STEP).differences(STEP)
 
-    what = "service containerd: others who may write its registry key"
+    what = "service containerd: other accounts that may write its registry key"
     assert told == ({what: (USERS, None)} if named else {})
     assert node.look(STEP).states == {STEP: "ok"}

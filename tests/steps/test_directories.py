@@ -240,7 +240,7 @@ def test_who_may_replace_what_is_in_a_folder_above_ours_is_told_and_loses_that(b
 
     told = bench.look(STEP).differences(STEP)
 
-    assert told[r"folder C:\etc\cni: others who may replace what is in it"] == (user.sid, None)
+    assert told[r"folder C:\etc\cni: other accounts that may replace its contents"] == (user.sid, None)
     assert bench.run(STEP).states == {STEP: "changed"}
     assert bench.run(STEP).states == {STEP: "ok"}
     assert not bench.machine.files.need(r"C:\etc\cni")[1].acl.allows(user, DELETE_CHILD)

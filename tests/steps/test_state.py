@@ -239,7 +239,7 @@ def test_a_state_folder_that_somebody_else_made_is_not_believed(bench: Bench):
     told = bench.run(STEP)
 
     assert told.ended == "failed"
-    assert "who is no administrator" in told.events[-1]["problem"]["message"]
+    assert "which is not an administrator" in told.events[-1]["problem"]["message"]
 
 
 def test_the_state_folder_belongs_to_administrators(bench: Bench):

@@ -70,6 +70,6 @@ def _say(text: str) -> int:
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        # Whoever read it has enough; Python would complain once more when it closes the stream.
+        # The reader closed the pipe. Python would report that again when it closes the stream.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
     return 0

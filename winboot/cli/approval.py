@@ -122,7 +122,7 @@ def gone(plan: PlanFile, specs: Sequence[NodeSpec]) -> tuple[NodeReport, ...]:
 
 
 def at_terminal() -> bool:
-    """Whether a person can be asked: the question goes to standard error, the answer comes from standard input."""
+    """Whether a person can answer: the question goes to standard error, the answer comes from standard input."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -82,7 +82,7 @@ class _Row:
             self.told = self.steps.index(self.task.step) if self.task.step in self.steps else self.told
 
     def end_task(self) -> None:
-        """The script tells steps again, from its first on: the task has ended."""
+        """The task has ended, and the script reports its steps again from the first one on."""
         if self.task is not None:
             self.task, self.told = None, 0
 
@@ -102,7 +102,7 @@ class _Row:
 
 
 class Board:
-    """Follows the nodes of a run; may be told of events from any thread."""
+    """Follows the nodes of a run; accepts events from any thread."""
 
     def __init__(
         self,

@@ -64,16 +64,16 @@ def _complaints(file: Path, *, strict: bool) -> list[Complaint]:
 
 
 def _demands(file: Path) -> list[Complaint]:
-    """What the files have this computer run and read: nothing is wrong with it, but they may be somebody else's."""
+    """What the files make this computer run and read. That is no error, but another person may have written the files."""
     from winboot.config.demands import demands, files_of
 
-    # A variable of Ansible's for a whole group stands in one place and is each host's.
+    # An Ansible variable of a group has one place and applies to each host.
     once = {(one.place, one.says): one.complaint() for one in reversed(demands(files_of(file)))}
     return list(reversed(once.values()))
 
 
 def _unversioned_complaints(file: Path) -> list[Complaint]:
-    """Hashes of a profile that could be of any version. What its nodes download, only an inventory tells."""
+    """Hashes of a profile that could be of any version. Only an inventory shows what its nodes download."""
     from winboot.base.errors import InvalidInput
     from winboot.config.node_spec import unversioned
     from winboot.config.source import Table, read
@@ -140,10 +140,10 @@ def _keys(file: Path) -> set[str]:
 
 
 def _rendered_complaints(file: Path, *, strict: bool) -> list[Complaint]:
-    """What can only be said of what is made of the files: downloads, certificates, and the script of every kind of node.
+    """Complaints about what winboot makes of the files: downloads, certificates, and the script of every kind of node.
 
     Hosts that share profile and Windows version differ in names and addresses alone, which cannot leave their quotes:
-    one of them stands for all.
+    winboot checks one of them.
     """
     from winboot.base.errors import InvalidInput
     from winboot.config.inventory import load_inventory

@@ -133,7 +133,7 @@ def _aws_policy(cluster: str, queue: str, key: str, parts: list[str]) -> dict[st
 
 
 def _parts(asked: list[str], known: tuple[PartName, ...]) -> tuple[PartName, ...]:
-    """The parts that were asked for; all of them where none was."""
+    """The parts that the options name, or all of them."""
     for one in asked:
         if one not in known:
             raise UsageError(f"--part {one}: there is no such part", hint=f"One of {', '.join(known)}.")
@@ -187,5 +187,5 @@ def _look(spec: NodeSpec) -> Sight:
 
 
 def _ahead(cluster: ServerClock | None) -> timedelta:
-    """How far the cluster's clock is ahead of ours; nothing without a cluster."""
+    """How far the cluster's clock is ahead of this computer's; zero without a cluster."""
     return cluster.server_time() - datetime.now(UTC) if cluster is not None else timedelta()

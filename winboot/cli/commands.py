@@ -1,5 +1,5 @@
-"""The commands, in the order `winboot --help` shows them. Each lives in a file of its own name and is imported when it is
-asked for: help for all of them costs no more than this table."""
+"""The commands, in the order `winboot --help` shows them. Each lives in a file of its own name and is imported when a
+command line names it: help for all of them costs no more than this table."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ OTHER_OPTIONS: Final = {
     "--version": "winboot --version; the version of Kubernetes is kubernetes.version in the profile",
 }
 LAB_SUMMARY: Final = "Rehearse on loopback (a separate distribution: winboot-lab)."
-# A flag may be asked for as it stands on a command line.
+# `winboot explain --FLAG`: the argument may look like an option.
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {"explain": {"ignore_unknown_options": True}}
 
 
@@ -122,7 +122,7 @@ def _add(app: typer.Typer, command: Command) -> None:
 
 
 def _register_lab(app: typer.Typer) -> None:
-    """The lab's commands where it is installed, else one that says how to get it, whatever it is asked for."""
+    """The lab's commands if it is installed, else one command that says how to install it."""
     from importlib.metadata import entry_points
 
     found = {point.name: point for point in entry_points(group=GROUP)}

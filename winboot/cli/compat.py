@@ -24,7 +24,7 @@ AGE = typer.Option(
 
 @compat.callback(invoke_without_command=True)
 def _commands(age: Annotated[bool, AGE] = False) -> None:
-    """The age of the data, beside the commands."""
+    """The age of the data, next to the commands."""
     if age:
         from winboot.config.compat import load
         from winboot.config.compat.age import parts

@@ -89,7 +89,7 @@ def _desks(specs: Sequence[NodeSpec], clusters: Clusters, output: Lines) -> list
 
 
 def _watch(desks: Sequence[Desk], stop: Stop, every: float, duration: float) -> int:
-    """Settle again and again. A cluster that cannot be asked is said once, and asked again."""
+    """Settle again and again. A cluster that does not answer is reported once, and tried again."""
     import time
 
     from winboot.base.errors import ClusterUnreachable
@@ -110,7 +110,7 @@ def _watch(desks: Sequence[Desk], stop: Stop, every: float, duration: float) -> 
 
 
 class Desk:
-    """The requests at one cluster, and what was said of them."""
+    """The requests at one cluster, and what winboot printed about them."""
 
     def __init__(self, cluster: CertificateRequests, roster: Roster, output: Lines) -> None:
         self._cluster = cluster

@@ -42,7 +42,7 @@ def detect(kubeconfig: Kubeconfig | Path, context: str | None = None) -> Found:
 
 
 def found_in(cluster: Cluster) -> Found:
-    """The same of a cluster that answers. What this user may not read is asked for."""
+    """The same of a cluster that answers. winboot prompts for what this user may not read."""
     from winboot.base.errors import ClusterError, InvalidInput
 
     found: Found = {"version": (str(cluster.version().upstream), "the API server's /version")}
@@ -67,7 +67,7 @@ def doubts(answers: Mapping[str, str], found: Found) -> Iterator[str]:
 
 
 def dns_of(service_cidr: str) -> str:
-    """The address of the cluster's DNS where nobody says another one: the tenth of the services' (kubeadm, GetDNSIP)."""
+    """The default address of the cluster's DNS: the tenth of the service network (kubeadm, GetDNSIP)."""
     try:
         return str(ipaddress.ip_network(service_cidr).network_address + 10)
     except ValueError:

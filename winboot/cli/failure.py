@@ -1,4 +1,4 @@
-"""How the command line tells of an error: what happened, where, and what to do next."""
+"""How the command line prints an error: what happened, where, and what to do next."""
 
 from __future__ import annotations
 

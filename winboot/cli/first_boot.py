@@ -247,7 +247,7 @@ def userdata(
 
 
 def _alone_without(given: Sequence[str]) -> None:
-    """Raises UsageError for options of an endpoint, where there is none."""
+    """Raises UsageError for options of an endpoint when no endpoint is used."""
     if given:
         raise UsageError(
             f"--inline asks no endpoint, and takes no {', '.join(given)}", hint="Leave out one or the other."
@@ -255,7 +255,7 @@ def _alone_without(given: Sequence[str]) -> None:
 
 
 def _inline(inventory: Path, carrier: Carrier, host: str, path: Path, hours: int) -> None:
-    """Write one host's script, and its secrets beside it. Raises UsageError, InvalidInput, ClusterError."""
+    """Write one host's script, and its secrets in a file next to it. Raises UsageError, InvalidInput, ClusterError."""
     import json
     from datetime import timedelta
 
@@ -303,7 +303,7 @@ def endpoint(
     join_timeout: float,
     proof: Proof | None = None,
 ) -> Iterator[Endpoint]:
-    """The endpoint while the context lasts; at its end what is under way is waited for, unless the context's stop is asked."""
+    """The endpoint while the context lasts. At its end winboot waits for joins under way, unless the run must stop."""
     from winboot.operations.firstboot.balancers import balancers, refuse_hosts_among
     from winboot.operations.firstboot.door import Door, Names, Shared
     from winboot.operations.firstboot.endpoint import Calls, Endpoint, endpoint_key, pin_of
@@ -381,7 +381,7 @@ def serve_alone(
 def _of_cloud(
     inventory: Path, context: RunContext, log: Log, certificates: Path | None
 ) -> tuple[Hosts, Proof | None]:
-    """What a cloud's inventory means each time it is asked, and how its machines prove who they are."""
+    """Reads a cloud's inventory for each request, and says how its machines prove their identity."""
     from winboot.cli.trust import settle_files
     from winboot.config.demands import files_of
     from winboot.operations.hook.work import NodeWork
@@ -417,7 +417,7 @@ def proof_of(pool: Pool, certificates: Path | None, log: Log) -> Proof | None:
 
 
 def hosts_of(inventory: Path) -> Hosts:
-    """What a file of hosts means each time it is asked: a changed profile holds for the next machine."""
+    """Reads a file of hosts for each request: a changed profile applies to the next machine."""
 
     def hosts() -> list[tuple[NodeSpec, tuple[str, ...]]]:
         from winboot.cli.trust import settle
@@ -426,7 +426,7 @@ def hosts_of(inventory: Path) -> Hosts:
         from winboot.config.node_spec import resolve
 
         loaded = load_inventory(inventory)
-        # Nobody is there to be asked: what a stranger's file would have us run is refused.
+        # No person can answer here: winboot refuses what another account's file would make it run.
         settle(demands(loaded.tables), trust=False, may_ask=False)
         return [(resolve(machine.profile, machine), machine.groups) for machine in loaded]
 
@@ -434,7 +434,7 @@ def hosts_of(inventory: Path) -> Hosts:
 
 
 def _one_way(inventory: Path, ways: Sequence[bool], *, attested: bool) -> None:
-    """Raises UsageError unless it is said once who lets a machine in, and the inventory knows that way."""
+    """Raises UsageError unless exactly one option says how machines are let in, and the inventory supports that way."""
     from winboot.remote.cloud.pool import Pool
     from winboot.remote.cloud.settings import provider_of
 
@@ -455,7 +455,7 @@ def _one_way(inventory: Path, ways: Sequence[bool], *, attested: bool) -> None:
 
 
 def _scope(path: Path, group: str, host: str) -> tuple[Literal["host", "group"], str]:
-    """What is asked for, held against the inventory. A cloud's groups come and go with its machines, and are taken as they
+    """Compares the options with the inventory. A cloud's groups come and go with its machines, and are taken as they
     are named. Raises UsageError."""
     from winboot.config.inventory import load_inventory
     from winboot.remote.cloud.settings import provider_of
@@ -483,7 +483,7 @@ def _good_for(kind: str, scope: str) -> str:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Host and port; an IPv6 address stands in brackets."""
+    """Host and port; an IPv6 address is in brackets."""
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, str(PORT)

@@ -228,8 +228,8 @@ def _job(wanted: Rendered, pacing: Pacing, name: str) -> tuple[FleetJob, bool]:
 
 
 def _named_by(inventory: Inventory) -> list[Path]:
-    """The profiles and the files that these, and the ways to the machines, have read beside them. Keys and passwords are not
-    among them: the pods find those in their Secret."""
+    """The profiles, and the files that profiles and connections name. Keys and passwords are not among them: the pods find
+    those in their Secret."""
     from winboot.operations.worker_pod import SECRETS
 
     found: dict[Path, None] = {}

@@ -149,7 +149,7 @@ def serve(
     from winboot.remote.cloud.pool import Pool
     from winboot.remote.cluster.claims import Claimant
 
-    # The profiles, too, before a machine needs them: whoever starts this hears at once what is not his.
+    # The profiles, too, before a machine needs them: the user sees at once which files belong to another account.
     settle_files(files_of(file))
     pool, log = Pool.read(file, settle_files), Log()
     with run_context([], Quiet(), in_cluster=True) as (context, _):

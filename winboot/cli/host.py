@@ -88,7 +88,7 @@ def listed(source: Path) -> tuple[Listed, ...]:
 
 
 def approve(machines: Sequence[Listed], target: str, *, yes: bool) -> None:
-    """Show the machines that were found in a list, and ask once. Raises UsageError where no person can be asked, Declined where
+    """Show the machines that were found in a list, and ask once. Raises UsageError where no person can answer, Declined where
     the answer is no."""
     width = max(len(one.name) for one in machines)
     for one in machines:
@@ -104,7 +104,7 @@ def approve(machines: Sequence[Listed], target: str, *, yes: bool) -> None:
 
 def added(text: str, machines: Sequence[Listed], file: str, os: str = "", group: str = "") -> str:
     """The inventory's text with these machines in it. Raises UsageError where no group can be chosen, and for a machine that is
-    there already; InvalidInput where the text is no inventory of winboot's."""
+    there already; InvalidInput where the text is not a winboot inventory."""
     from winboot.config.edit import put, put_empty
     from winboot.config.source import Table, compose
 

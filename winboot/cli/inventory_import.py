@@ -1,4 +1,4 @@
-"""`winboot inventory import`: what Ansible makes of its scripts, plug-ins and vaults, as an inventory of winboot's."""
+"""`winboot inventory import`: what Ansible makes of its scripts, plug-ins and vaults, as a winboot inventory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BARE: Final = {"ANSIBLE_VARS_ENABLED": ""}
 def import_inventory(
     source: Path, out: Path | None, password_env: str, *, trust: bool, yes: bool, dry_run: bool
 ) -> None:
-    """Run ansible-inventory behind the trust gate, show the machines, and write an inventory beside the source after a yes;
+    """Run ansible-inventory behind the trust gate, show the machines, and write an inventory next to the source after a yes;
     with `dry_run` print it."""
     from winboot.base.private import replace_privately
     from winboot.cli.trust import settle
@@ -91,7 +91,7 @@ def _demands(source: Path) -> list[Demand]:
 
 
 def _readable(source: Path) -> dict[str, set[str]]:
-    """The values of each variable that stand in a file that is not encrypted: the inventory's own, and those beside it."""
+    """The values of each variable that are in unencrypted files: in the inventory and in files next to it."""
     from winboot.config.ansible import readable_values, text_of
 
     found = readable_values(source)

@@ -59,7 +59,7 @@ InventoryFile = Annotated[
 
 def says_something(param: typer.CallbackParam, values: list[str] | None) -> list[str] | None:
     """`--limit "$HOSTS"` with a variable that is not set would mean every machine. Raises UsageError for a value that names
-    nothing; without the option nothing is said at all."""
+    nothing; without the option it prints nothing at all."""
     for value in values or []:
         if not value.replace(",", " ").strip():
             option = param.param_type_name == "option"

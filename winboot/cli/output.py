@@ -35,7 +35,7 @@ from winboot.report.line import json_line
 from winboot.report.results import NodeReport, Report
 from winboot.report.table import print_report
 
-# Columns of a pipe: no table of ours is wider.
+# Columns of a pipe: no winboot table is wider.
 _WIDE: Final = 1000
 # Between two columns.
 _GAP: Final = "  "
@@ -181,7 +181,7 @@ def show_flows(report: FlowReport, form: Output, *, passed: bool = False) -> Non
 class _Streamed:
     """JSON lines on standard output: a node's when it has ended, the others when the run has.
 
-    A thread writes them: whoever reads them slowly (a pager) must not keep the nodes waiting.
+    A thread writes them: a slow reader (a pager) must not keep the nodes waiting.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong on this side, found before the first machine is contacted and said once for all nodes that share it: a
+"""Problems of this computer, found before winboot contacts the first machine. Nodes that share one are reported together: a
 variable that is not set, a file or a program that is missing, an API server that does not answer.
 """
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def able(specs: Sequence[NodeSpec], context: RunContext) -> tuple[list[NodeSpec], tuple[NodeReport, ...]]:
     """The nodes that this side can work on, and the reports of the others, which are not begun.
 
-    A reference is read here and given away again; a command of one is only looked for, as it may ask somebody. A cluster is
-    asked where more than one node would find out that it is away.
+    winboot reads a reference and forgets its value. It only looks for a reference's program, since that may prompt a person.
+    It contacts a cluster if more than one node needs it.
     """
     lost: dict[str, WinbootError] = {}
     for spec in specs:
@@ -70,7 +70,7 @@ def _try(reference: Reference, owner: str) -> None:
 
 
 def _without_cluster(specs: Sequence[NodeSpec], context: RunContext) -> dict[str, WinbootError]:
-    """The nodes whose API server cannot be asked, each with why."""
+    """The nodes whose API server does not answer, each with the reason."""
     lost: dict[str, WinbootError] = {}
     sharing: dict[int, tuple[Cluster, list[str]]] = {}
     for spec in specs:

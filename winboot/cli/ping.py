@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from winboot.remote.transport.logins import Logins
     from winboot.report.results import NodeReport
 
-# Whose it is, and how far it is ahead of ours.
+# Whose it is, and how far it is ahead of this computer's.
 Clock = tuple[str, timedelta]
 OUR_CLOCK: Final[Clock] = ("ours", timedelta())
 
@@ -212,7 +212,7 @@ def _cluster_of(spec: NodeSpec) -> tuple[str, str | None]:
 
 
 def _clocks(specs: list[NodeSpec], clusters: Clusters) -> dict[tuple[str, str | None], Clock]:
-    """Each cluster is asked once."""
+    """winboot asks each cluster once."""
     return {key: _clock_of(spec, clusters) for key, spec in {_cluster_of(one): one for one in specs}.items()}
 
 
@@ -235,7 +235,7 @@ def _clock_of(spec: NodeSpec, clusters: Clusters) -> Clock:
 
 def held_against(probe: Probe, clock: Clock, again: Callable[[], Clock]) -> Clock:
     """The clock that a machine's is held against: `clock`, or what `again` gives where the two would disagree. Our own clock is
-    between them, and may have been set since the cluster was asked: a laptop woke up, or a lab's time leapt."""
+    between them, and may have been set since the cluster answered: a laptop woke up, or a lab's time leapt."""
     if clock_level(probe.clock_offset - clock[1]) == "ok":
         return clock
     fresh = again()
@@ -245,7 +245,7 @@ def held_against(probe: Probe, clock: Clock, again: Callable[[], Clock]) -> Cloc
 def judge(
     probe: Probe, spec: NodeSpec, whose: str = OUR_CLOCK[0], offset: timedelta = OUR_CLOCK[1]
 ) -> Iterator[Finding]:
-    """What a probe means for winboot, subject by subject. `whose` clock is `offset` ahead of ours."""
+    """What a probe means for winboot, subject by subject. `whose` clock is `offset` ahead of this computer's."""
     yield from _wire(probe, spec)
     yield from _session(probe)
     yield from _machine(probe, spec)

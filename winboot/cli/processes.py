@@ -28,7 +28,7 @@ _MASK: Final = getattr(signal, "pthread_sigmask", None)
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What a process of a run has to know. Files were read once, and nobody is asked about them again."""
+    """What a process of a run needs. The parent has read the files and settled the questions about them."""
 
     command: str
     run: str
@@ -62,7 +62,7 @@ def join_by_processes(
 
 @contextmanager
 def _no_signal_yet() -> Iterator[None]:
-    """A process that begins holds signals back until it can hear them: Ctrl-C reaches all of a terminal's processes."""
+    """A process that begins holds signals back until it can handle them: Ctrl-C reaches all of a terminal's processes."""
     if _MASK is None:
         yield
         return

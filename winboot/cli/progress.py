@@ -98,8 +98,8 @@ def describe(event: Event | Notice, *, everything: bool = False) -> str | None:
 
 
 class ProgressConsole(Console):
-    """Standard error while nodes are at work. When nobody reads it any more (`2>&1 | head`, a terminal that was closed), it
-    falls silent, and the work goes on: rich would end the process.
+    """Standard error while nodes are at work. When its reader is gone (`2>&1 | head`, a terminal that was closed), it
+    prints no more, and the work continues: rich would end the process.
     """
 
     def __init__(self, file: IO[str] | None = None) -> None:

@@ -51,7 +51,8 @@ def rendered_line(node: PreparedNode) -> str:
 def differences(nodes: Sequence[PreparedNode], old: Path) -> Iterator[str]:
     """The lines in which the nodes' parts differ from those of `old`, and once those of the library, with both hashes.
 
-    `old` is a script, or a folder that `render --out` wrote. Raises UsageError where a script is missing or none of ours.
+    `old` is a script, or a folder that `render --out` wrote. Raises UsageError where a script
+    is missing or winboot did not write it.
     """
     libraries: dict[str, str] = {}
     for node in nodes:

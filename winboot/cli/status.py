@@ -91,7 +91,7 @@ def status(
 
 
 def _nodes(specs: Sequence[NodeSpec], clusters: Any) -> dict[str, NodeFacts | str]:
-    """Each machine's Node, or why there is none: each cluster is asked once. Raises ClusterError."""
+    """Each machine's Node, or why it has no Node. winboot asks each cluster once. Raises ClusterError."""
     listed: dict[int, Mapping[str, NodeFacts]] = {}
     found: dict[str, NodeFacts | str] = {}
     for spec in specs:
@@ -156,7 +156,7 @@ def _state(node: NodeFacts) -> str:
 
 
 def _drift(spec: NodeSpec, node: NodeFacts) -> list[str]:
-    """What the Node itself tells is not as the profile wants it."""
+    """The Node object differs from the profile."""
     wanted = f"v{spec.kubernetes.version}"
     runtime = f"containerd://{spec.runtime.containerd}"
     build = f"10.0.{spec.machine.build}"

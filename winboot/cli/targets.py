@@ -126,7 +126,7 @@ def _warn(inventory: Path, loaded: Inventory) -> None:
 def _about(
     inventory: Path, limit: tuple[str, ...], found: Sequence[tuple[Machine, NodeSpec]]
 ) -> dict[str, str]:
-    """What a report says of its run, by names: nobody's folders are in it."""
+    """What a report says of its run, by names, without any folders of the user."""
     profiles = {f"{one.profile_file.name} (Kubernetes {one.profile.kubernetes.version})" for one, _ in found}
     about = {"inventory": inventory.name, "profile": ", ".join(sorted(profiles)), "limit": ",".join(limit)}
     return {name: said for name, said in about.items() if said}
@@ -232,9 +232,9 @@ def run_context(
     fleet: Fleet | None = None,
     part: Part | None = None,
 ) -> Iterator[tuple[RunContext, Tune]]:
-    """The context of one run; `keep` is told of each node that ends, `fleet` is what the specs are of. Ctrl-C and SIGTERM
+    """The context of one run. `keep` receives each node that ends; `fleet` holds the specs. Ctrl-C and SIGTERM
     ask the nodes' work to stop at its next safe point. With `in_cluster`, the service account of the pod is used where no
-    kubeconfig is named. A `part` of a run is asked to stop by whoever has started it, and by no signal.
+    kubeconfig is named. The process that started a `part` of a run stops it; signals do not.
     """
     from winboot.node.run import Stop
     from winboot.operations.join import RunContext
@@ -291,7 +291,7 @@ def stopping() -> Iterator[Stop]:
 
 
 def _holder() -> str:
-    """Who works on a node, in the words of this machine. A container's user may have no name."""
+    """The holder of a lock: user, host and process of this run. A container's user may have no name."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

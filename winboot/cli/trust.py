@@ -1,4 +1,4 @@
-"""Whether a file of somebody else's may have this computer run and read things: `--trust`, WINBOOT_TRUST, or a yes."""
+"""Whether another account's file may make this computer run and read things: `--trust`, WINBOOT_TRUST, or a yes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _settled: set[tuple[Path, Kind, str]] = set()
 
 
 def settle(found: Sequence[Demand], *, trust: bool, may_ask: bool) -> None:
-    """Let pass what the user's own files say, and what others' say where the user agrees: by `trust`, by the setting
-    WINBOOT_TRUST (files and folders), or at a terminal where he may be asked.
+    """Accept what the user's own files demand. What files of others demand needs the user's consent: `trust`, the setting
+    WINBOOT_TRUST (files and folders), or an answer at a terminal.
 
-    Raises InvalidInput where nobody agreed, Declined where the answer is no. Nothing of it was run or read before. What was
+    Raises InvalidInput without consent, Declined where the answer is no. Nothing of it was run or read before. What was
     agreed to once in this process is not asked about again.
     """
     strange = {} if trust else _of_others(one.file for one in found)
@@ -37,7 +37,7 @@ def settle(found: Sequence[Demand], *, trust: bool, may_ask: bool) -> None:
 
 
 def settle_files(tables: Mapping[Path, Table]) -> None:
-    """The same for the nodes of files as they were just read, where nobody can be asked: a worker reads them each time."""
+    """The same for the nodes of files as they were just read, without a person to answer: a worker reads them each time."""
     from winboot.config.demands import demands
 
     settle(demands(tables), trust=False, may_ask=False)
@@ -45,7 +45,7 @@ def settle_files(tables: Mapping[Path, Table]) -> None:
 
 def hold(file: Path, text: str) -> None:
     """Raises InvalidInput where a kubeconfig of others, as it is now, has this computer run or read what was not in it when
-    `settle` looked at it: whoever may write it could have put another in its place."""
+    `settle` looked at it: an account that may write it could have replaced it."""
     from winboot.config.demands import in_kubeconfig
     from winboot.config.source import compose
 

@@ -88,7 +88,7 @@ def _harmless(names: str) -> Option:
 
 _YES: Final = "true yes on y 1 t 1.0"
 _NO: Final = "false no off n 0 f 0.0"
-_NEEDS_OWN: Final = "Write this host in an inventory of winboot's, with"
+_NEEDS_OWN: Final = "Write this host in a winboot inventory, with"
 _CERTIFICATE: Final = (
     "winboot never logs in with a client certificate. Set winboot_password_env=NAME and another auth"
 )

@@ -117,8 +117,8 @@ _OF_FILES: Final = {
     "hosts": "groups.NAME.hosts, in an inventory",
     "profile": "groups.NAME.profile, in an inventory",
     "groups": "a profile here: an inventory has groups",
-    "apiversion": "a file of winboot's; apiVersion and kind are of an object of Kubernetes",
-    "kind": "a file of winboot's; apiVersion and kind are of an object of Kubernetes",
+    "apiversion": "a winboot file; apiVersion and kind belong to a Kubernetes object",
+    "kind": "a winboot file; apiVersion and kind belong to a Kubernetes object",
 }
 
 

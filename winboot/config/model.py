@@ -82,7 +82,7 @@ def _local_path(value: Any) -> Any:
 
 Item = TypeVar("Item")
 OneOrMany = Annotated[tuple[Item, ...], BeforeValidator(_one_or_many)]
-"""A list, or a single value that stands for a list of one."""
+"""A list, or a single value, which means a list of one."""
 
 LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 """A file here (not on the node)."""

@@ -159,7 +159,7 @@ class Admission:
                 raise NodeFailed(
                     f"after {self.ready:.0f} s the Node still says: {said}",
                     hint="Another program runs than the one that was installed: see `sc.exe qc kubelet` on the machine, and "
-                    "whether somebody else starts it.",
+                    "whether another program starts it.",
                     node=self.name,
                 )
             seen = self.cluster.node(self.name)

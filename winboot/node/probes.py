@@ -239,7 +239,7 @@ def _processes(facts: Sequence[Facts]) -> Probe:
         "one of each",
         (f"{one['count']} of {one['name']}" for one in facts if one["count"] != 1),
         ", ".join(f"1 {one['name']}" for one in facts),
-        "a program was started by hand beside its service, or does not run",
+        "a program runs twice (by hand and as its service), or does not run",
         "End the one that is no service's; `winboot repair` starts what is missing.",
     )
 
@@ -344,7 +344,7 @@ def _some_network(facts: Sequence[Facts]) -> Probe:
     return _probe(
         "node-network",
         "a network with a management address",
-        () if ready else ("there is none",),
+        () if ready else ("no such network",),
         ", ".join(ready),
         "whatever is to bring the network has not done it, or something removed it",
         _THEIRS,
@@ -428,7 +428,7 @@ def _balanced(spec: NodeSpec, facts: Sequence[Facts], services: Sequence[Service
         faults(),
         f"{len(facts)} load balancers",
         "kube-proxy does not run, cannot read the services, or ran with other settings before",
-        "`Restart-Service kube-proxy` writes them again; its log tells why one is refused.",
+        "`Restart-Service kube-proxy` writes them again; its log has the reason for a refused service.",
     )
 
 
@@ -466,7 +466,7 @@ def _ports(facts: Sequence[Facts]) -> Probe:
         (f"{name}: {count} blocks" for name, count in free.items() if count <= FREE_BLOCKS),
         ", ".join(f"{name}: {count}" for name, count in free.items()),
         "the range of client ports is small, or endpoints and load balancers hold it",
-        "Widen windows.dynamic_ports in the profile; remove services that nobody uses.",
+        "Widen windows.dynamic_ports in the profile; remove unused services.",
     )
 
 

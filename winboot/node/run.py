@@ -422,7 +422,7 @@ class ScriptRunner:
         if heard.events > most:
             raise self._excess(f"more than {most} events in one pass")
         if isinstance(event, RunStarted) and heard.started is not None:
-            raise self._excess("who it is twice in one pass")
+            raise self._excess("its identity twice in one pass")
 
     def _hear(self, line: str, run: str, heard: Heard) -> None:
         """One line of the script: an event of this run, or noise, of which the journal keeps the beginning."""
@@ -491,7 +491,7 @@ class ScriptRunner:
             wrong.append(f"the end {reason!r} of a look")
         if wrong:
             raise IncompleteRun(
-                f"{self.node}: the script told {'; '.join(wrong)}",
+                f"{self.node}: the script reported {'; '.join(wrong)}",
                 hint="Run the same command again; if it stays so, report it with the node's journal.",
                 node=self.node,
             )

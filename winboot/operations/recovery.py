@@ -128,7 +128,7 @@ def recover(one: Recovery, means: Means) -> None:
 
 def _in_the_cloud(one: Recovery, means: Means) -> None:
     lifecycle = one.provider.lifecycle()
-    means.say(one.name, f"the cloud is asked to {one.depth} it")
+    means.say(one.name, f"winboot asks the cloud to {one.depth} it")
     if one.depth == "replace":
         lifecycle.replace(one.host)
         return

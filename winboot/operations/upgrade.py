@@ -72,7 +72,7 @@ def _order_problems(spec: NodeSpec, cluster: Cluster | None) -> Iterator[str]:
     (kubernetes.io/releases/version-skew-policy)."""
     name, wanted = spec.node.name, spec.kubernetes.version
     if cluster is None:
-        yield f"{name}: its profile names no cluster.kubeconfig, so that nothing tells which order is right"
+        yield f"{name}: its profile names no cluster.kubeconfig, so winboot cannot see which order is right"
         return
     server = cluster.version()
     if (wanted.major, wanted.minor_number) > (server.major, server.minor_number):

@@ -447,7 +447,7 @@ MANIFESTS: Final[tuple[Manifest, ...]] = (
         "remover",
         "What the user of the kubeconfig may do for `winboot remove`: delete Nodes, and what belongs to them.",
         _remover,
-        f"Bound to the group {OPERATORS}; bind it to those who may end nodes.",
+        f"Bound to the group {OPERATORS}; bind it to accounts that may remove nodes.",
     ),
     Manifest(
         "verifier",

@@ -15,7 +15,7 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     ),
     exits.NOT_DONE: (
         "something that was wanted was not done, though nothing failed: plan found changes, a drain or a "
-        "restart is needed, or somebody said no"
+        "restart is needed, or the user said no"
     ),
     exits.SOME_FAILED: "some nodes failed, the others did not: fix those and run the same command again",
     exits.STOPPED_ITSELF: (

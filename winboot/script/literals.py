@@ -94,7 +94,7 @@ def _hashtable(values: Mapping[object, object]) -> str:
 def _refusal(value: object) -> str:
     kind = type(value)
     if hasattr(kind, "reveal"):
-        return "a Secret travels beside the script, never inside it"
+        return "a Secret travels apart from the script, never inside it"
     if any(base.__name__ == "Undefined" for base in kind.__mro__):
         # A strict undefined value of the template engine gives its own name when a template wants its text.
         return f"undefined: {value}"

@@ -102,14 +102,14 @@ def _leftovers(
         for path in files.get(step.name, ()):
             found.setdefault("files", []).append(path)
     if undo:
-        yield "What winboot made is taken away, and what it found is put back as it was noted:"
+        yield "winboot removes what it made, and puts back what it found and recorded:"
     else:
         yield "What stays on this machine afterwards (what was there before is noted, so that an undo can put it back):"
     yield from _table([*((kind, names) for kind, names in sorted(found.items()) if names), ("state", STATE)])
 
 
 def _places(names: Sequence[KnownName]) -> Iterator[str]:
-    yield "<<name>> in a text stands for a value that only this machine or its Node object has; Expand-Known fills it in:"
+    yield "<<name>> in a text is a value that only this machine or its Node object has; Expand-Known fills it in:"
     yield from _table((f"<<{name}>>", PLACES[name]) for name in names)
 
 

@@ -50,8 +50,8 @@ function Set-PrivateFolder {
     param([string]$Path)
     Assert-NoLink -Path $Path
     New-ClosedFolder -Path $Path
-    $who = Get-UntrustedHolder -Path $Path
-    if ($who) { throw "$Path belongs to $who, who is no administrator: see whose it is, and delete it" }
+    $account = Get-UntrustedHolder -Path $Path
+    if ($account) { throw "$Path belongs to $account, which is not an administrator: look at it, and delete it" }
     if (Get-UntrustedAccount -Path $Path) { Set-PrivateAccess -Path $Path }
 }
 

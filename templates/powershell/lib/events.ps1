@@ -71,7 +71,7 @@ function New-EventTask {
     param([string]$Text)
     $again = New-ScheduledTaskTrigger -Once -At ([DateTime]::new(2020, 1, 1)) -RepetitionInterval ([TimeSpan]::FromMinutes(1))
     New-SystemTask -Path (Get-StatePath -Name 'events.ps1') -Text $Text -Seconds 0 -Trigger @((New-ScheduledTaskTrigger -AtStartup), $again) `
-        -Description 'winboot: tells the cluster what Azure is going to do to this machine.'
+        -Description 'winboot: reports to the cluster what Azure is going to do to this machine.'
 }
 
 function Get-EventTaskDifference {

@@ -17,20 +17,20 @@ function Get-FolderDifference {
             if (-not $above) { New-Difference -Key "folder:$path" -What "folder $path" -Is $null -Want 'present' }
             continue
         }
-        $who = Get-FolderOther -Path $path -Above:$above
-        if ($who) {
+        $account = Get-FolderOther -Path $path -Above:$above
+        if ($account) {
             $aside += $path
-            New-Difference -Key "of-others:$path" -What "folder ${path}: of others" -Is $who -Want 'set aside, and made again'
+            New-Difference -Key "of-others:$path" -What "folder ${path}: of others" -Is $account -Want 'set aside, and made again'
             continue
         }
         if ($Private -contains $path) {
             Compare-Wanted -Key "rights:$path" -What "folder ${path}: others with rights" -Is (Get-UntrustedAccount -Path $path) -Want $null
         }
         elseif ($above) {
-            $what = "folder ${path}: others who may replace what is in it"
+            $what = "folder ${path}: other accounts that may replace its contents"
             Compare-Wanted -Key "replacers:$path" -What $what -Is (Get-UntrustedReplacer -Path $path) -Want $null
         }
-        else { Compare-Wanted -Key "writers:$path" -What "folder ${path}: others who may write" -Is (Get-UntrustedWriter -Path $path) -Want $null }
+        else { Compare-Wanted -Key "writers:$path" -What "folder ${path}: other accounts that may write" -Is (Get-UntrustedWriter -Path $path) -Want $null }
         if ($above -or ($Watched -notcontains $path -and $checked -contains $path)) { continue }
         # What is open because the folder is, is closed with it.
         $open = Test-FolderOpen -Path $path -Private:($Private -contains $path)
@@ -76,9 +76,9 @@ function Get-UntrustedEntry {
         if ($link) { @{ path = $entry; who = $link; aside = $true }; continue }
         # An administrator's symbolic link.
         if (Test-Link -Path $entry) { continue }
-        $who = Get-UntrustedWriter -Path $entry
-        $aside = $who -and $null -ne (Get-UntrustedHolder -Path $entry)
-        if ($who) { @{ path = $entry; who = $who; aside = $aside } }
+        $account = Get-UntrustedWriter -Path $entry
+        $aside = $account -and $null -ne (Get-UntrustedHolder -Path $entry)
+        if ($account) { @{ path = $entry; who = $account; aside = $aside } }
         if ($aside -or -not [IO.Directory]::Exists($entry)) { continue }
         if (@($But | Where-Object { $entry -like $_ }).Count -eq 0) { Get-UntrustedEntry -Path $entry -But $But }
     }
@@ -108,8 +108,8 @@ function Set-Folder {
         if (-not $there) {
             Add-Folder -Path $path -Readable:(-not $closed) -Ours:($Ours -contains $path)
             # Somebody may have been quicker.
-            $who = Get-FolderOther -Path $path -Above:$above
-            if ($who) { Stop-Step -Id 'FolderTaken' -Message "$path was made by $who a moment ago" }
+            $account = Get-FolderOther -Path $path -Above:$above
+            if ($account) { Stop-Step -Id 'FolderTaken' -Message "$path was made by $account a moment ago" }
         }
         elseif ($open) { Protect-Path -Path $path -Readable:(-not $closed) }
         if ($above) { continue }
@@ -149,8 +149,8 @@ function Assert-WindowsFolder {
     # replaced by ours, which would shut out the users and programs of this machine.
     param([string]$Path)
     if (-not (Test-WindowsFolder -Path $Path)) { return }
-    $who = Get-UntrustedReplacer -Path $Path
-    if ($who) { Stop-Step -Id 'FolderOpen' -Message "$who may replace what is in $Path, where programs of SYSTEM are to be" }
+    $account = Get-UntrustedReplacer -Path $Path
+    if ($account) { Stop-Step -Id 'FolderOpen' -Message "$account may replace what is in $Path, where programs of SYSTEM are to be" }
 }
 
 function Get-CheckedFolder {
@@ -192,7 +192,7 @@ function Move-Aside {
     Save-FormerValue -Kind 'Aside' -Key $place -Value @{ path = $Path; aside = $place }
     try { Move-Entry -From $Path -To $place }
     catch [IO.IOException], [UnauthorizedAccessException] {
-        Stop-Step -Id 'FolderInUse' -Message "$Path belongs to somebody else and cannot be set aside: $($_.Exception.GetBaseException().Message)"
+        Stop-Step -Id 'FolderInUse' -Message "winboot cannot set $Path aside, which another account owns: $($_.Exception.GetBaseException().Message)"
     }
 }
 

@@ -355,17 +355,17 @@ function Restore-Interface {
 function Invoke-Restore {
     # One write of a restore: what it was about goes to the journal, what went wrong to the run's trouble.
     param([string]$What, [int]$Index, [scriptblock]$Write)
-    $told = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
+    $line = @{ event = 'network-restored'; what = $What; interface = $Index; problem = '' }
     try { & $Write }
     catch {
-        $told.problem = $_.Exception.GetBaseException().Message
-        $script:Run['Trouble'] = "${What}: $($told.problem)"
+        $line.problem = $_.Exception.GetBaseException().Message
+        $script:Run['Trouble'] = "${What}: $($line.problem)"
     }
     # It is tried again every few seconds: only what is new is reported.
-    $key = "restore $What $($told.problem)"
-    if ($told.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
+    $key = "restore $What $($line.problem)"
+    if ($line.problem -ne '' -and $script:Run.ContainsKey($key)) { return }
     $script:Run[$key] = $true
-    [void](New-EventLine -Fields $told)
+    [void](New-EventLine -Fields $line)
 }
 
 function Restore-InterfaceRoute {

@@ -42,10 +42,10 @@ function Get-ServiceDifference {
         New-Difference -Key 'service:in-use' -What "$what configuration in use" -Is 'older' -Want 'current' @flags
     }
     Compare-Wanted -Key 'service:state' -What "$what state" -Is (Get-ServiceState -Name $name) -Want 'Running'
-    $who = Get-ServiceWriter -Name $name
-    if ($who) { New-Difference -Key 'service:writers' -What "$what others who may change it" -Is $who -Want $null -Policy }
-    $who = Get-ServiceKeyWriter -Name $name
-    if ($who) { New-Difference -Key 'service:key-writers' -What "$what others who may write its registry key" -Is $who -Want $null -Policy }
+    $account = Get-ServiceWriter -Name $name
+    if ($account) { New-Difference -Key 'service:writers' -What "$what other accounts that may change it" -Is $account -Want $null -Policy }
+    $account = Get-ServiceKeyWriter -Name $name
+    if ($account) { New-Difference -Key 'service:key-writers' -What "$what other accounts that may write its registry key" -Is $account -Want $null -Policy }
     $slow = Get-SlowStart -Name $name
     if ($slow) { New-Difference -Key 'service:slow-start' -What "$what time to start" -Is "$slow seconds" -Want 'at most 30 seconds' -Policy }
 }

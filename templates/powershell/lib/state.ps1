@@ -25,7 +25,7 @@ function Assert-StateFolder {
     # A user that may rename what is in a folder above can replace it by another one.
     $doubt = Get-FolderDoubt -Path ([IO.Path]::GetDirectoryName($path))
     if ($doubt) { throw "winboot keeps nothing in ${path}: $doubt. Take that from others, and run it again" }
-    if (Test-Link -Path $path) { throw "$path is a link to another place: see who made it, and delete it" }
+    if (Test-Link -Path $path) { throw "$path is a link to another place: look at its owner, and delete it" }
     foreach ($name in @('', 'former', 'detached')) {
         $folder = (Get-StatePath -Name $name).TrimEnd('\')
         if ([IO.Directory]::Exists($folder)) { Assert-OwnFolder -Path $folder }
@@ -36,17 +36,17 @@ function Assert-OwnFolder {
     # Throws when the folder, or something in it, is a link, or another account owns it or may change it.
     param([string]$Path)
     foreach ($one in @($Path) + [IO.Directory]::GetFileSystemEntries($Path)) {
-        if (Test-Link -Path $one) { throw "$one is a link to another place: see who made it, and delete it" }
+        if (Test-Link -Path $one) { throw "$one is a link to another place: look at its owner, and delete it" }
         # Something may have gone since it was listed.
         try {
             $owner = Get-UntrustedOwner -Path $one
             $holder = Get-UntrustedHolder -Path $one
         }
         catch [IO.FileNotFoundException] { continue }
-        if ($owner) { throw "$one belongs to $owner, who is no administrator: see whose it is, and delete it" }
-        if ($holder) { throw "$one can be changed by $holder, who is no administrator: see whose it is, and delete it" }
+        if ($owner) { throw "$one belongs to $owner, which is not an administrator: look at it, and delete it" }
+        if ($holder) { throw "$one can be changed by $holder, which is not an administrator: look at it, and delete it" }
         if ([IO.File]::Exists($one) -and (Test-HardLink -Path $one)) {
-            throw "$one is a second name of another file: see who made it, and delete it"
+            throw "$one is a second name of another file: look at its owner, and delete it"
         }
     }
 }

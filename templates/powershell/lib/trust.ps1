@@ -28,8 +28,8 @@ function Read-PathDoubt {
     $doubt = Get-FolderDoubt -Path $folder -Adding:$Program
     if ($doubt -or -not [IO.File]::Exists($Path)) { return $doubt }
     if (Test-Link -Path $Path) { return (Get-LinkDoubt -Path $Path -Program:$Program) }
-    $who = Get-UntrustedWriter -Path $Path
-    if ($who) { return "$Path belongs to $who, or can be written there" }
+    $account = Get-UntrustedWriter -Path $Path
+    if ($account) { return "$Path belongs to $account, or can be written there" }
     # Its owner and rules are those of the other name, which any account that may add files here has chosen.
     if (-not $Program -and (Get-FolderDoubt -Path $folder -Adding) -and (Test-HardLink -Path $Path)) {
         "$Path is a second name of another file"
@@ -69,8 +69,8 @@ function Get-FolderDoubt {
     if (-not $doubt -and [IO.Directory]::Exists($Path)) {
         if (Test-Link -Path $Path) { $doubt = "$Path is a link" }
         else {
-            $who = if ($Adding) { Get-UntrustedWriter -Path $Path -Itself } else { Get-UntrustedReplacer -Path $Path }
-            if ($who) { $doubt = "$Path belongs to $who, or can be changed there" }
+            $account = if ($Adding) { Get-UntrustedWriter -Path $Path -Itself } else { Get-UntrustedReplacer -Path $Path }
+            if ($account) { $doubt = "$Path belongs to $account, or can be changed there" }
         }
     }
     $memory[$key] = $doubt

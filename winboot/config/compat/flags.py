@@ -634,10 +634,10 @@ def _value_rules(compat: Compat, about: str, key: str, value: Any, version: Vers
 def _open_doors(about: str, key: str, value: Any, source: str) -> Iterator[Finding]:
     """Settings with which a stranger that reaches the node's port can read pods, or run commands in them."""
     if key == "authentication.anonymous.enabled" and value is True:
-        reason = "whoever reaches port 10250 is let in without a login"
+        reason = "anyone who reaches port 10250 is let in without a login"
         yield Finding("warning", "unsafe", about, reason, "false", source)
     if key == "authorization.mode" and value == "AlwaysAllow":
-        reason = "whoever logs in may run commands in every pod of the node"
+        reason = "every account that logs in may run commands in every pod of the node"
         yield Finding("warning", "unsafe", about, reason, "Webhook", source)
     if key == "readOnlyPort" and value:
         reason = "this port shows all pods without a login and without encryption"

@@ -44,7 +44,7 @@ class Profile(Model):
     kube_proxy: sections.KubeProxy = Field(default=sections.KubeProxy(), description="kube-proxy")
     node: sections.Node = Field(default=sections.Node(), description="labels and taints of the Node")
     boot: sections.Boot = Field(
-        default=sections.Boot(), description="what other tools wait for at the first boot"
+        default=sections.Boot(), description="signals for other tools that wait for a new node"
     )
     proxy: sections.Proxy = Field(default=sections.Proxy(), description="the HTTP proxy of the services")
     windows: sections.Windows = Field(default=sections.Windows(), description="settings of Windows itself")

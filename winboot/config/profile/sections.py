@@ -123,7 +123,7 @@ class Cluster(Model):
 
 
 class NatExceptions(Model):
-    """Destinations that pods reach without NAT, beside or instead of winboot's own."""
+    """Destinations that pods reach without NAT, in addition to winboot's own or instead of them."""
 
     add: Cidrs = Field(
         default=(), description="networks in addition to the pods', the services' and the nodes'"
@@ -257,8 +257,8 @@ class Kubelet(Model):
 
     config: OpenMap = Field(
         default={},
-        description="KubeletConfiguration fields over winboot's; a map such as evictionHard replaces winboot's whole, and {} "
-        "means none; null drops one of winboot's",
+        description="KubeletConfiguration fields that override winboot's; a map such as evictionHard replaces the whole map, "
+        "{} means none, and null drops a field that winboot sets",
     )
     flags: Flags = Field(
         default={}, description="flags without dashes; those with a configuration field move there"
@@ -323,7 +323,7 @@ class Node(Model):
 
 
 class Boot(Model):
-    """What others wait for when a machine becomes a node; `node.taints` stay, these are theirs to take away."""
+    """Signals for other tools that wait for a new node. `node.taints` stay on the Node."""
 
     taints: tuple[TaintText, ...] = Field(
         default=(),

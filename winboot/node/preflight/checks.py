@@ -186,7 +186,7 @@ def _kube_proxy(view: ClusterView) -> Found:
         yield Finding(
             "kube-proxy-daemonset",
             "error",
-            f"DaemonSet {name} runs kube-proxy on Windows nodes, and the profile wants a service of winboot's, too",
+            f"DaemonSet {name} runs kube-proxy on Windows nodes, and the profile wants winboot's service, too",
             "Two of them fight over the same rules: delete the DaemonSet, or leave kube-proxy to it.",
             _names(ours),
         )

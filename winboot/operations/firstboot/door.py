@@ -112,7 +112,7 @@ class Door:
     def _by_voucher(self, hello: Hello) -> NodeSpec | Refusal | Done:
         voucher = self.store.find(hello.voucher)
         if voucher is None:
-            return Refusal("UnknownVoucher", "its voucher is none of ours, or was revoked")
+            return Refusal("UnknownVoucher", "winboot did not issue its voucher, or the voucher was revoked")
         meant = [spec for spec, groups in self.hosts() if voucher.scope in (spec.node.name, *groups)]
         spec = self._at(hello, meant)
         if isinstance(spec, Refusal):

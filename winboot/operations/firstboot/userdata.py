@@ -83,7 +83,7 @@ def user_data(
     if found := planted_secrets(made.text):
         raise InvalidInput(
             f"something at {', '.join(found)} of the user data looks like a secret",
-            hint="Whoever reads user data would have it. Only a voucher is carried, as `winboot hook voucher` prints it.",
+            hint="Every reader of the user data would have it. Use a voucher alone, as `winboot hook voucher` prints it.",
         )
     if made.size > LARGEST:
         raise InvalidInput(

@@ -90,4 +90,4 @@ class Notices:
 
 
 def _why(item: WorkItem) -> str:
-    return f"it is taken away: {item.action.hook}"
+    return f"the cloud removes it: {item.action.hook}"

@@ -12,7 +12,7 @@ from winboot.operations.verify.scene import NodeScene, Scene
 from winboot.operations.verify.trials import Outcome, Trial
 
 Cause = tuple[str, str]  # the probable cause, and the next step
-_KUBE_PROXY: Final = "`Restart-Service kube-proxy` on the node; its log tells why a service is refused."
+_KUBE_PROXY: Final = "`Restart-Service kube-proxy` on the node; its log has the reason for a refused service."
 _REPAIR: Final = "`winboot plan` shows what differs; `winboot repair` puts it right."
 _LARGE: Final = 1500
 _UDP, _TCP = 17, 6
@@ -222,7 +222,7 @@ def _outside(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
     endpoint = _endpoint(trial.at)
     if endpoint is not None and not endpoint["nat"]:
         yield (
-            f"pods on {trial.at.name} have no OutBoundNAT policy: nobody outside knows their addresses",
+            f"pods on {trial.at.name} have no OutBoundNAT policy: other networks have no route to their addresses",
             "`winboot repair` writes cni-config; start the pods again.",
         )
     if endpoint is not None and any(str(one).endswith("/0") for one in endpoint["exceptions"]):
@@ -454,7 +454,7 @@ def _tunnel(node: NodeScene, network: Facts | None, address: str, to: NodeScene 
             f"the overlay of {node.name} has no remote subnet for {address}",
             "flanneld writes them: look whether it runs, and at its log."
             if cni == "flannel"
-            else "This network has no agent of winboot's: look at whatever is to write them (docs/networks.md).",
+            else "winboot runs no agent for this network: look at the program that writes them (docs/networks.md).",
         )
     elif to is not None and all(one["hop"] != to.address for one in fitting):
         yield (

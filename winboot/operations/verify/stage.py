@@ -116,7 +116,7 @@ class Stage:
         return Refused(
             error.problem,
             hint="An admission policy or a quota of the cluster refuses it: make an exception for the namespaces "
-            f"{objects.OURS}, or ask whoever owns the policy.",
+            f"{objects.OURS}, or ask the owner of the policy.",
         )
 
     def close(self, *, patient: bool) -> str:

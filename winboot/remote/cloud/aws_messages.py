@@ -49,7 +49,7 @@ def parse(body: str, depth: int = 0) -> HookAction | Nothing:
 
 def _lifecycle(event: Mapping[str, Any], detail: Mapping[str, Any]) -> HookAction | Nothing:
     if "LifecycleTransition" not in detail and detail.get("Event") != _TEST:
-        return Nothing("a group tells what it did, and waits for no answer", understood=True)
+        return Nothing("a group reports what it did, and waits for no answer", understood=True)
     return _action(detail)
 
 

@@ -538,7 +538,7 @@ def _mapped(what: str) -> Iterator[None]:
         yield
     except ClientAuthenticationError as error:
         raise CloudRefused(
-            f"{_NAME} does not know who asks: {_words(error)}",
+            f"{_NAME} does not accept these credentials: {_words(error)}",
             hint="Log in with `az login`, or give the process a managed identity or AZURE_CLIENT_ID and its secret.",
         ) from error
     except ResourceNotFoundError as error:

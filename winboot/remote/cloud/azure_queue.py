@@ -1,7 +1,7 @@
 """Azure as a queue of lifecycle messages. It sends none, so the queue derives them from what it sees:
 
     a machine runs and has no Node, or one with its startup taint still on      launch
-    its Node's annotation reports a scheduled event that takes it away          drain
+    its Node's annotation reports a scheduled event that removes it             drain
     a Node that is not Ready, of a machine that Azure no longer lists           the Node is deleted
 
 Each machine reports its own events in its Node (the step azure-events); what it reports counts for itself only. The queue

@@ -97,7 +97,7 @@ class CloudFile(Model):
     )
     routes: Literal["auto", "winboot", "none"] = Field(
         default="none",
-        description="who routes to pods: winboot; auto: winboot unless a route controller does; none",
+        description="what routes to pods: winboot; auto: winboot unless a route controller does; none",
     )
     settings: Any = Field(
         default=None, description="per group what it sets: {region_eu: {os: …, connection: …}}"

@@ -63,7 +63,7 @@ def _get(server: str, context: ssl.SSLContext) -> bytes:
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         raise ClusterUnreachable(
-            f"{server} cannot be asked for its CA: {reason}",
+            f"{server} did not answer with its CA: {reason}",
             hint="Name the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig that holds it.",
         ) from error
 

@@ -302,7 +302,7 @@ class LightkubeCluster:
             lastTimestamp=now,
             count=1,
         )
-        self._call(f"telling about {name}", lambda: self._client.create(event))
+        self._call(f"writing an event about {name}", lambda: self._client.create(event))
 
     def cordon(self, name: str, *, why: str = "true") -> bool:
         """Make the node unschedulable, marked as ours."""

@@ -201,9 +201,7 @@ class LightkubeWorkbench:
             if answer.status_code != httpx2.codes.SWITCHING_PROTOCOLS:
                 answer.read()
                 _raise_for_status(answer)
-                raise ClusterError(
-                    f"{url} was answered with {answer.status_code} in the place of a WebSocket"
-                )
+                raise ClusterError(f"{url} returned HTTP {answer.status_code} instead of opening a WebSocket")
             stream = answer.extensions["network_stream"]
             with WebSocketSession(
                 stream,

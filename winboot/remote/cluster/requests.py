@@ -179,7 +179,7 @@ def _requestor_problems(request: Request, node: ExpectedNode) -> Iterator[str]:
             if group not in _NODE_GROUPS:
                 yield f"the requestor {request.user} is in the group {group}, which no kubelet is in"
     elif request.kind == "serving":
-        yield f"a serving certificate must be asked for by {node.user}, not by {request.user}"
+        yield f"{node.user} must request a serving certificate itself, not {request.user}"
     elif request.user not in node.requestors:
         yield f"the requestor {request.user} is neither {node.user} nor the token of this join"
 

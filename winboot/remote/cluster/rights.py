@@ -75,7 +75,10 @@ _VERIFY_THERE: Final = (
     *(Need(verb, "pods", why="two pods a node, and where they are") for verb in ("create", "get", "list")),
     *(Need(verb, "services", why="services before the pods") for verb in ("create", "get")),
     Need(
-        "list", "networkpolicies", "networking.k8s.io", why="policies that somebody puts into new namespaces"
+        "list",
+        "networkpolicies",
+        "networking.k8s.io",
+        why="policies that another program puts into new namespaces",
     ),
     Need("create", "secrets", why="logins of the profile's registries, in that namespace"),
     Need("get", "secrets", why="the same", name=PULL_SECRET),

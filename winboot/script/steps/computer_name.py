@@ -18,7 +18,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 COMPUTER_NAME = Step(
     name="computer-name",
-    why="logs, certificates and clones with one name are told apart by it; the kubelet is given the node's name as well",
+    why="the name separates logs, certificates and clones; the kubelet receives the node's name as well",
     inputs=_inputs,
     leaves=lambda spec: {
         "computer name": [f"{spec.machine.computer_name} (unless the machine is in a domain)"]

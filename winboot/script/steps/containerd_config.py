@@ -92,7 +92,7 @@ def _secrets(spec: NodeSpec) -> tuple[str, ...]:
 
 CONTAINERD_CONFIG = Step(
     name="containerd-config",
-    why="containerd's defaults look for CNI files where there are none, and its pause image must have this Windows build",
+    why="containerd's defaults look for CNI files in another folder, and its pause image must match this Windows build",
     inputs=_inputs,
     leaves=lambda spec: {
         "files": list(_mirrors(spec)),

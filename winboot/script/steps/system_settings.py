@@ -90,7 +90,7 @@ def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
     windows = spec.windows
     values = [rf"HKLM\{one['path']}\{one['name']} = {one['value']}" for one in _settings(spec)]
     if windows.page_file_mib == "system":
-        page_file = "one that Windows manages, where there is none"
+        page_file = "one that Windows manages, if the machine has none"
     else:
         page_file = rf"C:\pagefile.sys, {windows.page_file_mib} MiB"
     time = [*windows.time_servers, "service w32time automatic"] if windows.time_servers else []

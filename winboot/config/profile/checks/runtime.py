@@ -96,7 +96,10 @@ def _api_paths(draft: Draft, path: PathParts, registry: sections.Registry) -> It
 def _header(draft: Draft, path: PathParts, name: str, value: str) -> Iterator[Complaint]:
     if name.lower() == "authorization":
         yield draft.at(
-            path, "a login is a secret, and this text is none", "user and password: {env: NAME}", key=True
+            path,
+            "a login is a secret: a profile must not hold it as text",
+            "user and password: {env: NAME}",
+            key=True,
         )
     elif not _HEADER.fullmatch(name):
         yield draft.at(path, f"{name!r} is not the name of an HTTP header", "letters, digits and -", key=True)
