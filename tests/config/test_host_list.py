@@ -154,7 +154,10 @@ def test_the_windows_machines_of_a_program_are_read(source: str) -> None:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "objects without a name": ([{"privateIps": "10.0.1.11", "publicIps": "203.0.113.5"}], "[0] has no name"),
-    "a name without an address": ([{"name": "a", "ip": "10.0.0.1"}, {"name": "b"}], "[1] has no name beside"),
+    "a name without an address": (
+        [{"name": "a", "ip": "10.0.0.1"}, {"name": "b"}],
+        "[1] has no name with an IP address",
+    ),
     "an object of addresses": (
         {"privateIps": "10.0.1.11", "publicIps": "203.0.113.5"},
         "word for an address",
@@ -166,7 +169,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "two parallel lists": (
         {"nodes": output({"names": ["a"], "ips": ["10.0.0.1"]})},
-        "names has an IP address but no name",
+        "names has no name with an IP address",
     ),
     "ansible-inventory --list": (
         {"_meta": {"hostvars": {"w1": {"ansible_host": "10.0.0.1"}}}, "all": {"children": []}},
@@ -196,10 +199,13 @@ REFUSED: dict[str, tuple[Any, str]] = {
         [{"name": "win", "address": "azurerm_windows_virtual_machine.win[0]"}],
         "[0] has no name",
     ),
-    "a version": ({"win-1": "1.9.0"}, "win-1 has an IP address but no name"),
-    "an address that is no text": ({"win-1": 7}, "win-1 has an IP address but no name"),
-    "openstack server list": ([{"Name": "w", "Networks": {"lan": ["10.0.0.1"]}}], "[0] has no name beside"),
-    "Get-VM": ([{"Name": "w", "State": 2, "Version": "9.0"}], "[0] has no name beside"),
+    "a version": ({"win-1": "1.9.0"}, "win-1 has no name with an IP address"),
+    "an address that is no text": ({"win-1": 7}, "win-1 has no name with an IP address"),
+    "openstack server list": (
+        [{"Name": "w", "Networks": {"lan": ["10.0.0.1"]}}],
+        "[0] has no name with an IP address",
+    ),
+    "Get-VM": ([{"Name": "w", "State": 2, "Version": "9.0"}], "[0] has no name with an IP address"),
     "az vm list without -d": (
         [{"name": "w", "storageProfile": {"osDisk": {"osType": "Windows"}}}],
         "w has 0 addresses",

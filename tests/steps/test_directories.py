@@ -489,7 +489,7 @@ def test_a_folder_of_somebody_else_in_which_something_is_open_is_named(bench: Be
     problem = bench.run(STEP).problem(STEP)
 
     assert problem.id == "FolderInUse"
-    assert r"C:\k belongs to somebody else" in problem.message
+    assert r"cannot set C:\k aside, which another account owns" in problem.message
     bench.machine.files.close(held.handle)
     assert bench.run(STEP).states == {STEP: "changed"}
 

@@ -76,7 +76,7 @@ def test_a_file_that_somebody_else_put_into_the_state_folder_is_not_believed(ben
 
     told = bench.run(STEP)
     assert told.ended == "failed"
-    assert re.search(r"reboot.json belongs to .* no administrator", told.events[-1]["problem"]["message"])
+    assert re.search(r"reboot.json belongs to .* not an administrator", told.events[-1]["problem"]["message"])
 
 
 def test_an_ordinary_user_cannot_hold_up_a_run_with_a_mutex_of_that_name(bench: Bench, user: Token):

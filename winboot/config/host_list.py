@@ -243,7 +243,7 @@ def _of_map(data: Mapping[str, Any], file: str) -> Iterator[Listed]:
 def _of_object(one: Any, where: str, file: str) -> Listed:
     found = _named(one)
     if found is None:
-        _refuse(file, f"{where} has an IP address but no name", f"{_NAMES[0]} and {_ADDRESSES[0]} for each")
+        _refuse(file, f"{where} has no name with an IP address", f"{_NAMES[0]} and {_ADDRESSES[0]} for each")
     return found
 
 
