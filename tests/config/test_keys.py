@@ -53,7 +53,7 @@ def test_a_key_of_a_profile_finds_its_place(
     [
         ("hosts: {win-1: {address: 10.0.0.11}}", "groups.NAME.hosts, in an inventory"),
         ("profile: profile.yaml", "groups.NAME.profile, in an inventory"),
-        ("apiVersion: v1", "of an object of Kubernetes"),
+        ("apiVersion: v1", "belong to a Kubernetes object"),
         ("kubelet: {config: {}}", "this is a key of a profile"),
         ("groups2: {}", "did you mean 'groups'"),
     ],
