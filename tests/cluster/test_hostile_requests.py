@@ -133,10 +133,14 @@ CASES: dict[str, Case] = {
     "two requests in one text": Case(lambda: pem() + pem(names=(*NAMES, MASTERS)), "not a readable PKCS#10"),
     "a text before it": Case(lambda: b"Key: value\n" + pem(), "not a readable PKCS#10"),
     "asked for by a token": Case(
-        pem, "must request a serving certificate itself", user("system:bootstrap:abcdef", "system:bootstrappers")
+        pem,
+        "must request a serving certificate itself",
+        user("system:bootstrap:abcdef", "system:bootstrappers"),
     ),
     "asked for by another node": Case(pem, "must request a serving certificate itself", kubelet("win-2")),
-    "asked for by a person": Case(pem, "must request a serving certificate itself", user("eve", "system:nodes")),
+    "asked for by a person": Case(
+        pem, "must request a serving certificate itself", user("eve", "system:nodes")
+    ),
     "without the group of nodes": Case(pem, "not in the group system:nodes", user("system:node:win-1")),
     "a node that is an administrator": Case(
         pem, "which no kubelet is in", user("system:node:win-1", "system:nodes", "system:masters")

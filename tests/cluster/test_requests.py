@@ -60,7 +60,10 @@ def test_the_requests_of_an_honest_join_pass() -> None:
         (a_request(SERVING), "must have no alternative names"),
         (a_request(user="system:node:win-1", groups=()), "not in the group system:nodes"),
         (a_request(signer="example.com/mine"), "not a kubelet's"),
-        (a_serving_request(user="system:bootstrap:abcdef"), "system:node:win-1 must request a serving certificate itself"),
+        (
+            a_serving_request(user="system:bootstrap:abcdef"),
+            "system:node:win-1 must request a serving certificate itself",
+        ),
         (a_serving_request(SUBJECT), "at least one name"),
         (
             a_serving_request(Subject("system:node:win-1", ("system:nodes",), ("kubernetes",))),

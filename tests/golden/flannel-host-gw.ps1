@@ -10,7 +10,6 @@
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
 # Settings  2fb55de299201c5f9eb868de4090fd6fa81c82a0d8ccb2ef6aadd39dd13ed2cd
-# Settings  917882019878a99245b1a94abf1b4cba21f474669628a5d35564fe69025c04f5
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -132,7 +131,6 @@ $plan = @{
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
     Digest  = '2fb55de299201c5f9eb868de4090fd6fa81c82a0d8ccb2ef6aadd39dd13ed2cd'
-    Digest  = '917882019878a99245b1a94abf1b4cba21f474669628a5d35564fe69025c04f5'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
