@@ -27,6 +27,16 @@ def _provider(name: str = "ecr", **keys: str) -> str:
     return f"kubelet: {{credential_providers: {{{name}: {{{written}}}}}}}"
 
 
+_FILE = f"{{url: 'https://x.example/smb.cmd', sha256: {'a' * 64}}}"
+
+
+def _csi_proxy(**keys: str) -> str:
+    """A csi-proxy that is good but for the given keys."""
+    good = {"url": "https://x.example/csi-proxy.exe", "sha256": "a" * 64, "version": "1.3.0"}
+    written = ", ".join(f"{key}: {value}" for key, value in {**good, **keys}.items())
+    return f"storage: {{csi_proxy: {{{written}}}}}"
+
+
 # Text with § before the place the complaint must name; the level; a part of what it must say.
 BAD: list[tuple[str, str, str]] = [
     # YAML and keys
@@ -76,6 +86,19 @@ BAD: list[tuple[str, str, str]] = [
     (_provider(name="§ecr.exe"), "error", "did you mean 'ecr'"),
     ('kubernetes: {version: "1.23.17"}\n' + _provider(name="§ecr"), "error", "an alpha gate alone"),
     ("kubelet: {flags: {§image-credential-provider-config: x}}", "error", "kubelet.credential_providers"),
+    # Volumes
+    (_csi_proxy(version="§0.2.2"), "error", "no csi-proxy of version 1"),
+    (_csi_proxy(version="§2.0.0"), "error", "2 is a library"),
+    (_csi_proxy(version="1.1.3", **{"§require_privacy": "false"}), "error", "no such flag"),
+    (_csi_proxy(url="§https://x.example/csi-proxy"), "error", "ends with .exe, .zip"),
+    (_csi_proxy(member="§../csi-proxy.exe"), "error", "a path in the archive"),
+    ("storage: {flex_volumes: {§smb.cmd: {}}}", "error", "vendor~program"),
+    ("storage: {flex_volumes: {§a~smb.cmd: {}}}", "error", "no file smb.cmd"),
+    (
+        f"storage: {{flex_volumes: {{a~smb.cmd: {{smb.cmd: {_FILE}, §'../x': {_FILE}}}}}}}",
+        "error",
+        "no plain file name",
+    ),
     # Flags of the kubelet
     ("kubelet: {flags: {§network-plugin: cni}}", "error", "removed in 1.24"),
     ("kubelet: {flags: {§pod-infra-container-image: x}}", "error", "runtime.pause_image"),

@@ -516,7 +516,7 @@ Values = {
         command_line = '"C:\k\versions\containerd-2.3.6\containerd.exe" --config "C:\Program Files\containerd\config.toml" --log-level info --log-file C:\var\log\containerd\containerd.log --run-service' }
 }
 Look = {
-    Get-PipeDifference -Path '\\.\pipe\containerd-containerd'
+    Get-PipeDifference -Service $service.name -Path '\\.\pipe\containerd-containerd'
     Get-LayerDifference -Root 'C:\ProgramData\containerd\root'
     Get-ShimDifference
     Get-ServiceDifference -Service $service
@@ -528,7 +528,7 @@ Change = {
     Save-FormerLayer -Root 'C:\ProgramData\containerd\root'
     Remove-FormerPod
     Set-ServiceDefinition -Service $service
-    Assert-PipeFree -Path '\\.\pipe\containerd-containerd'
+    Assert-PipeFree -Service $service.name -Path '\\.\pipe\containerd-containerd'
     Start-CurrentService -Name $service.name
     Wait-Containerd
 }

@@ -133,6 +133,7 @@ class FakeCluster:
     # The specs of the objects of each kind, by the kind's name.
     specs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unselective: tuple[str, ...] = ()
+    proxies: tuple[tuple[str, str], ...] = ()
     kube_proxies: tuple[str, ...] = ()
     privileged: bool = True
     proxy_configs: tuple[tuple[str, str], ...] = ()
@@ -267,6 +268,9 @@ class FakeCluster:
     def resources(self, kind: ResourceKind) -> Sequence[Mapping[str, Any]] | None:
         self._call("resources", kind.kind)
         return self.specs.get(kind.kind)
+
+    def csi_proxies(self) -> tuple[tuple[str, str], ...]:
+        return self.proxies
 
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         self._call("daemonsets")

@@ -110,6 +110,16 @@ TEXTS = (
 )
 
 
+def _rule_off(name: str) -> Hand:
+    def hand(site: Site) -> None:
+        rule = site.machine.firewall.find(name)
+        assert rule is not None
+        rule.enabled = False
+        site.machine.firewall.save(rule)
+
+    return hand
+
+
 def _reserved(site: Site, last: int) -> str:
     return rf"{STORE}\{site.node()['spec']['podCIDR'].rpartition('.')[0]}.{last}"
 
@@ -643,6 +653,26 @@ DAMAGES: tuple[Damage, ...] = (
         rf"file {PLUGINS}\host-local.exe: sha256",
         rf"file {PLUGINS}\flannel.exe: sha256",
         do=all_of(delete(rf"{PLUGINS}\host-local.exe"), delete(rf"{PLUGINS}\flannel.exe")),
+    ),
+    # Storage
+    damage(
+        "csi-proxy runs and has lost its pipe",
+        r"pipe \\.\pipe\csi-proxy-filesystem-v1: served",
+        do=lambda site: site.machine.files.pipes.pop("csi-proxy-filesystem-v1") and None,
+    ),
+    at_once(
+        "what iSCSI needs of Windows is off",
+        damage("the initiator is stopped", "service MSiSCSI: state", do=hands.stop("MSiSCSI")),
+        damage(
+            "the initiator starts on demand",
+            "service MSiSCSI: start type",
+            do=sc("config", "MSiSCSI", "start=", "demand"),
+        ),
+        damage(
+            "a rule of iSCSI is off",
+            "firewall rule MsiScsi-In-TCP: active",
+            do=_rule_off("MsiScsi-In-TCP"),
+        ),
     ),
     # Texts
     at_once(

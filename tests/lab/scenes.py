@@ -136,6 +136,16 @@ PROVIDER: Final[Mapping[str, Any]] = {
     "images": ["*.dkr.ecr.*.amazonaws.com"],
     "environment": {"AWS_REGION": "eu-west-1"},
 }
+STORAGE: Final[Mapping[str, Any]] = {
+    "csi_proxy": {
+        **own_file("csi-proxy-1.3.0.tar.gz", "1.3.0"),
+        "version": "1.3.0",
+        "require_privacy": False,
+    },
+    "smb": True,
+    "iscsi": True,
+    "flex_volumes": {"microsoft.com~smb.cmd": {name: own_file(name) for name in ("smb.cmd", "smb.ps1")}},
+}
 EVERYTHING: Final[Mapping[str, Any]] = {
     "windows": {
         "page_file_mib": 4096,
@@ -166,6 +176,7 @@ EVERYTHING: Final[Mapping[str, Any]] = {
         }
     },
     "kubelet": {"credential_providers": {"ecr-credential-provider": PROVIDER}},
+    "storage": STORAGE,
 }
 
 SCENES: Final[Mapping[str, Scene]] = {

@@ -62,6 +62,14 @@ def _provider(**keys: Any) -> dict[str, Any]:
     return {"kubelet": {"credential_providers": {"ecr-credential-provider": keys}}}
 
 
+def _csi_proxy(**keys: Any) -> dict[str, Any]:
+    return {"storage": {"csi_proxy": keys}}
+
+
+def _flex(**keys: Any) -> dict[str, Any]:
+    return {"storage": {"flex_volumes": {"microsoft.com~smb.cmd": {"smb.ps1": keys}}}}
+
+
 NSSM: Final = "nssm.exe"
 CASES: Final[Mapping[str, Case]] = {
     "kubernetes.version": Case("artifacts", _at("kubernetes.version", "1.34.9")),
@@ -189,6 +197,17 @@ CASES: Final[Mapping[str, Case]] = {
     "steps.look": Case(
         "own-step", {"steps": [{"name": "own-step", "look": "./look.ps1", "change": "./change.ps1"}]}
     ),
+    "storage.csi_proxy.url": Case(REFUSED, _csi_proxy(url="https://x.example/csi-proxy"), scene="everything"),
+    "storage.csi_proxy.sha256": Case("artifacts", _csi_proxy(sha256="0" * 64), scene="everything"),
+    "storage.csi_proxy.version": Case("csi-proxy", _csi_proxy(version="1.3.1"), scene="everything"),
+    "storage.csi_proxy.member": Case(REFUSED, _csi_proxy(member="csi.exe"), scene="everything"),
+    "storage.csi_proxy.require_privacy": Case(
+        "csi-proxy", _csi_proxy(require_privacy=True), scene="everything"
+    ),
+    "storage.smb": Case("storage-services", _at("storage.smb", True), bare=True),
+    "storage.iscsi": Case("storage-services", _at("storage.iscsi", True)),
+    "storage.flex_volumes.url": Case(REFUSED, _flex(url="/smb.ps1"), scene="everything"),
+    "storage.flex_volumes.sha256": Case("artifacts", _flex(sha256="0" * 64), scene="everything"),
     "host.computer_name": Case("computer-name", host={"computer_name": "OTHER-1"}),
     "host.node_ip": Case(REFUSED_THERE, host={"node_ip": "10.0.1.12"}),
     "host.provider_id": Case("kubelet-config", host={"provider_id": "aws:///eu-west-1a/i-0abc"}),

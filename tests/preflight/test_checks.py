@@ -199,6 +199,22 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "kube-system/agent",
         "kubectl -n kube-system patch daemonset agent",
     ),
+    "second csi-proxy": (
+        {"proxies": (("kube-system/csi-proxy", "runs"),)},
+        f"storage: {{csi_proxy: {{url: 'https://x.example/csi-proxy.exe', sha256: {'a' * 64}, version: 1.3.0}}}}",
+        "csi-proxy",
+        "error",
+        "kube-system/csi-proxy",
+        "delete the DaemonSet",
+    ),
+    "no csi-proxy for a driver": (
+        {"proxies": (("kube-system/ebs-csi-node-windows", "mounts"),)},
+        "",
+        "csi-proxy",
+        "warning",
+        "ebs-csi-node-windows",
+        "storage.csi_proxy",
+    ),
     "second kube-proxy": (
         {"kube_proxies": ("kube-system/kube-proxy-windows",)},
         "",

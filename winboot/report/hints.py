@@ -82,6 +82,12 @@ HINTS: Final[Mapping[str, str]] = {
         "End that program (handle.exe or Process Explorer of Sysinternals names it by the pipe), check "
         "the account that runs it, and run the same command again."
     ),
+    "PipeMissing": (
+        "Read the service's log below C:\\var\\log: it may be no csi-proxy of version 1, or another program may "
+        "have taken one of its pipes."
+    ),
+    "ModuleMissing": "The module belongs to Windows: an image without it was made smaller. Take a complete one.",
+    "RuleMissing": "The rule belongs to Windows. Restore the rule, or take storage.iscsi out of the profile.",
     "FolderTaken": (
         "Another account made the folder in the same moment as winboot. Run the same command again, which "
         "sets it aside, and check that account."

@@ -6,6 +6,7 @@ from winboot_lab.programs.calico import Calico, CalicoIpam, calico_node, pool_of
 from winboot_lab.programs.calico_node import CalicoNodeProgram, MergedCalico
 from winboot_lab.programs.containerd import ContainerdProgram, ShimProgram
 from winboot_lab.programs.crictl import Crictl, Ctr
+from winboot_lab.programs.csi_proxy import CsiProxyProgram
 from winboot_lab.programs.docker import DockerdProgram, DockerProgram
 from winboot_lab.programs.docker_cri import CriDockerdProgram
 from winboot_lab.programs.flanneld import FlanneldProgram
@@ -38,6 +39,7 @@ def install_programs(programs: Programs, outside: Outside) -> None:
         "containerd-shim-runhcs-v1": ShimProgram(),
         "cri-dockerd": CriDockerdProgram(),
         "crictl": Crictl(),
+        "csi-proxy": CsiProxyProgram(),
         "ctr": Ctr(),
         "curl": Curl(),
         "docker": DockerProgram(),

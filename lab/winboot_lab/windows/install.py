@@ -62,6 +62,11 @@ _FOLDERS = (
     r"C:\Windows\TEMP",
     r"C:\Windows\System32\drivers\etc",
     r"C:\Windows\System32\WindowsPowerShell\v1.0",
+    # Unsourced: modules-of-storage.
+    *(
+        rf"C:\Windows\System32\WindowsPowerShell\v1.0\Modules\{name}"
+        for name in ("iSCSI", "SmbShare", "Storage")
+    ),
     r"C:\Windows\System32\config\systemprofile\AppData\Local\Temp",
     r"C:\Windows\System32\config\systemprofile\AppData\Roaming",
     r"C:\Windows\System32\LogFiles\Firewall",
@@ -268,6 +273,18 @@ def _firewall(machine: Machine) -> None:
             protocol="TCP",
             local_ports=["3389"],
             group="@FirewallAPI.dll,-28752",
+        ),
+        # Unsourced: iscsi-rules-off.
+        *(
+            FirewallRule(
+                f"MsiScsi-{way}-TCP",
+                f"iSCSI Service (TCP-{way})",
+                enabled=False,
+                direction="Inbound" if way == "In" else "Outbound",
+                protocol="TCP",
+                service="Msiscsi",
+            )
+            for way in ("In", "Out")
         ),
     ]
     for rule in rules:

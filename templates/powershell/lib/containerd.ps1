@@ -114,33 +114,6 @@ function Assert-NamedFile {
     }
 }
 
-function Get-PipeDifference {
-    # A difference where another program serves the pipe on which kubelet and crictl look for containerd; nothing while
-    # containerd runs: it starts only where it is the first to open it (Microsoft/go-winio pipe.go, FILE_FLAG_FIRST_PIPE_INSTANCE).
-    param([string]$Path)
-    if (Test-PipeTaken -Path $Path) {
-        New-Difference -Key "pipe:$Path" -What "pipe $Path" -Is 'served by another program than containerd' -Want $null
-    }
-}
-
-function Test-PipeTaken {
-    # Whether the pipe is there though containerd does not run. Listed, not opened: a program that opens it takes one of its instances.
-    param([string]$Path)
-    if ((Get-ServiceState -Name 'containerd') -eq 'Running') { return $false }
-    # .NET before 4.6.2 takes no names with characters that files cannot have.
-    try { [IO.Directory]::GetFiles('\\.\pipe\') -contains $Path }
-    catch [ArgumentException] { $false }
-}
-
-function Assert-PipeFree {
-    # Stops the step before containerd is started where another program has its pipe: any user can be the first to make one.
-    param([string]$Path)
-    # A containerd that was stopped a moment ago has it until its process has ended.
-    if (-not (Wait-Until -Test { -not (Test-PipeTaken -Path $Path) } -Seconds 20)) {
-        Stop-Step -Id 'PipeTaken' -Message "another program than containerd serves $Path, where kubelet and crictl look for it"
-    }
-}
-
 function Wait-Containerd {
     # Returns nothing when containerd answers, or stops the step. A running service does not answer at once: containerd
     # first looks at what every pod left behind.

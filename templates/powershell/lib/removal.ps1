@@ -32,7 +32,7 @@ function Test-FormerAbsence {
     # Whether a thing was not there before winboot, by its note.
     param([object]$Note)
     $was = $Note.value
-    if (@('Access', 'Aside', 'ComputerName', 'Feature', 'Forwarding', 'PortRange', 'PowerPlan') -contains $Note.kind -or $null -eq $was) { return $false }
+    if (@('Access', 'Aside', 'ComputerName', 'Feature', 'Forwarding', 'PortRange', 'PowerPlan', 'RuleActive') -contains $Note.kind -or $null -eq $was) { return $false }
     foreach ($name in @('existed', 'exists')) {
         if ($was.PSObject.Properties[$name]) { return -not $was.$name }
     }

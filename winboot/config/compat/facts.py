@@ -27,7 +27,7 @@ FILES: Final = {
     "kubelet": ("kubelet_flags", "kubelet_fields"),
     "kube_proxy": ("kube_proxy_flags", "kube_proxy_fields"),
     "gates": ("gates",),
-    "windows": ("builds", "features", "bad_updates", "fixes"),
+    "windows": ("builds", "features", "bad_updates", "fixes", "csi_drivers"),
     "runtime": ("containerd", "docker", "pause", "security_defaults"),
     "containerd": ("containerd_settings",),
     "artifacts": ("artifacts", "dead_hosts"),

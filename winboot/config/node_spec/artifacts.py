@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from winboot.config.compat import Compat
 from winboot.config.compat.downloads import members as members_of
 from winboot.config.node_spec.node import Artifact, Member, Paths
 from winboot.config.node_spec.places import Places
 from winboot.config.profile import Profile
+from winboot.config.profile.storage import CsiProxy
 from winboot.config.profile.user_file import UserFile
 
 # How winboot asks a program for its version; those that are not here are known by their hash alone.
@@ -39,20 +40,37 @@ def artifacts(
     nssm: bool,
     log_runner: bool,
     kube_proxy: bool,
+    flex_volumes: str,
 ) -> tuple[Artifact, ...]:
     """Every download of a node, in the order of their use."""
     published = (
         _artifact(profile, facts, name, places.versions[name], members)
         for name, members in _wanted(profile, places, nssm, log_runner, kube_proxy)
     )
-    return (*published, *_of_the_user(profile, places.paths))
+    return (*published, *_of_the_user(profile, places.paths, flex_volumes))
 
 
-def _of_the_user(profile: Profile, paths: Paths) -> Iterator[Artifact]:
-    """What the profile names by address and hash."""
+def _of_the_user(profile: Profile, paths: Paths, flex_volumes: str) -> Iterator[Artifact]:
+    """What the profile names by address and hash; `flex_volumes` is the folder of the kubelet's FlexVolume drivers."""
+    csi_proxy = profile.storage.csi_proxy
+    if csi_proxy is not None:
+        yield _csi_proxy(csi_proxy, paths.csi_proxy)
+    for driver, files in profile.storage.flex_volumes.items():
+        for name, file in files.items():
+            if file is not None:
+                yield _own(f"{driver}-{name}", file, rf"{flex_volumes}\{driver}\{name}")
     for name, provider in profile.kubelet.credential_providers.items():
         if provider is not None:
             yield _own(name, provider, rf"{paths.credential_providers}\{name}.exe")
+
+
+def _csi_proxy(file: CsiProxy, destination: str) -> Artifact:
+    """The program itself, or an archive with it, of which the hash of the whole is known."""
+    own = _own("csi-proxy", file, destination)
+    if file.file.endswith(".exe"):
+        return own
+    kind: Literal["zip", "tar.gz"] = "zip" if file.file.endswith(".zip") else "tar.gz"
+    return replace(own, kind=kind, members=(Member(file.member, destination, None),))
 
 
 def _own(name: str, file: UserFile, destination: str) -> Artifact:

@@ -33,6 +33,7 @@ class Paths:
     kubelet: str = r"C:\k\kubelet.exe"
     kube_proxy: str = r"C:\k\kube-proxy.exe"
     kubectl: str = r"C:\k\kubectl.exe"
+    csi_proxy: str = r"C:\k\csi-proxy.exe"
     kube_log_runner: str = r"C:\k\kube-log-runner.exe"
     crictl: str = r"C:\k\crictl.exe"
     nssm: str = r"C:\k\nssm.exe"
@@ -344,6 +345,15 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageSpec:
+    """What volumes need of Windows, and the folders of the FlexVolume drivers."""
+
+    smb: bool = False
+    iscsi: bool = False
+    drivers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StepSource:
     """A step of the user's own: three PowerShell texts and the steps it comes after."""
 
@@ -382,6 +392,7 @@ class NodeSpec:
     updates: tuple[UpdateNeed, ...] = ()
     bad_updates: tuple[BadUpdate, ...] = ()
     boot: BootSpec = field(default_factory=BootSpec)
+    storage: StorageSpec = field(default_factory=StorageSpec)
 
     @property
     def network_wanted(self) -> Wanted:

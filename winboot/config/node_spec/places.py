@@ -33,6 +33,9 @@ def places(profile: Profile, facts: Compat, containerd: Version) -> Places:
     }
     for path, artifact in _ARTIFACT_OF.items():
         moved[path] = _in(folder[artifact], getattr(own, path))
+    if profile.storage.csi_proxy is not None:
+        version = profile.storage.csi_proxy.version
+        moved["csi_proxy"] = _in(rf"{own.versions}\csi-proxy-{version}", own.csi_proxy)
     solution = profile.solution
     programs = {
         path: _in(folder[one.name], solution.paths[path])

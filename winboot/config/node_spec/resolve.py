@@ -38,6 +38,7 @@ from winboot.config.node_spec.node import (
     ServiceSpec,
     ServicesSpec,
     StepSource,
+    StorageSpec,
     Taint,
 )
 from winboot.config.node_spec.places import Places, places
@@ -93,13 +94,14 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         fixes=tuple(_fixes(profile, facts, network.solution)),
         firewall=tuple(_firewall(profile, network.solution, kube_proxy)),
         trust_roots=tuple(dict.fromkeys(_trust_roots(profile))),
-        artifacts=_artifacts(profile, facts, services, kube_proxy, where),
+        artifacts=_artifacts(profile, facts, services, kube_proxy, where, kubelet),
         machine=machine.alone,
         steps=tuple(_steps(profile)),
         paths=paths,
         updates=compat.updates_needed(facts, _features(profile, network.solution, dsr=dsr), machine.build),
         bad_updates=bad_updates(facts, machine.build),
         boot=boot,
+        storage=_storage(profile, kubelet),
     )
 
 
@@ -266,10 +268,11 @@ def _services(
     proxy: ProxySpec,
     paths: Paths,
 ) -> ServicesSpec:
-    """In the order they start: containerd, kubelet, the network's agent, kube-proxy."""
+    """In the order they start: containerd, csi-proxy, kubelet, the network's agent, kube-proxy."""
     agent = network.agent
     services = [
         _containerd(manager_of(profile, "containerd"), proxy, paths),
+        *_csi_proxy(profile, paths),
         _service(
             "kubelet",
             "Kubernetes kubelet",
@@ -338,6 +341,35 @@ def _containerd(manager: Manager, proxy: ProxySpec, paths: Paths) -> ServiceSpec
         depends_on=(),
         environment=proxy.environment,
     )
+
+
+def _csi_proxy(profile: Profile, paths: Paths) -> Iterator[ServiceSpec]:
+    """csi-proxy, which answers the control manager and writes its log itself: cmd/csi-proxy/main.go and klog have its flags."""
+    wanted = profile.storage.csi_proxy
+    if wanted is None:
+        return
+    manager = manager_of(profile, "csi-proxy")
+    flags = [rf"-kubelet-path={paths.kubelet_root}"]
+    if wanted.version.at_least("1.2"):
+        flags.append(f"-require-privacy={'true' if wanted.require_privacy else 'false'}")
+    own = _service(
+        "csi-proxy",
+        "Kubernetes CSI proxy",
+        manager,
+        paths.csi_proxy,
+        tuple(flags),
+        paths,
+        depends_on=(),
+        environment={},
+    )
+    if manager == "sc":
+        flags += ["-windows-service", f"-log_file={own.log_file}", "-logtostderr=false"]
+    yield replace(own, arguments=tuple(flags), log_runner=False)
+
+
+def _storage(profile: Profile, kubelet: KubeletSpec) -> StorageSpec:
+    wanted, root = profile.storage, str(kubelet.config.get("volumePluginDir"))
+    return StorageSpec(wanted.smb, wanted.iscsi, tuple(rf"{root}\{one}" for one in wanted.flex_volumes))
 
 
 def _service(
@@ -420,6 +452,7 @@ def _artifacts(
     services: ServicesSpec,
     kube_proxy: KubeProxySpec,
     where: Places,
+    kubelet: KubeletSpec,
 ) -> tuple[Any, ...]:
     return downloads.artifacts(
         profile,
@@ -428,6 +461,7 @@ def _artifacts(
         nssm=any(service.manager == "nssm" for service in services.all),
         log_runner=any(service.log_runner for service in services.all),
         kube_proxy=kube_proxy.wanted,
+        flex_volumes=str(kubelet.config.get("volumePluginDir")),
     )
 
 

@@ -18,6 +18,7 @@ from winboot.config.profile import sections
 from winboot.config.profile.checks import all_complaints
 from winboot.config.profile.checks.draft import Draft
 from winboot.config.profile.reference import Reference
+from winboot.config.profile.storage import Storage
 from winboot.config.source import Complaint, Listing, Scalar, Table, child, dotted, in_order, locate, read
 
 __all__ = [
@@ -51,6 +52,7 @@ class Profile(Model):
     artifacts: sections.Artifacts = Field(
         default=sections.Artifacts(), description="where programs come from"
     )
+    storage: Storage = Field(default=Storage(), description="csi-proxy, SMB, iSCSI and FlexVolume drivers")
     steps: tuple[sections.OwnStep, ...] = Field(default=(), description="your own PowerShell steps")
 
     @property
@@ -147,6 +149,7 @@ def _draft(node: Table, profile: Profile | None, facts: Compat) -> Draft:
         proxy=section(sections.Proxy, "proxy"),
         windows=section(sections.Windows, "windows"),
         artifacts=section(sections.Artifacts, "artifacts"),
+        storage=section(Storage, "storage"),
         steps=_steps(node, profile),
     )
 

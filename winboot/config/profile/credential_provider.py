@@ -36,7 +36,7 @@ class CredentialProvider(UserFile):
     """One provider; its key in the profile is the program's name without `.exe`."""
 
     images: tuple[Annotated[str, PlainValidator(_images)], ...] = Field(
-        description="the images that the kubelet asks it about; * stands for a part of a host name"
+        description="the images that the kubelet asks it about; * is any part of a host name"
     )
     cache: Annotated[str, PlainValidator(_duration)] = Field(
         default="12h", description="how long its answer holds where the answer names no time"

@@ -30,7 +30,7 @@ from winboot.config.profile.values import (
 )
 from winboot.config.source import Wrong
 
-SERVICES = ("containerd", "kubelet", "kube-proxy", *networks.AGENTS)
+SERVICES = ("containerd", "csi-proxy", "kubelet", "kube-proxy", *networks.AGENTS)
 # Programs that answer no service manager.
 NSSM_ALONE = networks.NSSM_AGENTS
 if TYPE_CHECKING:

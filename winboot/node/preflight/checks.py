@@ -221,6 +221,23 @@ def _privileged(view: ClusterView) -> Found:
         yield Finding("privileged-pods", "warning", reason, fix, _names(wanting))
 
 
+def _csi_proxy(view: ClusterView) -> Found:
+    """Two csi-proxies want the same pipes, and without one a driver's pods fail: they cannot open csi-proxy-filesystem-v1
+    (kubernetes-sigs/aws-ebs-csi-driver, issue 1322)."""
+    ours = [spec for spec in view.specs if "csi-proxy" in spec.services]
+    without = [spec for spec in view.specs if "csi-proxy" not in spec.services]
+    running = [name for name, role in view.csi_proxies if role == "runs"]
+    for name in running if ours else ():
+        reason = f"DaemonSet {name} runs csi-proxy, and the profile wants a service of winboot's, too"
+        fix = "Two of them fight over the same pipes: delete the DaemonSet, or take storage.csi_proxy out of the profile."
+        yield Finding("csi-proxy", "error", reason, fix, _names(ours))
+    for name, role in view.csi_proxies if without and not running else ():
+        if role == "mounts":
+            reason = f"the pods of DaemonSet {name} mount pipes of csi-proxy, and nothing on these nodes serves them"
+            fix = "Set storage.csi_proxy in the profile, or let the driver's chart use HostProcess pods (docs/storage.md)."
+            yield Finding("csi-proxy", "warning", reason, fix, _names(without))
+
+
 def _modes(data: Mapping[str, str]) -> Iterator[str]:
     """The modes of the kube-proxy configurations in a ConfigMap; any other text has no mode."""
     for text in data.values():
@@ -330,6 +347,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         _kube_proxy_mode,
     ),
     Check("privileged-pods", "A solution in HostProcess pods needs --allow-privileged.", _privileged),
+    Check("csi-proxy", "A CSI driver in ordinary pods needs one csi-proxy on the node.", _csi_proxy),
     Check("cidr-overlap", "A node must not be inside the pod or the service network.", _cidrs),
     Check("node-name", "A node of another operating system keeps its name.", _node_names),
     Check("node-rbac", "kube-proxy and the network's agent use the node's certificate.", _agent_rights),

@@ -68,6 +68,11 @@ class ClusterView:
         return self._cluster.windows_kube_proxy_configs()
 
     @cached_property
+    def csi_proxies(self) -> tuple[tuple[str, str], ...]:
+        """DaemonSets that run csi-proxy (`runs`), and those whose pods mount a pipe of it (`mounts`)."""
+        return self._cluster.csi_proxies()
+
+    @cached_property
     def has_privileged(self) -> bool:
         """Whether a DaemonSet shows that the API server allows privileged and HostProcess pods."""
         return self._cluster.has_privileged_daemon_sets()

@@ -379,6 +379,10 @@ class Contents(Protocol):
         """The specs of all objects of a kind, each with its `name`; None where the cluster does not know the kind."""
         ...
 
+    def csi_proxies(self) -> tuple[tuple[str, str], ...]:
+        """DaemonSets (`namespace/name`) that run csi-proxy (`runs`), and those whose pods mount a pipe of it (`mounts`)."""
+        ...
+
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         """DaemonSets (`namespace/name`) that would put Linux pods on a Windows node."""
         ...

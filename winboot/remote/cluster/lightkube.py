@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import secrets
 import string
 import time
@@ -583,6 +584,16 @@ class LightkubeCluster:
             "listing DaemonSets", lambda: list(self._client.list(DaemonSet, namespace="*", chunk_size=_PAGE))
         )
 
+    def csi_proxies(self) -> tuple[tuple[str, str], ...]:
+        """DaemonSets that run csi-proxy, and those whose pods mount a pipe of it."""
+        found: list[tuple[str, str]] = []
+        for one in self._daemon_sets():
+            if _runs_csi_proxy(one):
+                found.append((_full_name(one.metadata), "runs"))
+            elif _mounts_csi_proxy(one):
+                found.append((_full_name(one.metadata), "mounts"))
+        return tuple(found)
+
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         """DaemonSets that would put Linux pods on a Windows node."""
         return tuple(_full_name(d.metadata) for d in self._daemon_sets() if _takes_windows(d))
@@ -748,6 +759,20 @@ def _takes_windows(daemon_set: DaemonSet) -> bool:
     terms = required.nodeSelectorTerms if required is not None else []
     by_os = [t for t in terms if any(e.key.endswith("kubernetes.io/os") for e in t.matchExpressions or [])]
     return not terms or len(by_os) < len(terms)
+
+
+def _runs_csi_proxy(daemon_set: DaemonSet) -> bool:
+    """By its image: the DaemonSet of sig-windows-tools (hostprocess/csi-proxy) and the chart of csi-driver-smb."""
+    pod = daemon_set.spec.template.spec if daemon_set.spec is not None else None
+    images = [one.image or "" for one in (pod.containers if pod is not None else ())]
+    return any(re.search(r"(^|/)csi-proxy([:@]|$)", image) for image in images)
+
+
+def _mounts_csi_proxy(daemon_set: DaemonSet) -> bool:
+    r"""A driver in ordinary pods mounts pipes such as \\.\pipe\csi-proxy-filesystem-v1."""
+    pod = daemon_set.spec.template.spec if daemon_set.spec is not None else None
+    paths = [one.hostPath.path for one in (pod.volumes if pod is not None else None) or () if one.hostPath]
+    return any(path.replace("/", "\\").startswith("\\\\.\\pipe\\csi-proxy-") for path in paths)
 
 
 def _is_privileged(daemon_set: DaemonSet) -> bool:

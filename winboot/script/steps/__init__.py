@@ -14,6 +14,7 @@ from winboot.script.steps.cni_config import CNI_CONFIG
 from winboot.script.steps.computer_name import COMPUTER_NAME
 from winboot.script.steps.containerd import CONTAINERD
 from winboot.script.steps.containerd_config import CONTAINERD_CONFIG
+from winboot.script.steps.csi_proxy import CSI_PROXY
 from winboot.script.steps.defender_exclusions import DEFENDER_EXCLUSIONS
 from winboot.script.steps.directories import DIRECTORIES
 from winboot.script.steps.download_sources import DOWNLOAD_SOURCES
@@ -40,6 +41,7 @@ from winboot.script.steps.postboot_task import POSTBOOT_TASK
 from winboot.script.steps.registration import REGISTRATION
 from winboot.script.steps.startup_taint import STARTUP_TAINT_LIFT
 from winboot.script.steps.step import Step
+from winboot.script.steps.storage_services import STORAGE_SERVICES
 from winboot.script.steps.system_settings import SYSTEM_SETTINGS
 from winboot.script.steps.trust_roots import TRUST_ROOTS
 from winboot.script.steps.windows_features import WINDOWS_FEATURES
@@ -56,12 +58,14 @@ STEPS: Final[tuple[Step, ...]] = (
     ADOPTION,
     FIREWALL_RULES,
     DEFENDER_EXCLUSIONS,
+    STORAGE_SERVICES,
     POSTBOOT_TASK,
     LOG_ROTATION,
     ARTIFACTS,
     CONTAINERD_CONFIG,
     CONTAINERD,
     PAUSE_IMAGE,
+    CSI_PROXY,
     ADDRESS_GUARD,
     KUBELET_CREDENTIALS,
     KUBELET_CONFIG,

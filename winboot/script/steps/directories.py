@@ -35,6 +35,8 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     store = _parent(paths.ipam_store)
     # The kubelet, which runs as SYSTEM, starts what is there.
     providers = [paths.credential_providers] if spec.kubelet.credentials else []
+    # The same is true of FlexVolume drivers.
+    drivers = [*dict.fromkeys(map(_parent, spec.storage.drivers)), *spec.storage.drivers]
     return {
         # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials. Also what containerd makes
         # for SYSTEM and Administrators alone when it is not there yet: the environment of every pod, all layers
@@ -61,6 +63,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             store,
             paths.ipam_store,
             *written,
+            *drivers,
             *logs,
         ],
         # Nobody but the services of this node writes there.
@@ -73,6 +76,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             paths.cni_bin,
             *drop_in_folders,
             *configuration,
+            *drivers,
             *providers,
         ],
     }

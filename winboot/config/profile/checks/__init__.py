@@ -22,6 +22,7 @@ from winboot.config.profile.checks import (
     runtime,
     services,
     steps,
+    storage,
     windows,
 )
 from winboot.config.profile.checks.draft import Draft
@@ -40,6 +41,7 @@ CHECKS: Final[tuple[Callable[[Draft], Iterator[Complaint]], ...]] = (
     node.check,
     proxy.check,
     windows.check,
+    storage.check,
     artifacts.check,
     steps.check,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from winboot.config import networks
 from winboot.config.compat import Compat, Finding, Version
 from winboot.config.profile import sections
+from winboot.config.profile.storage import Storage
 from winboot.config.source import Complaint, Level, Node, PathParts, Wrong, dotted, locate
 
 
@@ -29,6 +30,7 @@ class Draft:
     proxy: sections.Proxy | None
     windows: sections.Windows | None
     artifacts: sections.Artifacts | None
+    storage: Storage | None
     steps: tuple[sections.OwnStep, ...]
 
     @property
