@@ -133,6 +133,30 @@ def mirrored(folder: Path, url: str) -> Path:
     return profile
 
 
+def test_a_dry_run_of_init_shows_the_files_and_writes_none(
+    kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert an_init(kubeconfig, tmp_path / "out", "http://127.0.0.1:9", "--dry-run") == 0
+
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("profile.yaml would have:", 'version: "1.36.5"', "win-2"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_of_init_without_options_shows_what_is_missing(
+    unfinished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MirrorServer() as mirror:
+        before = mirrored(unfinished, mirror.url).read_text()
+
+        assert run(["init", "--folder", str(unfinished), "--renew", "--dry-run"]) == 0
+
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("the CA of the cluster", "artifacts.sha256", "would be complete"))
+    assert (unfinished / "profile.yaml").read_text() == before
+    assert not (unfinished / "ca.crt").exists()
+
+
 def test_init_without_options_completes_what_is_there(
     unfinished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

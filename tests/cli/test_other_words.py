@@ -67,6 +67,8 @@ TAKE_NODES = (
     "render",
     "csr list",
     "doctor",
+    "inventory",
+    "manifests rbac",
 )
 
 
@@ -110,6 +112,9 @@ CHANGES = (
     "host add",
     "inventory import",
     "hook serve",
+    "hook voucher",
+    "hook approve",
+    "init",
 )
 
 

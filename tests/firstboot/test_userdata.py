@@ -14,6 +14,7 @@ from winboot.base.errors import InvalidInput
 from winboot.base.secret import Secret
 from winboot.cli import run
 from winboot.operations.firstboot.carrier import Carrier
+from winboot.operations.firstboot.store import Store
 from winboot.operations.firstboot.userdata import LARGEST, user_data
 from winboot.script.first_boot import FOLDER, boot_script, client, stub
 from winboot.script.literals import literal
@@ -65,6 +66,26 @@ def test_no_value_leaves_its_quotes(evil: str) -> None:
     for text in (whole, inner):
         parse(text)
         assert remarks(text) == []
+
+
+def test_a_dry_run_of_a_voucher_or_an_approval_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
+    inventory = ROOT / "inventories" / "canonical.yaml"
+    group = _first_group(inventory)
+    kept = Store(tmp_path / "state" / "first-boot.json")
+    id_ = kept.voucher("group", group).reveal().partition(".")[0]
+    before = kept.read()
+
+    for command in (
+        ["voucher", "--group", group, "-i", str(inventory)],
+        ["voucher", "--revoke", id_],
+        ["approve", "win-1", "6f3bd0a8-5f0e-4f5e-9d55-7a1f4a2cf5b1"],
+    ):
+        assert run(["hook", *command, "--dry-run"]) == 0
+        assert " would be " in capsys.readouterr().out
+    assert kept.read() == before
 
 
 def test_the_command_prints_the_same_whatever_the_profile_becomes(

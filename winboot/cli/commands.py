@@ -112,11 +112,11 @@ def _add(app: typer.Typer, command: Command) -> None:
     """One command, or a command with commands of its own."""
     from typer import Typer
 
-    from winboot.cli.help import Grouped, GroupedApp, group_options
+    from winboot.cli.help import Grouped, group_options
 
     function = command.function()
     if isinstance(function, Typer):
-        app.add_typer(group_options(function), name=command.name, cls=GroupedApp)
+        app.add_typer(group_options(function), name=command.name)
     else:
         app.command(command.name, cls=Grouped, context_settings=_SETTINGS.get(command.name))(function)
 
@@ -127,9 +127,9 @@ def _register_lab(app: typer.Typer) -> None:
 
     found = {point.name: point for point in entry_points(group=GROUP)}
     if "lab" in found:
-        from winboot.cli.help import GroupedApp, group_options
+        from winboot.cli.help import group_options
 
-        app.add_typer(group_options(found["lab"].load()), name="lab", cls=GroupedApp)
+        app.add_typer(group_options(found["lab"].load()), name="lab")
         return
     from winboot.cli import lab
 

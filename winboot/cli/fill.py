@@ -24,15 +24,20 @@ HASHES = ("artifacts", "sha256")
 
 @dataclass(slots=True)
 class Filled:
-    """What was written into which file: sentences for people."""
+    """What was written into which file: sentences for people. A dry run writes nothing."""
 
+    dry_run: bool = False
     lines: list[str] = field(default_factory=list)
 
-    def say(self, file: Path, what: str) -> None:
-        self.lines.append(f"{file}: {what}")
+    def write(self, file: Path, text: str, *what: str) -> None:
+        """Write the text, and note what is new in it."""
+        if not self.dry_run:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8", newline="\n")
+        self.lines.extend(f"{file}: {one}" for one in what)
 
 
-def fill(inventory: Path, *, renew: bool) -> Filled:
+def fill(inventory: Path, *, renew: bool, dry_run: bool = False) -> Filled:
     """Complete every profile that the inventory names; with `renew`, fetch and hash again what has a hash.
 
     Raises InvalidInput with every complaint about the files, ClusterError where the CA cannot be had, Unreachable and
@@ -42,7 +47,7 @@ def fill(inventory: Path, *, renew: bool) -> Filled:
     from winboot.config.demands import demands
     from winboot.config.inventory import load_inventory
 
-    filled = Filled()
+    filled = Filled(dry_run)
     loaded = load_inventory(inventory)
     settle(demands(loaded.tables), trust=False, may_ask=True)
     for file, profile in _profiles(loaded):
@@ -68,16 +73,13 @@ def _fill_ca(file: Path, profile: Profile, filled: Filled) -> None:
         return
     pem = _find_ca(profile)
     target = _free_name(file) if named is None or named.file is None else named.file
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(pem, encoding="ascii", newline="\n")
-    filled.say(target, "the CA of the cluster")
+    filled.write(target, pem, "the CA of the cluster")
     if named is None:
         from winboot.config.edit import put_reference
 
         relative = os.path.relpath(target, file.parent)
         text = put_reference(file.read_text(encoding="utf-8"), ("cluster",), "ca", f"./{relative}")
-        file.write_text(text, encoding="utf-8")
-        filled.say(file, f"cluster.ca: ./{relative}")
+        filled.write(file, text, f"cluster.ca: ./{relative}")
 
 
 def _find_ca(profile: Profile) -> str:
@@ -114,8 +116,8 @@ def _drop_unversioned(inventory: Inventory, filled: Filled) -> None:
     for file, profile in _profiles(inventory):
         old = [key for key in profile.artifacts.sha256 if read_pin(key) is None]
         if old:
-            file.write_text(drop(file.read_text(encoding="utf-8"), HASHES, old), encoding="utf-8")
-            filled.say(file, f"artifacts.sha256: {len(old)} hashes that named no version are gone")
+            text = drop(file.read_text(encoding="utf-8"), HASHES, old)
+            filled.write(file, text, f"artifacts.sha256: {len(old)} hashes that named no version are gone")
 
 
 def _fill_hashes(inventory: Inventory, filled: Filled, *, renew: bool) -> None:
@@ -179,7 +181,6 @@ def _write_hashes(file: Path, values: dict[str, str], filled: Filled) -> None:
     }
     if not news:
         return
-    file.write_text(put(file.read_text(encoding="utf-8"), HASHES, news), encoding="utf-8")
-    for key, value in news.items():
-        was = f"{before[key][:12]}… -> " if before.get(key) else ""
-        filled.say(file, f"artifacts.sha256: {key}: {was}{value[:12]}…")
+    was = {key: f"{before[key][:12]}… -> " if before.get(key) else "" for key in news}
+    what = [f"artifacts.sha256: {key}: {was[key]}{value[:12]}…" for key, value in news.items()]
+    filled.write(file, put(file.read_text(encoding="utf-8"), HASHES, news), *what)

@@ -13,7 +13,7 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.base.state import state_folder
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile
+from winboot.cli.options import DEFAULT_INVENTORY, DryRun, InventoryFile
 from winboot.operations.firstboot.carrier import Carrier
 
 if TYPE_CHECKING:
@@ -67,11 +67,15 @@ def voucher(
     host: Host = "",
     revoke: Annotated[str, typer.Option("--revoke", metavar="ID", help="Revoke this voucher.")] = "",
     inventory: InventoryFile = DEFAULT_INVENTORY,
+    dry_run: DryRun = False,
 ) -> None:
     """Print a new voucher for machines that become nodes by themselves. It is a secret: any machine with it may join.
 
     A host's voucher is good for an hour and one machine, a group's until --revoke. Without options: list the vouchers.
     """
+    if revoke and dry_run:
+        typer.echo(f"{revoke}: would be revoked; it is for {store().read().voucher(revoke).scope}")
+        return
     if revoke:
         store().revoke(revoke)
         typer.echo(f"{revoke}: no machine is let in with it any more", err=True)
@@ -80,6 +84,9 @@ def voucher(
         _list()
         return
     kind, scope = _scope(inventory, group, host)
+    if dry_run:
+        typer.echo(f"a voucher would be made, good for {_good_for(kind, scope)}")
+        return
     made = store().voucher(kind, scope)
     typer.echo(f"good for {_good_for(kind, scope)}; it is shown only now", err=True)
     typer.echo(made.reveal())
@@ -94,11 +101,13 @@ def approve(
             "report any UUID."
         ),
     ],
+    dry_run: DryRun = False,
 ) -> None:
     """Accept one machine without a voucher. `winboot why NODE` lists the machines that wait, with UUID and address."""
-    seen = store().approve(node, uuid)
+    seen = store().read().waiting(node, uuid) if dry_run else store().approve(node, uuid)
     called = f"last called from {seen.address}" if seen is not None else "has not called yet"
-    typer.echo(f"{node}: the machine {uuid} is let in when it calls; it {called}")
+    effect = "would be let in" if dry_run else "is let in"
+    typer.echo(f"{node}: the machine {uuid} {effect} when it calls; it {called}")
 
 
 def why(

@@ -49,6 +49,17 @@ class GroupedApp(TyperGroup):
         self.format_commands(ctx, formatter)
 
 
+class NodesOrCommand(GroupedApp):
+    """The same; without one of its commands, its arguments are the names of nodes (`context.args`)."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse options behind names, too, if no command of its own follows."""
+        if any(word in self.commands for word in args):
+            return super().parse_args(ctx, args)
+        ctx.allow_interspersed_args = True
+        return TyperCommand.parse_args(self, ctx, args)
+
+
 def _write(params: Sequence[Any], ctx: Any, formatter: Any) -> None:
     rows: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *_TITLES)}
     for param in params:
@@ -77,7 +88,9 @@ def _value(found: re.Match[str]) -> str:
 
 
 def group_options(app: Typer) -> Typer:
-    """The same app; each of its commands shows its options in groups."""
+    """The same app; it and each of its commands show their options in groups."""
     for command in app.registered_commands:
         command.cls = Grouped
+    if not isinstance(app.info.cls, type):
+        app.info.cls = GroupedApp
     return app

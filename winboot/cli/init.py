@@ -18,7 +18,7 @@ from winboot.cli import completion, judges
 from winboot.cli.detect import Found as Detected
 from winboot.cli.detect import detect, dns_of, doubts, within
 from winboot.cli.join_command import TOKEN_FILE
-from winboot.cli.options import Yes
+from winboot.cli.options import DryRun, Yes
 from winboot.cli.schema import Which, remark, write_beside
 from winboot.config import networks
 from winboot.remote.cluster import rights
@@ -123,6 +123,7 @@ def init(
         typer.Option("--renew", help="Download every artifact, and replace hashes that differ."),
     ] = False,
     yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Write profile.yaml, inventory.yaml and ca.crt, and ask for missing options. If the files exist, add only missing values
     (the CA, hashes of downloads)."""
@@ -133,13 +134,13 @@ def init(
     there = [str(path) for path in targets if path.exists()]
     command = join_command.read(join_line, join_file)
     if command is not None and targets[0].exists() and not force:
-        join_command.renew(command, folder)
+        join_command.renew(command, folder, dry_run=dry_run)
         return
     answered = any(
         (command, kubeconfig, context, server, kubernetes, network, pod_cidr, host, hosts_file, user, mirror)
     )
     if inventory is not None or (targets[1].exists() and not force and not answered):
-        _complete(inventory or targets[1], renew=renew)
+        _complete(inventory or targets[1], renew=renew, dry_run=dry_run)
         return
     if there and not force:
         raise UsageError(
@@ -188,6 +189,11 @@ def init(
         )
     texts = {"ca.crt": found.ca_pem, "inventory.yaml": machines, "profile.yaml": profile_text(answers)}
     _refuse_wrong(texts)
+    if dry_run:
+        typer.echo("\n".join(f"{folder / name} would have:\n{text}" for name, text in texts.items()))
+        if command is not None:
+            typer.echo(f"{folder / join_command.TOKEN_FILE} would have the token, for its owner alone")
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -243,13 +249,14 @@ def _is_here_alone(server: str) -> bool:
         return False
 
 
-def _complete(inventory: Path, *, renew: bool) -> None:
+def _complete(inventory: Path, *, renew: bool, dry_run: bool = False) -> None:
     from winboot.cli.fill import fill
 
-    filled = fill(inventory, renew=renew)
+    filled = fill(inventory, renew=renew, dry_run=dry_run)
     for line in filled.lines:
         typer.echo(line)
-    typer.echo(f"{inventory}: complete" if filled.lines else f"{inventory}: nothing is missing")
+    complete = "would be complete" if dry_run else "complete"
+    typer.echo(f"{inventory}: {complete}" if filled.lines else f"{inventory}: nothing is missing")
 
 
 class _Told:

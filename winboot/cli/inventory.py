@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from winboot.cli.options import DEFAULT_INVENTORY, DryRun, InventoryFile, Limit, Trust, Yes, words
+from winboot.cli.help import NodesOrCommand
+from winboot.cli.options import DEFAULT_INVENTORY, DryRun, InventoryFile, Limit, Trust, Yes, chosen
 
 if TYPE_CHECKING:
     from winboot.config.inventory import Inventory
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from winboot.remote.cloud.pool import Pool
 
 
-inventory = typer.Typer(help="Show the machines of an inventory, or import an Ansible inventory.")
+inventory = typer.Typer(
+    cls=NodesOrCommand,
+    subcommand_metavar="[NODE]... | import FILE",
+    help="Show the machines of an inventory, or import an Ansible inventory.",
+)
 
 
 @inventory.callback(invoke_without_command=True)
@@ -44,14 +49,17 @@ def show(
 
     if context.invoked_subcommand is not None:
         return
+    limits = chosen(context.args, limit)
     if sum((graph, list_, freeze is not None)) > 1:
         raise UsageError("--graph, --list and --freeze are three answers", hint="Choose one.")
     if not inventory.exists():
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
     if provider_of(inventory) is None:
-        _static(inventory, words(limit), list_=list_, freeze=freeze)
-    elif limit:
-        raise UsageError("--limit is for inventories that are files", hint="`--freeze FILE` makes one.")
+        _static(inventory, limits, list_=list_, freeze=freeze)
+    elif limits:
+        raise UsageError(
+            "only inventories that are files show some of their machines", hint="`--freeze FILE` makes one."
+        )
     else:
         _cloud(inventory, list_=list_, freeze=freeze, refresh=refresh)
 
@@ -83,13 +91,13 @@ def import_(
 
 def _static(file: Path, limit: tuple[str, ...], *, list_: bool, freeze: Path | None) -> None:
     from winboot.base.errors import UsageError
+    from winboot.config import pattern
     from winboot.config.inventory import load_inventory
-    from winboot.config.pattern import chosen
 
     if freeze is not None:
         raise UsageError(f"{file} is static already", hint="--freeze is for *.aws.yaml and *.azure.yaml.")
     loaded = load_inventory(file)
-    names = chosen({machine.name: machine.groups for machine in loaded}, limit)
+    names = pattern.chosen({machine.name: machine.groups for machine in loaded}, limit)
     loaded = replace(loaded, machines=tuple(one for one in loaded if one.name in names))
     typer.echo(json.dumps(_ansible(loaded), indent=2) if list_ else "\n".join(tree(_groups(loaded))))
 

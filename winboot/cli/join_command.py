@@ -82,7 +82,7 @@ def detected(command: JoinCommand, server: str, ca_pem: str) -> Found:
     return detect(Kubeconfig.of_token(server, ca_pem, command.token, "the join command"))
 
 
-def renew(command: JoinCommand, folder: Path) -> None:
+def renew(command: JoinCommand, folder: Path, *, dry_run: bool) -> None:
     """Put the new token into the place of the old one, beside a profile of the same cluster. Raises UsageError for another."""
     from winboot.config.profile import load_profile
 
@@ -98,8 +98,9 @@ def renew(command: JoinCommand, folder: Path) -> None:
             f"{folder / 'profile.yaml'}: cluster.bootstrap_token names no file to write the token to",
             hint=f"Set bootstrap_token: {{file: ./{TOKEN_FILE}}}, or use --force.",
         )
-    write_token(command, reference.file)
-    typer.echo(f"wrote {reference.file}: the new token")
+    if not dry_run:
+        write_token(command, reference.file)
+    typer.echo(f"{'would write' if dry_run else 'wrote'} {reference.file}: the new token")
 
 
 def write_token(command: JoinCommand, path: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from winboot.base.errors import UsageError
 from winboot.cli import completion
-from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, words
+from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Limit, Nodes, chosen
 
 
 def manifests(
@@ -16,6 +16,7 @@ def manifests(
         str,
         typer.Argument(autocompletion=completion.manifests, help="The manifest; without a name, list all."),
     ] = "",
+    nodes: Nodes = None,
     inventory: InventoryFile = DEFAULT_INVENTORY,
     limit: Limit = None,
     image: Annotated[
@@ -55,4 +56,4 @@ def manifests(
         return
     from winboot.cli.targets import load_targets
 
-    typer.echo(manifest(name, load_targets(inventory, words(limit))), nl=False)
+    typer.echo(manifest(name, load_targets(inventory, chosen(nodes, limit))), nl=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -247,11 +247,7 @@ class Machines:
     @property
     def chosen(self) -> tuple[str, ...]:
         """The patterns that choose the hosts; empty means all. Raises UsageError for names and --limit together."""
-        if self.nodes and self.limit:
-            raise UsageError(
-                f"{' '.join(self.nodes)} and --limit both choose nodes", hint="Use one of the two."
-            )
-        return words(self.nodes or self.limit)
+        return chosen(self.nodes, self.limit)
 
 
 @dataclass(frozen=True)
@@ -346,7 +342,14 @@ def _options_of(kind: Any, without: tuple[str, ...]) -> list[inspect.Parameter]:
     ]
 
 
-def words(values: list[str] | None) -> tuple[str, ...]:
+def chosen(nodes: Sequence[str] | None, limit: Sequence[str] | None) -> tuple[str, ...]:
+    """The patterns of NODE arguments or of --limit; empty means all. Raises UsageError for both together."""
+    if nodes and limit:
+        raise UsageError(f"{' '.join(nodes)} and --limit both choose nodes", hint="Use one of the two.")
+    return words(nodes or limit)
+
+
+def words(values: Sequence[str] | None) -> tuple[str, ...]:
     """`--limit a,b --limit c` as ("a", "b", "c")."""
     return tuple(word for value in values or [] for word in value.split(",") if word)
 

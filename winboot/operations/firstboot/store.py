@@ -103,6 +103,25 @@ class Remembered:
         everybody = (*self.machines.values(), *callers)
         return [one for one in everybody if word in (one.node, one.address) or same_text(word, one.uuid)]
 
+    def voucher(self, id_: str) -> Voucher:
+        """The voucher with this id. Raises UsageError if there is none."""
+        if id_ not in self.vouchers:
+            listed = ", ".join(sorted(self.vouchers)) or "none"
+            raise UsageError(f"there is no voucher {id_}", hint=f"There are: {listed}.")
+        return self.vouchers[id_]
+
+    def waiting(self, node: str, uuid: str) -> Seen | None:
+        """The last call of the machine with this SMBIOS UUID that waits to be this node. Raises UsageError for an invalid
+        UUID."""
+        try:
+            uuids.UUID(uuid)
+        except ValueError as error:
+            raise UsageError(
+                f"{uuid!r} is no SMBIOS UUID", hint=f"`winboot why {node}` shows the machines that wait."
+            ) from error
+        waits = (one for one in self.about(node) if one.state == "waits")
+        return next((one for one in waits if same_machine(uuid, one.uuid)), None)
+
 
 class Store:
     """The file. `now` gives the seconds of the epoch."""
@@ -157,9 +176,7 @@ class Store:
     def revoke(self, id_: str) -> None:
         """Forget a voucher. Raises UsageError where no voucher has this id."""
         with self.change() as known:
-            if known.vouchers.pop(id_, None) is None:
-                listed = ", ".join(sorted(known.vouchers)) or "none"
-                raise UsageError(f"there is no voucher {id_}", hint=f"There are: {listed}.")
+            del known.vouchers[known.voucher(id_).id]
             self._record("voucher revoked", voucher=id_, by=_user())
 
     def find(self, text: str) -> Voucher | None:
@@ -224,19 +241,11 @@ class Store:
     def approve(self, node: str, uuid: str) -> Seen | None:
         """Let the machine with this SMBIOS UUID in to be this node; gives its last call, if it has called. Raises UsageError
         where the UUID is invalid."""
-        try:
-            uuids.UUID(uuid)
-        except ValueError as error:
-            raise UsageError(
-                f"{uuid!r} is no SMBIOS UUID", hint=f"`winboot why {node}` shows the machines that wait."
-            ) from error
         with self.change() as known:
+            called = known.waiting(node, uuid)
             known.approved[node] = uuid
             self._record("approved", node=node, machine=uuid, by=_user())
-            called = [
-                one for one in known.about(node) if one.state == "waits" and same_machine(uuid, one.uuid)
-            ]
-            return called[0] if called else None
+            return called
 
     def _record(self, event: str, **about: str) -> None:
         """Append a line, before the file itself changes: what cannot be recorded does not happen."""
