@@ -261,7 +261,7 @@ def test_a_server_that_shows_the_right_ca_must_be_one_of_its_servers(tmp_path: P
 
 def test_a_server_that_is_not_there_cannot_be_asked_for_its_ca() -> None:
     """The reason, and what to write instead."""
-    with pytest.raises(ClusterUnreachable, match="cannot be asked") as caught:
+    with pytest.raises(ClusterUnreachable, match="did not answer with its CA") as caught:
         fetch_ca("https://127.0.0.1:9", "ab" * 32)
 
     assert "cluster.ca" in caught.value.hint
