@@ -216,6 +216,8 @@ BAD: list[tuple[str, str, str]] = [
     ("network: {cni: win-overlay, network_name: §antrea-hnsnetwork}", "error", "HNS network of antrea"),
     ("network: {cni: flannel, network_name: §Calico}", "error", "HNS network of calico"),
     ("§network: {cni: none}", "error", "network_name"),
+    ("network: {cni: §antrea}", "error", "test-signed"),
+    ("network: {cni: antrea, antrea: {testsigning: §yes}}", "error", "accepted"),
     ("network: {cni: §cilium}", "error", "a cluster with Cilium alone has no network for Windows nodes"),
     # The cluster
     (
@@ -562,7 +564,7 @@ def test_a_complaint_reads_as_one_line() -> None:
 
     assert str(found) == (
         "profile.yaml:1:16: network.cni: 'flanel'; "
-        "expected flannel | win-bridge | win-overlay | azure | calico | none | ovn | cilium; did you mean 'flannel'?"
+        "expected flannel | win-bridge | win-overlay | azure | calico | antrea | none | ovn | cilium; did you mean 'flannel'?"
     )
     assert isinstance(found, Complaint)
 

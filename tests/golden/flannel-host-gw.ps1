@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  2fb55de299201c5f9eb868de4090fd6fa81c82a0d8ccb2ef6aadd39dd13ed2cd
+# Settings  cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -130,7 +130,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '2fb55de299201c5f9eb868de4090fd6fa81c82a0d8ccb2ef6aadd39dd13ed2cd'
+    Digest  = 'cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -365,7 +365,7 @@ Values = {
             why = 'NodePort services' },
         @{ name = 'winboot-node-ports-udp'; ports = '30000-32767'; protocol = 'UDP'; direction = 'in'; sources = @('Any')
             why = 'NodePort services' })
-    $closed = @('winboot-typha', 'winboot-vxlan')
+    $closed = @('winboot-antrea-agent', 'winboot-antrea-members', 'winboot-geneve', 'winboot-typha', 'winboot-vxlan')
 }
 Look = {
     Get-FirewallDifference -Rules $rules -Closed $closed

@@ -257,7 +257,7 @@ class FakeCluster:
         self._call("config map", namespace, name)
         if name == "kube-proxy":
             return {"config.conf": self.proxy_config, "kubeconfig.conf": "{kind: Config"}
-        if name in ("cilium-config", *self.config_maps):
+        if name in ("cilium-config", "antrea-windows-config", *self.config_maps):
             return self.config_maps.get(name)
         return None if self.net_conf is None else {"net-conf.json": json.dumps(self.net_conf)}
 

@@ -1147,6 +1147,19 @@ DAMAGES: tuple[Damage, ...] = (
         do=endpoint(lambda hns, found: found.update(IsRemoteEndpoint=False), "Calico_ep"),
         scene="own calico",
     ),
+    damage(
+        "Windows started without test signing",
+        "boot option TESTSIGNING",
+        do=regedit(r"SYSTEM\CurrentControlSet\Control", "SystemStartOptions", " NOEXECUTE=OPTOUT"),
+        scene="antrea",
+    ),
+    damage(
+        "HNS forgot the network and Open vSwitch did not",
+        "ports of Open vSwitch",
+        "HNS network antrea-hnsnetwork",
+        do=remove_network("antrea-hnsnetwork"),
+        scene="antrea",
+    ),
     # Networks that somebody else brings
     *(
         damage(

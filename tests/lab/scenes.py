@@ -64,6 +64,7 @@ class Scene:
             # Who brings Calico makes no difference to what is there in the end.
             calico=network["cni"] == "calico" and not own,
             calico_nodes=own,
+            antrea=network["cni"] == "antrea",
         )
 
 
@@ -201,6 +202,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     "operator by DHCP": Scene(profile="calico", prepare=_by_dhcp),
     "own calico": Scene(profile="calico-node"),
     "own calico of one program": Scene(profile="calico-node", wishes={"artifacts": {"calico": "3.33.0"}}),
+    "antrea": Scene(profile="antrea"),
     "installed by hand": Scene(profile="calico-services", prepare=_by_hand),
 }
 

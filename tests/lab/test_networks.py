@@ -56,7 +56,7 @@ class Solution:
     @property
     def ours(self) -> bool:
         """Whether winboot, or an agent that it runs, makes the network."""
-        return self.somebody is None and not self.cluster().calico
+        return self.somebody is None and not (self.cluster().calico or self.cluster().antrea)
 
 
 def _dual() -> ClusterPlan:
@@ -229,6 +229,14 @@ SOLUTIONS: Final = (
         wishes={"kube_proxy": {"config": {"winkernel": {"sourceVip": "10.244.66.194"}}}},
         pods=BLOCK,
         releases=("2022",),
+    ),
+    Solution(
+        "antrea",
+        {"cni": "antrea", "antrea": {"testsigning": "accepted"}},
+        lambda: ClusterPlan(flannel=None, antrea=True),
+        # Unsourced: Windows Server 2025 (antrea-io/antrea#6196 shows 2022 alone).
+        releases=("2019", "2022"),
+        services=("containerd", "kubelet"),
     ),
 )
 BY_NAME: Final = {one.name: one for one in SOLUTIONS}
@@ -752,7 +760,8 @@ def test_every_solution_is_falsified_in_three_ways_at_least() -> None:
     counts = {
         name: found
         for name, found in counts.items()
-        if name not in ("win-bridge-dual", "azure-tunnel", "azure-cns", "none", "none-with-an-overlay")
+        if name
+        not in ("win-bridge-dual", "azure-tunnel", "azure-cns", "antrea", "none", "none-with-an-overlay")
     }
 
     assert [name for name, found in counts.items() if len(found) < 3] == []

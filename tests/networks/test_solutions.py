@@ -333,6 +333,12 @@ def test_a_network_is_known_by_its_name(name: str, owners: tuple[str, ...]) -> N
     assert hns_owners(name) == owners
 
 
+def test_antrea_finds_its_folders_where_its_script_writes() -> None:
+    """Install-WindowsCNI.ps1 of antrea-io/antrea has no other."""
+    assert (Paths().cni_bin, Paths().cni_conf) == (r"C:\opt\cni\bin", r"C:\etc\cni\net.d")
+    assert BY_ID["antrea"].owners.kube_proxy == "none"
+
+
 def test_no_two_solutions_share_a_name_for_a_place() -> None:
     """Nor does one take a name of winboot's own; forms of one CNI have theirs in common."""
     places: dict[str, str] = asdict(Paths())

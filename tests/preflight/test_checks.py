@@ -20,6 +20,12 @@ from winboot.remote.cluster.base import NodeFacts
 
 VXLAN = "network: {cni: flannel, mode: vxlan}"
 CALICO = "network: {cni: calico}"
+ANTREA = "network: {cni: antrea, antrea: {testsigning: accepted}}"
+
+
+def antrea(conf: str) -> dict[str, dict[str, str]]:
+    """The ConfigMaps of a cluster with Antrea's manifests for Windows."""
+    return {"antrea-windows-config": {"antrea-agent.conf": conf}}
 
 
 def flannel(network: str = "10.244.0.0/16", **changes: object) -> dict[str, object]:
@@ -233,6 +239,38 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "warning",
         "mode: iptables",
         "a ConfigMap of its own with mode: kernelspace",
+    ),
+    "no Antrea": (
+        {},
+        ANTREA,
+        "antrea-config",
+        "error",
+        "no ConfigMap kube-system/antrea-windows-config",
+        "antrea-windows-with-ovs.yml",
+    ),
+    "Antrea without an address": (
+        {"config_maps": antrea("antreaProxy: {proxyAll: true}")},
+        ANTREA,
+        "antrea-config",
+        "error",
+        "kubeAPIServerOverride is empty",
+        "Set it",
+    ),
+    "Antrea next to kube-proxy": (
+        {"config_maps": antrea("kubeAPIServerOverride: https://10.0.0.10:6443")},
+        ANTREA,
+        "antrea-config",
+        "error",
+        "proxyAll is off",
+        "no kube-proxy",
+    ),
+    "Antrea with a text that is no YAML": (
+        {"config_maps": antrea("{")},
+        ANTREA,
+        "antrea-config",
+        "error",
+        "cannot be read",
+        "Correct",
     ),
     "Cilium alone": (
         {"config_maps": {"cilium-config": {}}},

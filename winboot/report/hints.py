@@ -124,6 +124,10 @@ HINTS: Final[Mapping[str, str]] = {
         "From this machine, open the address in the message: check DNS, routes, firewall and `proxy`, or give a mirror in "
         "artifacts.source."
     ),
+    "SecureBoot": (
+        "Turn Secure Boot off in the machine's firmware, or choose a network without a test-signed driver; docs/networks.md "
+        "compares them."
+    ),
     "SeveralWays": (
         "Write the node's address into the inventory, for example node_ip: 10.0.1.11; winboot does not "
         "change the other adapter."

@@ -85,6 +85,7 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
         calico="calico-vxlan" in needs and "calico-rbac" not in needs,
         kube_proxy_pods="calico-vxlan" in needs and "calico-rbac" not in needs,
         calico_nodes="calico-rbac" in needs,
+        antrea="antrea-config" in needs,
     )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from winboot_lab.cluster.cluster import ClusterPlan
 
 CALICO_NODE: Final = "docker.io/calico/node-windows:v3.32.0"
+ANTREA_WINDOWS: Final = "docker.io/antrea/antrea-windows:v2.7.0"
 JOINERS: Final = "system:bootstrappers:kubeadm:default-node-token"
 _CSR_GROUP: Final = "certificates.k8s.io"
 _READ: Final = ["get", "list", "watch"]
@@ -46,6 +47,8 @@ def objects(plan: ClusterPlan, ca_pem: str, now: str) -> Iterator[tuple[Kind, Ob
     if plan.kube_proxy_pods:
         image = f"docker.io/sigwindowstools/kube-proxy:v{plan.version}-calico-hostprocess"
         yield DAEMONSETS, _host_daemon_set("kube-system", "kube-proxy-windows", image)
+    if plan.antrea:
+        yield DAEMONSETS, _host_daemon_set("kube-system", "antrea-agent-windows", ANTREA_WINDOWS)
     if plan.calico or plan.calico_nodes:
         yield CALICO, {"metadata": {"name": "default"}, "spec": {"datastoreReady": True}}
     yield from _roles(plan)
@@ -271,6 +274,9 @@ def _config_maps(plan: ClusterPlan, ca_pem: str) -> Iterator[tuple[Kind, Object]
     yield _config_map("kube-public", "cluster-info", {"kubeconfig": json.dumps(discovery)})
     for namespace in ("kube-system", "default"):
         yield _config_map(namespace, "kube-root-ca.crt", {"ca.crt": ca_pem})
+    if plan.antrea:
+        agent = {"kubeAPIServerOverride": plan.server, "antreaProxy": {"enable": True, "proxyAll": True}}
+        yield _config_map("kube-system", "antrea-windows-config", {"antrea-agent.conf": json.dumps(agent)})
     if plan.flannel:
         yield _config_map(
             "kube-flannel", "kube-flannel-cfg", {"net-conf.json": json.dumps(net_conf(plan), indent=2)}

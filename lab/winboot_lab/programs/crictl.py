@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,7 @@ _CRICTL: Final = {
     "output": "text",
     "o": "text",
     "quiet": "bool",
+    "name": "text",
     "q": "bool",
     "no-trunc": "bool",
     "all": "bool",
@@ -157,7 +159,7 @@ def _images(runtime: CriRuntime, flags: Flags) -> bytes:
 
 
 def _pods(runtime: CriRuntime, flags: Flags) -> bytes:
-    found = runtime.listed()
+    found = [s for s in runtime.listed() if re.search(flags.text("name"), s.name)]
     if flags.flag("quiet") or flags.flag("q"):
         return go_text(*(s.id if flags.flag("no-trunc") else s.id[:13] for s in found)) if found else b""
     if flags.text("output", flags.text("o")) == "json":

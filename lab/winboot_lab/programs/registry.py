@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from winboot_lab.programs.antrea import REPOSITORY as ANTREA
+from winboot_lab.programs.antrea import Antrea, antrea_agent
 from winboot_lab.programs.calico import Calico, CalicoIpam, calico_node, pool_of
 from winboot_lab.programs.calico_node import CalicoNodeProgram, MergedCalico
 from winboot_lab.programs.containerd import ContainerdProgram, ShimProgram
@@ -18,7 +20,17 @@ from winboot_lab.programs.nssm import NssmProgram
 from winboot_lab.programs.outside import Outside
 from winboot_lab.programs.plugins import Azure, AzureIpam, Flannel, HostLocal, WinBridge, WinOverlay
 from winboot_lab.programs.sc import Sc
-from winboot_lab.programs.system import Curl, Netsh, Powercfg, PowerShell, Refused, Shutdown, Taskkill, W32tm
+from winboot_lab.programs.system import (
+    Bcdedit,
+    Curl,
+    Netsh,
+    Powercfg,
+    PowerShell,
+    Refused,
+    Shutdown,
+    Taskkill,
+    W32tm,
+)
 from winboot_lab.programs.tar import Tar
 from winboot_lab.programs.wrappers import CmdProgram, LogRunnerProgram
 from winboot_lab.windows.install import IN_BOX
@@ -28,8 +40,10 @@ from winboot_lab.windows.programs_api import Program, Programs
 def install_programs(programs: Programs, outside: Outside) -> None:
     """Make every stand-in known."""
     known: dict[str, Program] = {
+        "antrea": Antrea(),
         "azure-vnet": Azure(),
         "azure-vnet-ipam": AzureIpam(),
+        "bcdedit": Bcdedit(),
         "calico": Calico(outside),
         "calico-ipam": CalicoIpam(),
         "calico-node": CalicoNodeProgram(outside),
@@ -66,6 +80,7 @@ def install_programs(programs: Programs, outside: Outside) -> None:
     outside.host_processes.setdefault(
         "calico/node-windows", lambda run, node: calico_node(run, node, pool_of(outside))
     )
+    outside.host_processes.setdefault(ANTREA, antrea_agent)
     kube_proxy = HostKubeProxy(outside)
     outside.host_processes.setdefault(REPOSITORY, kube_proxy)
     outside.host_ends.setdefault(REPOSITORY, kube_proxy.end)

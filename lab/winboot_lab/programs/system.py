@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.programs.base import Run, windows_text
 from winboot_lab.programs.wrappers import StartScript
+from winboot_lab.windows.boot import TEST_SIGNING_ELEMENT
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.install import POWER_SCHEMES, SCHEMES
 from winboot_lab.windows.programs_api import Exit
@@ -137,6 +138,26 @@ def _named(run: Run, words: list[str], names: tuple[str, ...]) -> dict[str, str]
             raise run.refuse(word)
         found[hits[0]] = value
     return found
+
+
+class Bcdedit:
+    """bcdedit: test signing of the current boot entry, in force from the next start on
+    (learn.microsoft.com/windows-hardware/drivers/install/the-testsigning-boot-configuration-option)."""
+
+    def run(
+        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+    ) -> Exit:
+        """One command."""
+        run = Run(machine, process, argv, env, stdin)
+        words = [one.upper().replace("-", "/", 1) for one in argv[1:]]
+        match words:
+            case ["/SET", "TESTSIGNING", ("ON" | "OFF") as value]:
+                machine.registry.set(TEST_SIGNING_ELEMENT, "Element", "Binary", bytes([value == "ON"]))
+            case ["/DELETEVALUE", "TESTSIGNING"] if machine.registry.exists(TEST_SIGNING_ELEMENT):
+                machine.registry.wipe(TEST_SIGNING_ELEMENT)
+            case _:
+                raise run.refuse(" ".join(argv[1:]))
+        return Exit(0, windows_text("The operation completed successfully."))
 
 
 class Powercfg:

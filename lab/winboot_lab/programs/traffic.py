@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from winboot_lab.cluster import LabCluster
 from winboot_lab.cluster.kinds import NODES, PODS, kind_of
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.hns import Json
 from winboot_lab.windows.network import Adapter
 
@@ -162,6 +163,8 @@ class Traffic:
         network = machine.hns.networks.get(endpoint["VirtualNetwork"])
         if network is None or endpoint["ID"] not in machine.hns.endpoints:
             raise Lost("the pod's endpoint is gone")
+        if network["Type"] == "Transparent":
+            raise Refusal("value", str(network["Name"]), "traffic through Open vSwitch")
         _filtered(endpoint, "Out", address, port, protocol)
         policy = _balancer(machine, address, port, protocol)
         if policy is None:

@@ -21,6 +21,12 @@ UPDATE_PENDING = (
 )
 WINLOGON = r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
 
+# The options that the boot loader gave this start, and the boot entry's element for test signing (BCD reference:
+# BcdLibraryBoolean_AllowPrereleaseSignatures). Unsourced: start-options.
+SYSTEM_START_OPTIONS = (r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control", "SystemStartOptions")
+TEST_SIGNING_ELEMENT = r"HKEY_LOCAL_MACHINE\BCD00000000\Objects\{current}\Elements\16000049"
+TEST_SIGNING = "TESTSIGNING"
+
 _PARTS = (
     ("System", ""),
     ("smss", r"\SystemRoot\System32\smss.exe"),
@@ -154,6 +160,7 @@ class Boot:
             machine.boot_count += 1
         machine.booted_at = machine.time.seconds
         machine.running = True
+        self.take_options()
         self._rename_files()
         self._apply_name()
         self.page_files = machine.registry.strings(SESSION_MANAGER + r"\Memory Management", "PagingFiles")
@@ -171,6 +178,13 @@ class Boot:
         machine.defender.machine_came_up()
         machine.tasks.machine_came_up()
         machine.signal("up")
+
+    def take_options(self) -> None:
+        """The options of the boot entry that are in force from now on."""
+        registry = self._machine.registry
+        on = registry.binary(TEST_SIGNING_ELEMENT, "Element") == b"\x01"
+        options = ["NOEXECUTE=OPTOUT", *([TEST_SIGNING] if on else [])]
+        registry.set(*SYSTEM_START_OPTIONS, "String", " " + "  ".join(options))
 
     def open_management(self) -> None:
         """The system listens for WinRM on behalf of its service."""

@@ -148,7 +148,7 @@ def _files(machine: Machine) -> None:
 
 def _registry(machine: Machine, name: str) -> None:
     registry, release, hardware = machine.registry, machine.release, machine.hardware
-    for hive in ("SOFTWARE", "SYSTEM", "HARDWARE", "SAM", "SECURITY"):
+    for hive in ("SOFTWARE", "SYSTEM", "HARDWARE", "SAM", "SECURITY", "BCD00000000"):
         registry.create(f"{HKLM}\\{hive}")
     registry.create(HKLM + r"\SOFTWARE\Classes")
     registry.create(HKLM + r"\SOFTWARE\Policies\Microsoft\Windows")
@@ -167,6 +167,7 @@ def _registry(machine: Machine, name: str) -> None:
     if release.build > 17763:
         registry.set(WINLOGON, "DisplayVersion", "String", release.display_version)
     machine.power.install_name(name)
+    machine.power.take_options()
     registry.set(TCPIP, "NV Domain", "String", "")
     registry.set(TCPIP, "SearchList", "String", "")
     registry.set(TCPIP, "IPEnableRouter", "DWord", 0)

@@ -36,7 +36,7 @@ function Get-ForeignFault {
     if ($Wanted.type -ne '') {
         Compare-Wanted -Key 'network:type' -What "${What}: type" -Is $Network.Type -Want $Wanted.type -IgnoreCase
     }
-    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is (Read-Member -Object $Network -Names 'ManagementIP') `
+    Compare-Wanted -Key 'network:management-address' -What "${What}: management address" -Is ("$(Read-Member -Object $Network -Names 'ManagementIP')".Split('/')[0]) `
         -Want (Complete-Text -Text '<<node_ip>>') -Unknown:(-not (Test-KnownText -Text '<<node_ip>>'))
     if ($Wanted.vni -ne 0) {
         Compare-Wanted -Key 'network:vni' -What "${What}: VNI" -Is (Get-NetworkVni -Network $Network) -Want ([string]$Wanted.vni)

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from winboot.base.errors import UsageError
+from winboot.config.networks.antrea import ANTREA
 from winboot.config.networks.azure import AZURE_BRIDGE, AZURE_TUNNEL
 from winboot.config.networks.base import Choices, Download, HnsName, Known, Network
 from winboot.config.networks.calico import CALICO_OPERATOR, CALICO_OWN, CALICO_SERVICES
@@ -50,6 +51,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
     CALICO_OPERATOR,
     CALICO_SERVICES,
     CALICO_OWN,
+    ANTREA,
     NONE,
     OVN,
     CILIUM,
@@ -57,11 +59,6 @@ NETWORKS: Final[tuple[Network, ...]] = (
 
 # HNS networks of programs that are no choice of a profile.
 _OTHERS: Final = {
-    "antrea": (
-        HnsName(
-            "antrea-hnsnetwork", "antrea-io/antrea v2.7.0 pkg/agent/util/net_windows.go, LocalHNSNetwork"
-        ),
-    ),
     "docker": (HnsName("nat", "moby/moby runconfig/hostconfig_windows.go, DefaultDaemonNetworkMode"),),
 }
 
@@ -124,9 +121,11 @@ def download(key: str) -> Download:
 
 
 def written_forms() -> str:
-    """What is offered, as `winboot init --network NAME` takes it: `cni` or `cni:mode`, for people."""
+    """What `winboot init --network NAME` takes: `cni` or `cni:mode`, for people. It accepts no test signing for its user."""
     forms = [
-        f"{one.cni}:{one.mode}" if len(modes(one.cni)) > 1 else one.cni for one in NETWORKS if not one.later
+        f"{one.cni}:{one.mode}" if len(modes(one.cni)) > 1 else one.cni
+        for one in NETWORKS
+        if not one.later and not one.test_signed
     ]
     shown = list(dict.fromkeys(forms))
     return f"{', '.join(shown[:-1])} or {shown[-1]}"

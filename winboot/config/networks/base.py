@@ -307,6 +307,12 @@ class Network:
     # Its agent makes the pod network above the first switch, as soon as it runs.
     makes_own: bool = False
 
+    # No other HNS network may be on its adapter. Windows features that it needs besides Containers. Whether its driver is
+    # test-signed, which the profile must accept.
+    alone: bool = False
+    roles: tuple[str, ...] = ()
+    test_signed: bool = False
+
     # Pods have addresses of the network that the nodes are in.
     pods_in_node_network: bool = False
     # Whether frames leave the machine with the MAC addresses of pods, which a hypervisor must allow.

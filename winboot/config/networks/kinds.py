@@ -48,7 +48,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "each pod has a port on an external switch with its own MAC, seen by the physical network",
         "unchanged by Windows; another virtual switch (Open vSwitch) wraps them, with Geneve or STT",
         "OVN-Kubernetes with Open vSwitch, Antrea",
-        "only where that solution asks for it; winboot offers none of this kind yet",
+        "only where that solution asks for it: cni: antrea",
     ),
     Kind(
         "NAT",

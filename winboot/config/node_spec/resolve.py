@@ -44,7 +44,7 @@ from winboot.config.node_spec.node import (
 from winboot.config.node_spec.places import Places, places
 from winboot.config.node_spec.runtime import containerd_version, runtime
 from winboot.config.profile import Profile, facts_of
-from winboot.config.profile.sections import NSSM_ALONE, Cluster
+from winboot.config.profile.sections import NSSM_ALONE, Cluster, Windows
 
 METADATA = "169.254.169.254"
 NODE_PORTS = "30000-32767"
@@ -90,7 +90,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         kube_proxy=kube_proxy,
         node=node,
         proxy=proxy,
-        windows=profile.windows,
+        windows=_windows(profile),
         fixes=tuple(_fixes(profile, facts, network.solution)),
         firewall=tuple(_firewall(profile, network.solution, kube_proxy)),
         trust_roots=tuple(dict.fromkeys(_trust_roots(profile))),
@@ -103,6 +103,12 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         boot=boot,
         storage=_storage(profile, kubelet),
     )
+
+
+def _windows(profile: Profile) -> Windows:
+    """The section with the features that the network needs."""
+    features = (*profile.windows.features, *profile.solution.roles)
+    return profile.windows.model_copy(update={"features": tuple(dict.fromkeys(features))})
 
 
 def unresolved(spec: NodeSpec) -> tuple[str, ...]:

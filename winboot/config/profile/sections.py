@@ -135,6 +135,15 @@ class NatExceptions(Model):
     )
 
 
+class AntreaSection(Model):
+    """What Antrea changes in Windows itself."""
+
+    testsigning: Literal["accepted"] | None = Field(
+        default=None,
+        description="accepted: winboot turns on Windows' test signing, without which Windows does not load Antrea's driver",
+    )
+
+
 class Network(Model):
     """The network solution; `winboot explain network` compares them."""
 
@@ -160,6 +169,7 @@ class Network(Model):
         "winboot: a route per Node, renewed by each join; nodes of one layer-2 network only",
     )
 
+    antrea: AntreaSection = Field(default=AntreaSection(), description="for cni: antrea")
     nat_exceptions: NatExceptions = Field(
         default=NatExceptions(),
         description="what pods reach under their own address, not behind the node's: changes of winboot's list",

@@ -1017,7 +1017,8 @@ def _network_address(s: Subject) -> Iterator[str]:
     found = s.network()
     if found is None:
         return
-    kept = str(found["management"])
+    # Antrea asks for it with its prefix length (antrea-io/antrea net_windows.go, CreateHNSNetwork).
+    kept = str(found["management"]).partition("/")[0]
     own = {one["address"] for one in s.rows("interfaces")}
     if not kept or within(kept, "169.254.0.0/16") or (own and kept not in own):
         yield f"ManagementIP of {found['name']} is {kept or 'empty'}"

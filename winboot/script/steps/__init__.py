@@ -6,6 +6,7 @@ from typing import Final
 
 from winboot.script.steps.address_guard import ADDRESS_GUARD
 from winboot.script.steps.adoption import ADOPTION
+from winboot.script.steps.antrea_ports import ANTREA_PORTS
 from winboot.script.steps.artifacts import ARTIFACTS
 from winboot.script.steps.azure_events import AZURE_EVENTS
 from winboot.script.steps.azure_state import AZURE_STATE
@@ -43,6 +44,7 @@ from winboot.script.steps.startup_taint import STARTUP_TAINT_LIFT
 from winboot.script.steps.step import Step
 from winboot.script.steps.storage_services import STORAGE_SERVICES
 from winboot.script.steps.system_settings import SYSTEM_SETTINGS
+from winboot.script.steps.test_signing import TEST_SIGNING
 from winboot.script.steps.trust_roots import TRUST_ROOTS
 from winboot.script.steps.windows_features import WINDOWS_FEATURES
 
@@ -51,6 +53,7 @@ STEPS: Final[tuple[Step, ...]] = (
     DOWNLOAD_SOURCES,
     COMPUTER_NAME,
     WINDOWS_FEATURES,
+    TEST_SIGNING,
     SYSTEM_SETTINGS,
     DYNAMIC_PORTS,
     TRUST_ROOTS,
@@ -67,6 +70,7 @@ STEPS: Final[tuple[Step, ...]] = (
     PAUSE_IMAGE,
     CSI_PROXY,
     ADDRESS_GUARD,
+    ANTREA_PORTS,
     KUBELET_CREDENTIALS,
     KUBELET_CONFIG,
     KUBELET,

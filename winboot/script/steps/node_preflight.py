@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from winboot.config.networks import AGENTS
 from winboot.config.node_spec import NodeSpec
 from winboot.script.steps.step import Step
 
@@ -21,6 +22,9 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         # How a service that winboot has made is known when its notes are lost.
         "services": {one.name: one.description for one in spec.services.all},
         "server": spec.cluster.server,
+        # What must not be beside a network that needs its adapter alone.
+        "alone": spec.network.network_name if spec.network.solution.alone else "",
+        "other_services": [one for one in (*AGENTS, "kube-proxy") if one not in spec.services],
         "own_macs": spec.network.solution.pods_own_macs,
     }
 

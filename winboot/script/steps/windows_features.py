@@ -9,7 +9,10 @@ from winboot.config.node_spec import NodeSpec
 from winboot.script.steps.step import Step
 
 # The names of Server Manager that differ from DISM's, which is what the node asks.
-_DISM_NAMES: Final = {"hyper-v": "Microsoft-Hyper-V"}
+_DISM_NAMES: Final = {
+    "hyper-v": "Microsoft-Hyper-V",
+    "hyper-v-powershell": "Microsoft-Hyper-V-Management-PowerShell",
+}
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:

@@ -34,6 +34,10 @@ def check(draft: Draft) -> Iterator[Complaint]:
             f"{network.cni} is not offered: {solution.later}",
             "another solution; docs/networks.md compares them",
         )
+    if solution.test_signed and network.antrea.testsigning is None:
+        wrong = f"the driver of {solution.id} is test-signed, so Windows must allow every test-signed driver"
+        expected = "antrea: {testsigning: accepted} beside it, if you accept that"
+        yield draft.at(("network", "cni"), wrong, expected)
     yield from _vxlan(draft, network, solution)
     yield from _network_name(draft, network, solution)
     if network.routes == "winboot" and not solution.can_route:
