@@ -319,6 +319,7 @@ BAD: list[tuple[str, str, str]] = [
     ),
     # containerd
     ("runtime: {pause_image: §pause}", "error", "has no tag"),
+    ("runtime: {images: [§'nginx:1']}", "error", "docker.io/library/nginx:1"),
     ("runtime: {isolation: §[process, hypervisor]}", "error", "Hyper-V in windows.features"),
     ("runtime: {isolation: [§hyperv]}", "error", "did you mean 'hypervisor'"),
     ("runtime: {registries: {§'https://docker.io': {mirrors: ['https://m']}}}", "error", "without https://"),

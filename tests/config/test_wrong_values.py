@@ -122,6 +122,7 @@ PROFILE: Final[dict[str, tuple[str, ...]]] = {
     "network.routes": CHOICE,
     "runtime.containerd": (*VERSION, "1.5.0"),
     "runtime.pause_image": ("'a b'", "[a]", "{a: b}", "''", "'pause:'", "'http://r/pause:1'"),
+    "runtime.images": ("'r.example/a'", "{a: b}", "[7]", "['pause:3.9']", "['http://r.example/a:1']"),
     "runtime.registries": (
         "[a]",
         "7",

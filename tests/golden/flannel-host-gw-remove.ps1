@@ -10,6 +10,7 @@
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
 # Settings  cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c
+# Settings  281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -128,6 +129,7 @@ $plan = @{
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
     Digest  = 'cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c'
+    Digest  = '281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

@@ -1241,7 +1241,6 @@ ELSEWHERE: Final = {
     ),
     f"folder {ANY}: of others": ("tests/steps/test_directories.py", ": of others"),
     f"node {ANY}: address": ("tests/steps/test_registration.py", "OtherNodeAddress"),
-    f"node {ANY}: Ready": ("tests/steps/test_node_ready.py", "NodeNotReady"),
     f"pipe {ANY}": ("tests/steps/test_containerd.py", r"pipe \\.\pipe\containerd-containerd"),
     f"service {ANY}: other accounts that may change it": (
         "tests/steps/test_containerd.py",

@@ -49,6 +49,7 @@ from winboot.config.inventory import Machine as InventoryMachine
 from winboot.config.inventory import load_inventory
 from winboot.config.node_spec import NodeSpec, resolve
 from winboot.node.run import Patience, Stop
+from winboot.operations.bake import bake
 from winboot.operations.join import Options, RunContext, join, survey
 from winboot.operations.remove import Removal, remove, survey_removal
 from winboot.operations.rollback import rollback
@@ -108,7 +109,7 @@ class Site:
         install_programs(self._programs, self.outside)
         # How often each machine has lost its network for a moment: whoever is connected then is cut off.
         self.losses: Counter[str] = Counter()
-        self.machines = {plan.name: self._machine(plan) for plan in self.plans}
+        self.machines = {plan.name: self.machine_of(plan) for plan in self.plans}
         self.machine = self.machines[self.plans[0].name]
         prepare(self)
         self.files = stage(self._as_lab(), folder, profile, wishes=wishes, node_ip=node_ip)
@@ -116,9 +117,10 @@ class Site:
         # The machines as the files have them, by name; as they were read last.
         self.inventory: dict[str, InventoryMachine] = {}
 
-    def _machine(self, plan: NodePlan) -> Machine:
+    def machine_of(self, plan: NodePlan, name: str = "") -> Machine:
+        """A machine of this site; without a name it has one as Windows makes it."""
         machine = Machine(
-            f"WIN-{plan.name.upper().replace('-', '')[:8]}X",
+            name or f"WIN-{plan.name.upper().replace('-', '')[:8]}X",
             release=plan.release,
             address=plan.address,
             prefix_length=16,
@@ -249,6 +251,12 @@ class Controller:
         with self._command():
             return survey(self.site.specs(), self.context, self._options(**options))
 
+    def bake(self, *names: str, dry_run: bool = False) -> Report:
+        """`winboot bake` of these machines."""
+        specs = [spec for spec in self.site.specs() if spec.node.name in names]
+        with self._command():
+            return bake(specs, self.context, self._options(), dry_run=dry_run)
+
     def remove(self, *, keep_node: bool = False, cluster_only: bool = False, **options: Any) -> Report:
         """`winboot remove --yes`."""
         with self._command():
@@ -292,7 +300,7 @@ class Controller:
     def _client(self, spec: NodeSpec) -> Inside | None:
         if spec.cluster.kubeconfig is None:
             return None
-        self._clients.append(Inside(self))
+        self._clients.append(Inside(self, self.site.machines.get(spec.node.name)))
         return self._clients[-1]
 
     @contextmanager
@@ -450,8 +458,10 @@ class Inside:
     seconds, tells only whose requests are expected.
     """
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, machine: Machine | None = None) -> None:
         self._controller = controller
+        # Its timers pass the time between two looks.
+        self._machine = machine or controller.site.machine
         self._expected: ExpectedNode | None = None
         self._seen = -1
         self._open = True
@@ -485,7 +495,7 @@ class Inside:
         if self._expected is not None and latest != self._seen:
             self._client.settle_requests(self._expected)
             self._seen = latest
-        site.machine.after(1.0, self._look, lasting=True)
+        self._machine.after(1.0, self._look, lasting=True)
 
 
 def only(report: Report) -> NodeReport:

@@ -96,6 +96,9 @@ CASES: Final[Mapping[str, Case]] = {
     ),
     "runtime.containerd": Case("artifacts", _at("runtime.containerd", "2.2.9")),
     "runtime.pause_image": Case("pause-image", _at("runtime.pause_image", "registry.k8s.io/pause:3.10")),
+    "runtime.images": Case(
+        "pause-image", _at("runtime.images", ["mcr.microsoft.com/oss/kubernetes/pause:3.9"])
+    ),
     "runtime.registries.mirrors": Case(
         "containerd-config", _registry(mirrors=["https://other.corp.example"])
     ),

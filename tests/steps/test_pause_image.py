@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from winboot_lab.windows.machine import Machine
@@ -97,3 +98,14 @@ def test_a_program_that_hangs_is_ended_and_named(without: Node):
     assert problem.id == "ProgramHangs"
     assert problem.message.startswith(r"C:\k\versions\crictl-1.36.0\crictl.exe did not end within ")
     assert "by hand" in problem.hint
+
+
+def test_the_images_of_the_profile_are_pulled_with_it(without: Node):
+    more = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
+    without.spec = replace(
+        without.spec, runtime=replace(without.spec.runtime, images=(*without.spec.runtime.images, more))
+    )
+
+    assert set(without.look(STEP).differences(STEP)) == {what(without), f"image {more}"}
+    assert without.change(STEP).states == {STEP: "changed"}
+    assert without.look(STEP).states == {STEP: "ok"}

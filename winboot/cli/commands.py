@@ -63,6 +63,7 @@ GROUPS: Final = {
         Command("cloud", "cloud", "Check a node against its cloud; print rights; a demo."),
         Command("hook", "hook", "Join and drain the machines of a cloud's groups."),
         Command("fleet", "fleet", "Run over many nodes with several workers, as a Job."),
+        Command("bake", "bake", "Prepare a template machine for an image of many nodes."),
         Command("userdata", "first_boot", "Print what lets a machine become a node by itself."),
         Command("why", "first_boot", "Show how far a machine's first boot has come."),
     ),

@@ -100,6 +100,16 @@ class VersionNote(Struct, frozen=True):
         return self.held or (self.now if self.next is not None else self.before)
 
 
+class ImageNote(Struct, frozen=True):
+    """What a machine notes of its image (`winboot bake`): by which winboot and profile, when, and what the image holds."""
+
+    winboot: str
+    profile: str
+    at: str
+    artifacts: Mapping[str, str] = {}
+    images: tuple[str, ...] = ()
+
+
 class Event(Struct, frozen=True, tag_field="event"):
     """One event of the run with this id."""
 
@@ -118,6 +128,8 @@ class RunStarted(Event, frozen=True, tag="run"):
     node_ip: str = ""
     # Empty where the machine notes none.
     versions: VersionNote = VersionNote()
+    # None on a machine of another image.
+    image: ImageNote | None = None
 
 
 class StepDone(Event, frozen=True, tag="step"):

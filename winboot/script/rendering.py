@@ -22,6 +22,7 @@ from winboot.script.library import Library, functions_for, library, names_for, t
 from winboot.script.literals import literal
 from winboot.script.opening import opening, reason
 from winboot.script.plan import Plan
+from winboot.script.steps.containerd_config import hosts_path
 from winboot.script.steps.step import Step
 from winboot.script.steps.texts import source
 
@@ -185,6 +186,19 @@ def knowledge(spec: NodeSpec) -> str:
         programs=[
             {"name": name, "paths": [rf"{unpacked}\{name}.exe", path]} for name, path in programs.items()
         ],
+    )
+
+
+def bake_script(spec: NodeSpec, *, note: Mapping[str, object]) -> str:
+    """The script that finds traces of a node and seals an image (winboot.operations.bake); `note` is what the image holds."""
+    paths = spec.paths
+    return _helper(
+        "_bake.ps1.j2",
+        note=dict(note),
+        files=[paths.bootstrap_kubeconfig, paths.kubeconfig],
+        folders=[paths.kubelet_pki],
+        services=[one.name for one in spec.services.all if one.name != "containerd"],
+        logins=[hosts_path(spec, one) for one in spec.runtime.registries if one.secret],
     )
 
 

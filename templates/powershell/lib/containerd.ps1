@@ -17,13 +17,21 @@ function Start-Crictl {
     Invoke-Program -Path $script:Node.crictl -Arguments (@('--config', $config) + $Arguments) -Reads $config -Seconds $Seconds
 }
 
-function Get-ImageDifference {
-    # A difference where containerd does not have the image; nothing where it has. Image names are compared as
-    # containerd lists them, with registry and tag.
-    param([string]$Image)
+function Get-MissingImage {
+    # Those of the images that containerd does not have; nothing where it has all. Names are compared as containerd lists them, with registry and tag or
+    # digest.
+    param([string[]]$Images)
     $listed = Invoke-Crictl -Arguments @('images', '--output', 'json')
-    $tags = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { $_.repoTags } }
-    if (@($tags) -notcontains $Image) { New-Difference -Key "image:$Image" -What "image $Image" -Is $null -Want 'present' }
+    $names = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { @($_.repoTags) + @($_.repoDigests) } }
+    $Images | Where-Object { @($names) -notcontains $_ }
+}
+
+function Get-ImageDifference {
+    # A difference for each image that containerd does not have.
+    param([string[]]$Images)
+    foreach ($image in Get-MissingImage -Images $Images) {
+        New-Difference -Key "image:$image" -What "image $image" -Is $null -Want 'present'
+    }
 }
 
 function Install-Image {

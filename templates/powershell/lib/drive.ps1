@@ -320,7 +320,7 @@ function New-RunEvent {
         computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
         winboot = $script:Run.Plan.Winboot; digest = $script:Run.Plan.Digest; library = $script:Run.Plan.Library
         script = Get-TextHash -Text $script:Run.Text; by = $script:Run.Facts.Holder; plan = $script:Run.Facts.Plan
-        versions = $versions
+        versions = $versions; image = (Read-ImageNote)
     }
 }
 

@@ -166,6 +166,8 @@ class RuntimeSpec:
     config_version: Literal[2, 3]
     config_toml: str
     pause_image: str
+    # What is pulled before a pod needs it: the pause image first.
+    images: tuple[str, ...]
     registries: tuple[RegistrySpec, ...]
     # Host of each registry that is named here or that the pause image is from -> where containerd asks it, in order.
     registry_urls: Mapping[str, tuple[str, ...]]

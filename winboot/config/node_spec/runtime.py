@@ -46,6 +46,7 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
         config_version=config_version,
         config_toml="\n".join(toml(over(own, section.config))) + "\n",
         pause_image=image,
+        images=tuple(dict.fromkeys((image, *section.images))),
         registries=tuple(_registry(host, one) for host, one in section.registries.items() if one is not None),
         registry_urls=_registry_urls(section.registries, image),
         log=section.log,

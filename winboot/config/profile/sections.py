@@ -230,6 +230,9 @@ class Runtime(Model):
     pause_image: str | None = Field(
         default=None, description="the sandbox image; default: by minor and Windows build"
     )
+    images: tuple[str, ...] = Field(
+        default=(), description="further images that joins and `winboot bake` pull before a pod needs them"
+    )
     registries: dict[str, Registry | None] = Field(
         default={}, description="registry host → mirrors and credentials"
     )

@@ -36,7 +36,7 @@ from winboot.remote.cluster.base import Cluster, NodeFacts, Token, Tokens, token
 from winboot.remote.cluster.rights import WITHOUT_KUBECONFIG
 from winboot.remote.cluster.sessions import Held
 from winboot.remote.transport.dialled import dialled_addresses
-from winboot.report.events import Difference, Problem, StepDone, VersionNote, VersionSet
+from winboot.report.events import Difference, ImageNote, Problem, StepDone, VersionNote, VersionSet
 from winboot.report.journal import Journal
 from winboot.report.notices import Waiting
 from winboot.report.plan_file import changed_since, differing_digests, found_in
@@ -231,6 +231,8 @@ class NodeRun:
         if node is not None:
             self.runner.expect_library()
         found = self.runner.look(self.facts(node))
+        if found.started.image is not None:
+            self.notes.append(_of_image(found.started.image, self.spec))
         target = None if self.options.undo else self._former_versions(found.started.versions)
         if target is None:
             return found
@@ -501,6 +503,20 @@ def _ready_by_itself(steps: Sequence[StepReport]) -> bool | None:
     """Whether the machine saw its own Node Ready; None if it did not look."""
     states = [step.state for step in steps if step.name == NODE_READY.name]
     return states[-1] in ("ok", "changed") if states else None
+
+
+def _of_image(image: ImageNote, spec: NodeSpec) -> str:
+    """What a baked image spares this node, and what it holds of other versions than the profile."""
+    other = [
+        f"{one.name} {image.artifacts[one.name]} (wanted: {one.version})"
+        for one in spec.artifacts
+        if image.artifacts.get(one.name, one.version) != one.version
+    ]
+    missing = sorted(set(spec.runtime.images) - set(image.images))
+    said = f"from an image that winboot {image.winboot} baked at {image.at} with the profile {image.profile}"
+    if not (other or missing):
+        return f"{said}; it holds all programs and images"
+    return f"{said}; winboot downloads what it lacks: {', '.join((*other, *missing))}; bake a new image"
 
 
 def _network_gone(spec: NodeSpec, steps: Sequence[StepDone]) -> bool:

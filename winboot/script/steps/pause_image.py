@@ -1,4 +1,4 @@
-"""Have the pause image on the node before the first pod asks for it."""
+"""Have the pause image, and the images of the profile, on the node before the first pod needs them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from winboot.script.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"image": spec.runtime.pause_image}
+    return {"images": list(spec.runtime.images)}
 
 
 PAUSE_IMAGE = Step(
     name="pause-image",
     why="every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before any pod hangs",
     inputs=_inputs,
-    leaves=lambda spec: {"images": [spec.runtime.pause_image]},
+    leaves=lambda spec: {"images": list(spec.runtime.images)},
     needs=("containerd",),
     identity=False,
 )

@@ -24,7 +24,16 @@ def check(draft: Draft) -> Iterator[Complaint]:
     if draft.version and draft.runtime.containerd:
         findings = compat.check_containerd(draft.facts, draft.runtime.containerd, draft.version)
         yield from draft.found(("runtime", "containerd"), findings)
-    yield from _pause_image(draft, draft.runtime.pause_image)
+    if draft.runtime.pause_image is not None:
+        yield from _image(draft, ("runtime", "pause_image"), draft.runtime.pause_image)
+    for index, image in enumerate(draft.runtime.images):
+        path: PathParts = ("runtime", "images", index)
+        yield from _image(draft, path, image)
+        # containerd lists an image with its registry, so a short name would look missing after each pull.
+        if not _is_registry_host(image.partition("/")[0]) or "/" not in image:
+            yield draft.at(
+                path, f"{image!r} names no registry", f"host/path:tag, such as docker.io/library/{image}"
+            )
     if not draft.runtime.isolation:
         yield draft.at(("runtime", "isolation"), "no handler is left", "process, or process and hypervisor")
     if "hypervisor" in draft.runtime.isolation and draft.windows and "Hyper-V" not in draft.windows.features:
@@ -36,10 +45,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
             yield from _registry(draft, host, registry)
 
 
-def _pause_image(draft: Draft, image: str | None) -> Iterator[Complaint]:
-    path: PathParts = ("runtime", "pause_image")
-    if image is None:
-        return
+def _image(draft: Draft, path: PathParts, image: str) -> Iterator[Complaint]:
     if "/" in image and has_login(image):
         yield draft.at(
             path, "the image's host contains a user or a password", "runtime.registries: {host: …}"
