@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from winboot_lab.cluster.authority import KeyPair, Subject, key_pem, new_key, request_pem
 from winboot_lab.cluster.controllers import CLIENT_SIGNER, SERVING_SIGNER
 
 from tests.cluster.test_hostile_requests import CASES
 from tests.config.scene import a_spec
+from tests.config.test_gmsa import a_profile as gmsa_profile
 from tests.genuine.conftest import Genuine
 from winboot.config.node_spec import Taint
 from winboot.node.preflight import Preflight
@@ -141,3 +144,30 @@ def test_a_hostile_request_is_never_approved(genuine: Genuine, name: str) -> Non
 
     conditions = genuine.ask("GET", f"{CSRS}/{asked}").json()["status"].get("conditions") or []
     assert not [one for one in conditions if one["type"] == "Approved"]
+
+
+def test_the_manifest_of_gmsa_passes_a_dry_run_with_the_crd_of_windows_gmsa(
+    fresh: Genuine, tmp_path: Path
+) -> None:
+    """deploy/gmsa-crd.yml of kubernetes-sigs/windows-gmsa lies in the folder that GMSA names."""
+    file = Path(os.environ.get("GMSA", "")) / "gmsa-crd.yml"
+    if not file.is_file():
+        pytest.skip("GMSA names no folder with gmsa-crd.yml of kubernetes-sigs/windows-gmsa")
+    crd = yaml.safe_load(file.read_text(encoding="utf-8"))
+    answer = fresh.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    assert answer.status_code in (201, 409), answer.text
+    path = "/apis/windows.k8s.io/v1/gmsacredentialspecs"
+    assert until(lambda: fresh.ask("GET", path).status_code == 200)
+
+    specs, *rbac = yaml.safe_load_all(manifest("gmsa", [a_spec(tmp_path, profile=gmsa_profile())]))
+
+    answer = fresh.ask("POST", f"{path}?dryRun=All&fieldValidation=Strict", specs)
+    assert answer.status_code == 201, answer.text
+    for namespace in {one["metadata"].get("namespace") for one in rbac} - {None}:
+        fresh.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    for one in rbac:
+        where = one["metadata"].get("namespace")
+        space = f"namespaces/{where}/" if where else ""
+        url = f"/apis/{one['apiVersion']}/{space}{one['kind'].lower()}s?dryRun=All&fieldValidation=Strict"
+        answer = fresh.ask("POST", url, one)
+        assert answer.status_code == 201, answer.text

@@ -21,6 +21,7 @@ from winboot.base.errors import InvalidInput
 from winboot.config.inventory import Connection, HostKeys
 from winboot.config.model import Model
 from winboot.config.profile import Profile
+from winboot.config.profile.gmsa import Account, Domain, Webhook
 from winboot.config.profile.reference import LoginReference, Reference
 from winboot.report.events import Difference
 
@@ -217,6 +218,7 @@ CASES: Final[Mapping[str, Case]] = {
     "host.(section)": Case("kubelet-config", host=_at("kubelet.config.maxPods", 60)),
 }
 OURS: Final = "winboot's own way, to the machine or to the cluster: the machine is the same"
+CLUSTERS: Final = "what `winboot manifests gmsa` prints for the cluster (tests/config/test_gmsa.py)"
 # Keys that change nothing on a node by themselves, with the reason.
 WITHOUT: Final[Mapping[str, str]] = {
     "kubernetes.keep_versions": "how many former versions stay: what runs is the same",
@@ -228,6 +230,12 @@ WITHOUT: Final[Mapping[str, str]] = {
     "boot.ready_file": "first boot writes it once, when the Node is Ready (tests/lab/test_first_boot.py)",
     "network.vxlan.port": "Windows takes 4789 alone: `check` refuses another one",
     "name": "a word for people",
+    **{
+        f"gmsa.{name}": CLUSTERS
+        for name in ("plugin_guid", *(f"webhook.{key}" for key in Webhook.model_fields))
+    },
+    **{f"gmsa.accounts.{name}": CLUSTERS for name in Account.model_fields},
+    **{f"gmsa.domain.{name}": CLUSTERS for name in Domain.model_fields},
     "runtime.registries.user": "a part of a secret, as `password`",
     "kube_proxy.kubeconfig": "a secret is compared by presence, server and CA, never by value",
     "runtime.registries.password": "a secret is compared by presence, never by value: a changed one is written by the next "

@@ -20,6 +20,7 @@ from winboot.config.node_spec import NodeSpec, Taint
 from winboot.config.source import nearest
 from winboot.remote.cluster import rights
 from winboot.remote.cluster.base import Need
+from winboot.remote.gmsa_manifest import credential_specs, webhook_values
 
 Object = dict[str, Any]
 NODES: Final = "system:nodes"
@@ -473,6 +474,19 @@ MANIFESTS: Final[tuple[Manifest, ...]] = (
         "The taint keeps pods without a nodeSelector (many charts for Linux) away from Windows nodes.",
     ),
     *(one for own in cluster_settings() for one in _of_network(own)),
+    Manifest(
+        "gmsa",
+        "Group managed service accounts: a GMSACredentialSpec each, and which service accounts may use it.",
+        credential_specs,
+        "Needs the CRD of windows-gmsa. A pod names the spec in securityContext.windowsOptions.gmsaCredentialSpecName;\n"
+        "for init containers that must be at pod level, because the webhook fills no others.",
+    ),
+    Manifest(
+        "gmsa-webhook",
+        "Values for windows-gmsa's chart (helm install gmsa … -f FILE), for cert-manager or your own certificate.",
+        webhook_values,
+        "Its failurePolicy is Fail: with an expired certificate the cluster refuses every pod. Preflight shows the end date.",
+    ),
     Manifest(
         "webserver",
         "A web server on every Windows version behind a NodePort, to try the network.",

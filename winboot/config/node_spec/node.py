@@ -356,6 +356,32 @@ class StorageSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class GmsaAccount:
+    """A group managed service account. `subjects` are the service accounts (namespace/name) that may use it."""
+
+    spec: str
+    name: str
+    subjects: tuple[str, ...]
+    plugin_input: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GmsaSpec:
+    """The domain and accounts of pods. `plugin_guid` has no braces; `ca_bundle` is the webhook's CA as PEM, empty with
+    cert-manager."""
+
+    dns_name: str
+    netbios_name: str
+    forest: str
+    sid: str
+    guid: str
+    accounts: tuple[GmsaAccount, ...]
+    plugin_guid: str | None
+    ca_bundle: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepSource:
     """A step of the user's own: three PowerShell texts and the steps it comes after."""
 
@@ -395,6 +421,7 @@ class NodeSpec:
     bad_updates: tuple[BadUpdate, ...] = ()
     boot: BootSpec = field(default_factory=BootSpec)
     storage: StorageSpec = field(default_factory=StorageSpec)
+    gmsa: GmsaSpec | None = None
 
     @property
     def network_wanted(self) -> Wanted:

@@ -24,6 +24,8 @@ from winboot.config.node_spec.merged import without_nones
 from winboot.config.node_spec.node import (
     BootSpec,
     ClusterSpec,
+    GmsaAccount,
+    GmsaSpec,
     KubeletSpec,
     KubeProxySpec,
     KubernetesSpec,
@@ -102,6 +104,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         bad_updates=bad_updates(facts, machine.build),
         boot=boot,
         storage=_storage(profile, kubelet),
+        gmsa=_gmsa(profile),
     )
 
 
@@ -376,6 +379,29 @@ def _csi_proxy(profile: Profile, paths: Paths) -> Iterator[ServiceSpec]:
 def _storage(profile: Profile, kubelet: KubeletSpec) -> StorageSpec:
     wanted, root = profile.storage, str(kubelet.config.get("volumePluginDir"))
     return StorageSpec(wanted.smb, wanted.iscsi, tuple(rf"{root}\{one}" for one in wanted.flex_volumes))
+
+
+def _gmsa(profile: Profile) -> GmsaSpec | None:
+    wanted = profile.gmsa
+    if wanted is None:
+        return None
+    domain, owner, bundle = wanted.domain, "gmsa.webhook.ca_bundle", wanted.webhook.ca_bundle
+    own = wanted.webhook.certificates == "own" and bundle is not None
+    return GmsaSpec(
+        dns_name=domain.dns_name,
+        netbios_name=domain.netbios_name,
+        forest=domain.forest or domain.dns_name,
+        sid=domain.sid,
+        guid=domain.guid,
+        accounts=tuple(
+            GmsaAccount(key, one.name, tuple(one.service_accounts), one.plugin_input)
+            for key, one in wanted.accounts.items()
+            if one is not None
+        ),
+        plugin_guid=wanted.plugin_guid,
+        ca_bundle=certificate(bundle.read(owner).reveal(), str(bundle), owner) if own and bundle else "",
+        secret=wanted.webhook.secret,
+    )
 
 
 def _service(

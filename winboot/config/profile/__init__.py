@@ -17,6 +17,7 @@ from winboot.config.networks import Network
 from winboot.config.profile import sections
 from winboot.config.profile.checks import all_complaints
 from winboot.config.profile.checks.draft import Draft
+from winboot.config.profile.gmsa import Gmsa
 from winboot.config.profile.reference import Reference
 from winboot.config.profile.storage import Storage
 from winboot.config.source import Complaint, Listing, Scalar, Table, child, dotted, in_order, locate, read
@@ -53,6 +54,7 @@ class Profile(Model):
         default=sections.Artifacts(), description="where programs come from"
     )
     storage: Storage = Field(default=Storage(), description="csi-proxy, SMB, iSCSI and FlexVolume drivers")
+    gmsa: Gmsa | None = Field(default=None, description="group managed service accounts of pods")
     steps: tuple[sections.OwnStep, ...] = Field(default=(), description="your own PowerShell steps")
 
     @property
@@ -150,6 +152,7 @@ def _draft(node: Table, profile: Profile | None, facts: Compat) -> Draft:
         windows=section(sections.Windows, "windows"),
         artifacts=section(sections.Artifacts, "artifacts"),
         storage=section(Storage, "storage"),
+        gmsa=section(Gmsa, "gmsa"),
         steps=_steps(node, profile),
     )
 

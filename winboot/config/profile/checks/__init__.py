@@ -14,6 +14,7 @@ from winboot.config.profile.checks import (
     cluster,
     components,
     containerd,
+    gmsa,
     kubelet,
     kubernetes,
     network,
@@ -42,6 +43,7 @@ CHECKS: Final[tuple[Callable[[Draft], Iterator[Complaint]], ...]] = (
     proxy.check,
     windows.check,
     storage.check,
+    gmsa.check,
     artifacts.check,
     steps.check,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from winboot.config import networks
 from winboot.config.compat import Compat, Finding, Version
 from winboot.config.profile import sections
+from winboot.config.profile.gmsa import Gmsa
 from winboot.config.profile.storage import Storage
 from winboot.config.source import Complaint, Level, Node, PathParts, Wrong, dotted, locate
 
@@ -31,6 +32,7 @@ class Draft:
     windows: sections.Windows | None
     artifacts: sections.Artifacts | None
     storage: Storage | None
+    gmsa: Gmsa | None
     steps: tuple[sections.OwnStep, ...]
 
     @property
