@@ -58,7 +58,8 @@ BAD: list[tuple[str, str, str]] = [
     ("kubelet: {config: {maxPods: 110}, §feature_gates: {A: true}}", "error", "config: {featureGates"),
     ("kube_proxy: {§enable_dsr: true}", "error", "dsr: on"),
     # Versions
-    ("kubernetes: {version: §1.23.17}", "error", "1.24 or later"),
+    ("kubernetes: {version: §1.19.16}", "error", "1.20 or later"),
+    ("kubernetes: {version: 1.23.17}\nservices: {overrides: {kubelet: §sc}}", "error", "nssm"),
     ("kubernetes: {version: §1.31.0}", "error", "kubelet-start-socket"),
     ("kubernetes: {version: §1.34.2}", "warning", "no-periodic-sync"),
     ("kubernetes: {version: §1.29.14}", "warning", "ended on 2025-02-28"),

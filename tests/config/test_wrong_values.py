@@ -104,7 +104,7 @@ MAP: Final = ("[a]", "7", "x", "{a: [b]}", "{a: {b: {c: d}}}")
 
 # Of a profile: the key, and what it cannot be.
 PROFILE: Final[dict[str, tuple[str, ...]]] = {
-    "kubernetes.version": (*VERSION, "1.22.0", "0.0.0", "2.0.0", "99.1.1"),
+    "kubernetes.version": (*VERSION, "1.19.0", "0.0.0", "2.0.0", "99.1.1"),
     "kubernetes.keep_versions": (*NUMBER, "0", "11"),
     "kubernetes.overlay": ("no-such.yaml", "[a]", "{a: b}", "''"),
     "cluster.server": (*URL, "http://h:6443", "https://h:6443/path"),

@@ -134,7 +134,11 @@ def check_containerd(compat: Compat, containerd: Version, version: Version) -> l
     advice = " or ".join(f"{one} and later" for one in facts["containerd"]) or default_containerd(
         compat, version
     )
-    oldest = Version.parse(facts["containerd_minimum"]) if "containerd_minimum" in facts else min(tested)
+    oldest = (
+        Version.parse(facts["containerd_minimum"])
+        if "containerd_minimum" in facts
+        else min(tested, default=containerd)
+    )
     own = [one for one in tested if one.minor == containerd.minor]
     entry = series.get(containerd.minor)
     if own and containerd >= own[0]:
@@ -242,9 +246,10 @@ def bad_updates(compat: Compat, build: int) -> tuple[BadUpdate, ...]:
 
 def default_containerd(compat: Compat, version: Version) -> str:
     """The newest patch of the newest line that the minor is tested with, of those still maintained if there
-    are any."""
+    are any. A minor that is too old for any has that of the oldest that has one."""
     series: Mapping[str, Facts] = compat.section("containerd")
-    lines = sorted({Version.parse(one).minor for one in compat.minor(version)["containerd"]}, key=minor_key)
+    tested = compat.minor(version)["containerd"] or compat.minor(Version.parse(compat.floor))["containerd"]
+    lines = sorted({Version.parse(one).minor for one in tested}, key=minor_key)
     kept = [line for line in lines if not _ended(compat, series[line])]
     return str(series[(kept or lines)[-1]]["latest"])
 

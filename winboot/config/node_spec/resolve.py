@@ -46,7 +46,7 @@ from winboot.config.node_spec.node import (
 from winboot.config.node_spec.places import Places, places
 from winboot.config.node_spec.runtime import containerd_version, runtime
 from winboot.config.profile import Profile, facts_of
-from winboot.config.profile.sections import NSSM_ALONE, Cluster, Windows
+from winboot.config.profile.sections import LOG_RUNNER_SINCE, LOGGED_BY_RUNNER, NSSM_ALONE, Cluster, Windows
 
 METADATA = "169.254.169.254"
 NODE_PORTS = "30000-32767"
@@ -125,7 +125,8 @@ def manager_of(profile: Profile, service: str) -> Manager:
     chosen = profile.services.overrides.get(service)
     if chosen is not None:
         return chosen
-    return "nssm" if service in NSSM_ALONE else profile.services.manager
+    unlogged = service in LOGGED_BY_RUNNER and not profile.kubernetes.version.at_least(LOG_RUNNER_SINCE)
+    return "nssm" if unlogged or service in NSSM_ALONE else profile.services.manager
 
 
 def _node(profile: Profile, machine: Machine) -> NodeObjectSpec:

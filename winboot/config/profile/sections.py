@@ -33,6 +33,10 @@ from winboot.config.source import Wrong
 SERVICES = ("containerd", "csi-proxy", "kubelet", "kube-proxy", *networks.AGENTS)
 # Programs that answer no service manager.
 NSSM_ALONE = networks.NSSM_AGENTS
+# Before 1.24 the archive of the node has no kube-log-runner, without which their output is lost (kubernetes hack/lib/golang.sh,
+# node_targets: read without it in the trees of 1.20 to 1.22, with it from 1.24 on; that of 1.23 was not read).
+LOG_RUNNER_SINCE = "1.24"
+LOGGED_BY_RUNNER = ("kubelet", "kube-proxy")
 if TYPE_CHECKING:
     Cni = str
     Ipam = str

@@ -33,6 +33,10 @@ def check(draft: Draft) -> Iterator[Complaint]:
         path: PathParts = ("services", "overrides", name)
         if name in sections.NSSM_ALONE and manager == "sc":
             yield draft.at(path, f"{name} cannot be a service by itself (error 1053)", "nssm")
+        old = draft.version is not None and not draft.version.at_least(sections.LOG_RUNNER_SINCE)
+        if old and manager == "sc" and name in sections.LOGGED_BY_RUNNER:
+            wrong = f"Kubernetes {draft.version} has no kube-log-runner that keeps its log"
+            yield draft.at(path, wrong, "nssm")
 
 
 def _service_names(draft: Draft, services: sections.Services) -> Iterator[Complaint]:
