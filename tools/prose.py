@@ -2,6 +2,7 @@
 
 Each rule is a construction that readers had to read twice. Python strings and Markdown are read by their syntax;
 templates and scripts by their comments and quoted texts. `--ratchet` lowers the counts in tests/prose.json.
+`--sample SEED` prints 50 sentences of the docs and 50 messages of the tool for a reader (tests/reading.md).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import random
 import re
 import subprocess
 import sys
@@ -22,6 +24,8 @@ ROOT: Final = Path(__file__).parent.parent
 # How many findings a file may still have; a file that is not listed may have none.
 RATCHET: Final = ROOT / "tests/prose.json"
 LONGEST_SENTENCE: Final = 30  # words
+_SHORTEST_SAMPLE: Final = 6  # words; shorter texts are keys and titles
+_CODE: Final = re.compile(r"[{}$;\\]|\bparam\(|^#|https?:")
 
 _PERSONS: Final = (
     "anyone",
@@ -227,10 +231,32 @@ def lower() -> None:
     RATCHET.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
+def sample(seed: int, size: int = 50) -> Iterator[tuple[str, int, str]]:
+    """File, line and text: sentences of the pages, then messages of the tool, as many of each."""
+    draw = random.Random(seed)
+    for kind, below in (("prose", "docs/"), ("message", "winboot/")):
+        found = sorted(
+            {
+                (name, line, sentence)
+                for file in files()
+                if (name := file.relative_to(ROOT).as_posix()).startswith(below) or name == "README.md"
+                for line, of, text in passages(file)
+                if of == kind
+                for sentence in _SENTENCE_END.split(" ".join(text.split()))
+                if len(_WORD.findall(sentence)) >= _SHORTEST_SAMPLE and not _CODE.search(sentence)
+            }
+        )
+        yield from draw.sample(found, size)
+
+
 def main() -> None:
     """Print the findings below the given paths, or in all files."""
     if sys.argv[1:] == ["--ratchet"]:
         lower()
+        return
+    if sys.argv[1:2] == ["--sample"]:
+        for number, (file_name, line, sentence) in enumerate(sample(int(sys.argv[2])), 1):
+            sys.stdout.write(f"{number}. {file_name}:{line}: {sentence}\n")
         return
     below = [Path(argument).resolve() for argument in sys.argv[1:]] or [ROOT]
     found = [
