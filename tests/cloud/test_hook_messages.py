@@ -117,7 +117,7 @@ def test_what_is_said_of_an_instance_beside_hooks_is_work(body: str, action: Hoo
 
 
 def test_brackets_nested_by_the_thousand_and_envelopes_in_envelopes_end_nothing() -> None:
-    assert parse("[" * 100_000) == Nothing("it is no JSON")
+    assert parse("[" * 100_000) == Nothing("it is not JSON")
     nested = json.dumps(DIRECT)
     for _ in range(5):
         nested = json.dumps({"Type": "Notification", "Message": nested})

@@ -104,7 +104,7 @@ def test_a_file_that_is_no_kubeconfig_is_refused_by_its_path(content: bytes, tmp
 )
 def test_a_hostile_text_is_no_kubeconfig(text: str) -> None:
     """Deep nesting ended the command as a bug of winboot's."""
-    with pytest.raises(InvalidInput, match="it is no kubeconfig"):
+    with pytest.raises(InvalidInput, match="it is not a kubeconfig"):
         Kubeconfig.from_text(Secret(text), "here").user(None)
 
 
@@ -112,7 +112,7 @@ def test_a_text_that_no_header_can_hold_is_no_kubeconfig() -> None:
     config = a_config()
     config["users"][0]["user"]["as"] = "\ud800"
 
-    with pytest.raises(InvalidInput, match="it is no kubeconfig"):
+    with pytest.raises(InvalidInput, match="it is not a kubeconfig"):
         read(config).impersonation(None)
 
 

@@ -60,7 +60,7 @@ def test_a_date_that_is_none_is_refused_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
         load(path)
 
-    assert str(caught.value.problems[0]).startswith(f"{path}:1:16: about.as_of: 'soon' is no date")
+    assert str(caught.value.problems[0]).startswith(f"{path}:1:16: about.as_of: 'soon' is not a date")
 
 
 def test_the_shipped_files_are_in_the_form_that_bake_writes(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_commands_take_it_and_limit_by_its_groups(tmp_path: Path, capsys: pytest
         ("[windows:machines]", ":2:1: ", "group:children"),
         ("[windows:children]\nwindows", ":3:1: ", "windows: these groups are children of each other"),
         ("[edge:children]\nrack\n[rack:children]\nedge", ":3:1: ", "edge, rack: these groups"),
-        ("[pool", ":2:1: ", "is no section"),
+        ("[pool", ":2:1: ", "is not a section"),
         ("WIN_1", ":2:1: ", "WIN_1"),
         ("win-1 winboot_profile=nowhere.yaml", ":2:23: ", "there is no file"),
     ],

@@ -42,7 +42,7 @@ def test_a_servers_certificate_is_refused_with_its_issuer(ca: bool | None) -> No
         trusted_certificates(ROOT.pem + leaf.pem, *WHERE)
 
     assert caught.value.problem == (
-        "windows.trust_roots: CN=mirror.corp.example (roots.pem) is no CA's certificate; "
+        "windows.trust_roots: CN=mirror.corp.example (roots.pem) is not a CA's certificate; "
         "name that of its issuer, CN=corp issuing"
     )
 
@@ -61,7 +61,7 @@ def test_a_certificate_that_cannot_be_read_is_refused() -> None:
         (
             made("mirror", ISSUING, ca=False).pem,
             64,
-            "windows.trust_roots: CN=mirror (.*) is no CA's certificate",
+            "windows.trust_roots: CN=mirror (.*) is not a CA's certificate",
         ),
     ],
     ids=["chain", "expired", "without its root", "leaf"],

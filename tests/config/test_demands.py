@@ -220,7 +220,10 @@ def test_a_file_that_cannot_be_read_has_no_demands(tmp_path: Path) -> None:
         ("{env: UNSET}", ", which is not set here: plan and join need it"),
         ("{env: EMPTY}", ", which is not set here: plan and join need it"),
         ("{env: SET}", ""),
-        ("{command: [no-such-program, x]}", ", which is no program here: plan and join need it"),
+        (
+            "{command: [no-such-program, x]}",
+            ", which is not a program on this computer: plan and join need it",
+        ),
         ("{command: [sh, -c, x]}", ""),
     ],
 )

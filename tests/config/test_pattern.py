@@ -72,8 +72,8 @@ def test_a_file_without_a_word_is_never_all_hosts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (os.mkfifo, "it is no file"),
-        (lambda path: path.mkdir(), "it is no file"),
+        (os.mkfifo, "it is not a file"),
+        (lambda path: path.mkdir(), "it is not a file"),
         (lambda path: path.symlink_to(path), "cannot be read: Too many levels"),
         (lambda path: path.write_bytes(b"\xff\xfewin-1"), "is not UTF-8"),
     ],

@@ -171,7 +171,7 @@ def test_a_machine_may_be_approved_before_it_calls(scene: Scene) -> None:
 
 @pytest.mark.parametrize("uuid", ["", "win-a1", OURS[:8]])
 def test_what_is_no_uuid_is_not_approved(scene: Scene, uuid: str) -> None:
-    with pytest.raises(UsageError, match="is no SMBIOS UUID"):
+    with pytest.raises(UsageError, match="is not an SMBIOS UUID"):
         scene.store.approve(NAME, uuid)
 
 

@@ -187,7 +187,7 @@ class Unasked:
             ec.SECP384R1(),
             "",
             "",
-            "another server answers: its key is no P-256 key but 1.2.840.10045.2.1 06052B81040022",
+            "another server answers: its key is not a P-256 key but 1.2.840.10045.2.1 06052B81040022",
             id="the key is of another curve",
         ),
         pytest.param(

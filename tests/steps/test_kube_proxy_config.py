@@ -89,7 +89,7 @@ def test_a_user_who_acts_as_another_is_not_sent_with_rights_of_its_own():
 
 @pytest.mark.parametrize("text", ["", "[]", "a: {", "contexts: []\ncurrent-context: x"])
 def test_a_text_that_is_no_kubeconfig_is_refused_without_being_quoted(text: str):
-    with pytest.raises(InvalidInput, match="it is no kubeconfig") as refused:
+    with pytest.raises(InvalidInput, match="it is not a kubeconfig") as refused:
         own_kubeconfig(Secret(text + "\n# hunter2"), a_spec(), WHERE)
 
     assert refused.value.__cause__ is None

@@ -14,7 +14,7 @@ Form = TypeVar("Form")
 
 
 class Malformed(ValueError):
-    """The text is no JSON, or JSON of another form."""
+    """The text is not JSON, or JSON of another form."""
 
 
 def decoded(decoder: msgspec.json.Decoder[Form], text: str | bytes) -> Form:

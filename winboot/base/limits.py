@@ -20,7 +20,7 @@ LARGEST_NUMBER: Final = 10**12  # of milliseconds, a fence
 MOST_DIFFERENCES: Final = 1_000  # of one step
 
 # One pass of the script, and all passes of one run on one node.
-MOST_NOISE: Final = 1_000  # lines that are no event, as far as the journal keeps them
+MOST_NOISE: Final = 1_000  # lines that are not events, as far as the journal keeps them
 LONGEST_NOISE: Final = 4_096  # characters of one of those
 EVENTS_PER_STEP: Final = 10
 MORE_EVENTS: Final = 1_000

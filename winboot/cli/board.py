@@ -69,7 +69,7 @@ class _Row:
             self.begin("the end of the script", now)
 
     def detach(self, step: str, most: float, now: float) -> None:
-        """A step continues as a task; the controller asks for it again and again, which is no news."""
+        """A step continues as a task; the controller asks for it again and again, which is not news."""
         if self.task is None or self.task.step != step:
             self.task = _Task(step, now, most)
         self.back_to_task()

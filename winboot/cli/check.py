@@ -64,7 +64,7 @@ def _complaints(file: Path, *, strict: bool) -> list[Complaint]:
 
 
 def _demands(file: Path) -> list[Complaint]:
-    """What the files make this computer run and read. That is no error, but another person may have written the files."""
+    """What the files make this computer run and read. That is not an error, but another person may have written the files."""
     from winboot.config.demands import demands, files_of
 
     # An Ansible variable of a group has one place and applies to each host.

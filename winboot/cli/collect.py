@@ -73,7 +73,7 @@ def collect(
 
 
 def _seconds(since: str) -> int:
-    """Raises UsageError for what is no duration of a second to a month."""
+    """Raises UsageError for what is not a duration of a second to a month."""
     from winboot.config.compat.values import seconds
 
     found = seconds(since)

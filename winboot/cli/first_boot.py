@@ -497,7 +497,7 @@ def _address(text: str) -> tuple[str, int]:
     if not colon or text.endswith("]"):
         host, port = text, str(PORT)
     if not host or not port.isdecimal() or int(port) > 65535 or not _is_host(host):
-        raise UsageError(f"{text!r} is no host and port", hint=f"For example boot.example.com:{PORT}.")
+        raise UsageError(f"{text!r} is not HOST:PORT", hint=f"For example boot.example.com:{PORT}.")
     return host.strip("[]"), int(port)
 
 

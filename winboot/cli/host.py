@@ -95,7 +95,7 @@ def approve(machines: Sequence[Listed], target: str, *, yes: bool) -> None:
         typer.echo(f"  {one.name:{width}}  {one.address or '-'}  {one.os}".rstrip(), err=True)
     if not yes and not at_terminal():
         raise UsageError(
-            "the machines above are not approved, and standard input is no terminal",
+            "the machines above are not approved, and standard input is not a terminal",
             hint="Check them, and give --yes.",
         )
     if not yes:

@@ -144,7 +144,7 @@ def _listing(source: Path, more: Mapping[str, str] | None = None) -> dict[str, A
         listing["_meta"]["hostvars"].items()
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidInput(
-            f"{source}: the answer of {PROGRAM} is no inventory", hint="Update Ansible."
+            f"{source}: the answer of {PROGRAM} is not an inventory", hint="Update Ansible."
         ) from error
     return listing
 
@@ -182,7 +182,7 @@ def _approve(inventory: Inventory, *, yes: bool) -> None:
         typer.echo(f"  {one.name}  {way.transport} {way.host}:{way.port_number}{user}  {one.os}", err=True)
     if not yes and not at_terminal():
         raise UsageError(
-            "the machines above are not approved, and standard input is no terminal",
+            "the machines above are not approved, and standard input is not a terminal",
             hint="Check them, and give --yes.",
         )
     if not yes:

@@ -56,7 +56,7 @@ def _file(path: Path) -> Secret:
         ) from error
     except UnicodeDecodeError:
         # The decoder's own message has bytes of the file.
-        raise InvalidInput(f"--join-file {path} is no text in UTF-8", hint="Save it as UTF-8.") from None
+        raise InvalidInput(f"--join-file {path} is not UTF-8 text", hint="Save it as UTF-8.") from None
 
 
 def authority(command: JoinCommand, server: str) -> tuple[str, str]:

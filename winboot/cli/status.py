@@ -191,7 +191,7 @@ def _last(archive: Archive, names: set[str]) -> dict[str, Last]:
 
 
 def _left(node: NodeReport) -> str:
-    """What a run left to do: one finding by its name; the steps that wait for it are no findings of their own."""
+    """What a run left to do: one finding by its name; the steps that wait for it are not findings of their own."""
     from winboot.report.causes import causes
 
     for cause in causes([node]):

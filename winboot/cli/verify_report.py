@@ -47,7 +47,7 @@ def verify_report(
 
 
 def _nodes(report: Path) -> dict[str, dict[str, Any]]:
-    """Each node's digests. Raises InvalidInput where the file is no report in JSON lines, or an older one."""
+    """Each node's digests. Raises InvalidInput where the file is not a report in JSON lines, or an older one."""
     try:
         lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
         found = {line["node"]: dict(line["digests"]) for line in lines if line["kind"] == "node"}

@@ -3,7 +3,7 @@
 Hosts, ranges, groups, `:children` and `:vars` mean what they mean there
 (docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html), and so do group_vars and host_vars next to the
 file. Of the variables those about the way to a machine are taken (`VARIABLES`), and what Ansible has no word for, as
-`winboot_os`. A host without `winboot_os` is no winboot machine.
+`winboot_os`. A host without `winboot_os` is not a winboot machine.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class _File:
                     self._complain(place, f"[{section[1]}:{kind}]", "a group, group:children or group:vars")
                 defined |= {group.name} if kind != "vars" else set()
             elif stripped[0] == "[" and ("]" not in stripped or stripped[-1] == "]"):
-                self._complain(place, f"{stripped!r} is no section", "[group], without blanks")
+                self._complain(place, f"{stripped!r} is not a section", "[group], without blanks")
             elif kind == "children":
                 self._child(group, stripped.partition("#")[0].strip(), place)
             elif kind == "vars":

@@ -61,7 +61,7 @@ def _trusted(found: x509.Certificate, where: str, owner: str) -> TrustedCertific
     subject, issuer = found.subject.rfc4514_string(), found.issuer.rfc4514_string()
     self_signed = found.subject == found.issuer
     if not (self_signed or _is_ca(found)):
-        problem = f"{owner}: {subject} ({where}) is no CA's certificate; name that of its issuer, {issuer}"
+        problem = f"{owner}: {subject} ({where}) is not a CA's certificate; name that of its issuer, {issuer}"
         raise InvalidInput(problem, hint="Windows trusts an issuer, and what it has signed.")
     raw = found.public_bytes(Encoding.DER)
     return TrustedCertificate(

@@ -77,7 +77,7 @@ class Demand:
         if self.kind == "variable" and not os.environ.get(self.what):
             return ", which is not set here: plan and join need it"
         if self.kind == "run" and self.path.endswith((".command", ".tunnel")) and not _is_here(self.what):
-            return ", which is no program here: plan and join need it"
+            return ", which is not a program on this computer: plan and join need it"
         return ""
 
     @property

@@ -41,7 +41,7 @@ _ADDRESSES: Final = (
     "defaultipaddress",
 )
 _RELEASES: Final = ("os", "release", "windows")
-# A key that is one of these is no machine, whatever is next to it.
+# A key that is one of these is not a machine, whatever is next to it.
 _ADDRESS_WORD: Final = re.compile(
     r"(?:ansible|default|external|floating|guest|host|internal|nat|network|node|primary|private|public|remote|vm)*"
     r"(?:ips?|ipv[46]|address(?:es)?|ip(?:v[46])?address(?:es)?|networks?|subnets?|gateways?|netmask|cidrs?|fqdn|host|dns|version)"
@@ -124,7 +124,7 @@ def _from_lines(text: str, file: str) -> Iterator[Listed]:
             continue
         name, address, release = [*words, "", ""][:3]
         if len(words) > 3 or (release and release not in get_args(Os)):
-            what = f"{release!r} is no release" if len(words) == 3 else f"{len(words)} words"
+            what = f"{release!r} is not a release" if len(words) == 3 else f"{len(words)} words"
             wrong.append(
                 Complaint(Place(file, number, 1), "", what, "NAME ADDRESS OS, with OS 2019, 2022 or 2025")
             )
@@ -231,7 +231,7 @@ def _of_map(data: Mapping[str, Any], file: str) -> Iterator[Listed]:
     """Names with addresses, or with objects that have one: each value is such a one, and no key a word for an address."""
     for key, hint in _ELSEWHERE.items():
         if key in data:
-            _refuse(file, f"the key {key}: this is no list of machines", "another document", hint)
+            _refuse(file, f"the key {key}: this is not a list of machines", "another document", hint)
     for key, value in data.items():
         if _ADDRESS_WORD.fullmatch(re.sub("[^a-z0-9]", "", key)):
             _refuse(file, f"the key {key!r} is a word for an address, and no machine", "names as keys")
@@ -281,7 +281,7 @@ def _refuse(file: str, wrong: str, expected: str, hint: str = "") -> NoReturn:
 
 def _refuse_all(file: str, wrong: Sequence[Complaint], hint: str = "") -> NoReturn:
     raise InvalidInput(
-        f"{file}: is no list of machines",
+        f"{file}: is not a list of machines",
         problems=tuple(wrong),
         hint=hint or "docs/inventories.md shows what is read.",
     )

@@ -73,7 +73,9 @@ def _from_file(path: Path) -> list[str]:
     """@FILE: a word a line."""
     try:
         if path.exists() and not path.is_file():
-            raise UsageError(f"--limit @{path}: it is no file", hint="Name a file that has a pattern a line.")
+            raise UsageError(
+                f"--limit @{path}: it is not a file", hint="Name a file that has a pattern a line."
+            )
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise UsageError(f"--limit @{path}: the file is not UTF-8", hint="Save it as UTF-8.") from error

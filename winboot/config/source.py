@@ -36,7 +36,7 @@ _KNOWN_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{kind}"
     for kind in ("null", "bool", "int", "float", "timestamp", "str", "seq", "map", "merge", "value")
 )
-# lib/ansible/_internal/_yaml/_constructor.py: a text that is encrypted, and one that is no template.
+# lib/ansible/_internal/_yaml/_constructor.py: a text that is encrypted, and one that is not a template.
 _ANSIBLES_TAGS: Final = frozenset(("!vault", "!vault-encrypted", "!unsafe"))
 # The same loader in C, ten times faster, where PyYAML was built with it.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -99,7 +99,7 @@ class Admission:
 
     def _version_differences(self, node: NodeFacts) -> tuple[Difference, ...]:
         """Kubelet and runtime, as they run: the kubelet writes both with its status (pkg/kubelet/nodestatus/setters.go,
-        VersionInfo). What the Node does not say yet is no difference."""
+        VersionInfo). What the Node does not say yet is not a difference."""
         wanted = {
             "kubelet": (node.kubelet_version, str(self.spec.kubernetes.version)),
             "container runtime": (

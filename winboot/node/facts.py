@@ -169,7 +169,7 @@ def said(lines: Iterable[str], key: str) -> Iterator[dict[str, Any]]:
         if characters > LARGEST_FACTS or number > MOST_NOISE:
             raise ExcessiveOutput(
                 f"the machine says more than any node has to say of itself ({number} lines, {characters} characters)",
-                hint="See what runs as the account that winboot logs in with: this is no answer to its script.",
+                hint="See what runs as the account that winboot logs in with: this is not an answer to its script.",
             )
         try:
             found = json.loads(line)

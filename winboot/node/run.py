@@ -283,7 +283,7 @@ class ScriptRunner:
                     passes += 1
                     self._restart(done)
                 case "detached":
-                    # Asking again is no new attempt: the run on the node has a deadline of its own.
+                    # Asking again is not a new attempt: the run on the node has a deadline of its own.
                     self._wait_detached(done, detached_until)
                 case "held":
                     self._wait_held(done.ended.message, deadline_held)
@@ -365,7 +365,7 @@ class ScriptRunner:
             return self._pass(mode, facts, secrets)
         except TransportError as error:
             self._drop(error)
-            # A script that we ended ourselves is no failure of its node.
+            # A script that we ended ourselves is not a failure of its node.
             self._check_stop()
             raise
 

@@ -91,7 +91,7 @@ def _survey(run: NodeRun, *, removal: Removal) -> None:
 def _remove(run: NodeRun, *, removal: Removal) -> None:
     run.refuse_other_script()
     node = _reached(run, removal)
-    # What is no node any more needs no claim that shows how it is.
+    # What is not a node any more needs no claim that shows how it is.
     with run.claimed(leave=False):
         look = None if removal.cluster_only else _looked(run, node)
         if look is not None:
@@ -216,6 +216,6 @@ def _leave(run: NodeRun, cluster: Cluster, node: NodeFacts | None, removal: Remo
 
 def _blocked() -> StepDone:
     problem = Problem(
-        "NeedsStep", "the machine is not put back yet", "Fix those steps, and run the same command again."
+        "NeedsStep", "the machine is not restored yet", "Fix those steps, and run the same command again."
     )
     return StepDone("", NODE_OBJECT, "blocked", 0, problem=problem)

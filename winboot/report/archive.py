@@ -145,7 +145,7 @@ class Archive:
 
 
 def _most() -> int:
-    """How many runs are kept. Raises UsageError where the variable is no number."""
+    """How many runs are kept. Raises UsageError where the variable is not a number."""
     said = os.environ.get(KEEP_VARIABLE, "")
     if not said:
         return KEPT
@@ -167,7 +167,7 @@ def _read(folder: Path) -> PastRun | None:
 
 
 def _moment(started: str) -> datetime:
-    """When; the beginning of time where it is no time."""
+    """When; the beginning of time where it is not a time."""
     try:
         found = datetime.fromisoformat(started)
     except ValueError:

@@ -194,7 +194,7 @@ def parse(line: str, run: str | None = None) -> Event | None:
     """Read one line of script output. None means noise: not JSON, another version or run, or an unknown kind.
 
     Raises BadEvent where a field is missing or of another type. Such a line comes from our script and may not be read
-    as something that it does not say (a boot id that is null is no boot id). Raises ExcessiveOutput for one beyond
+    as something that it does not say (a boot id that is null is not a boot id). Raises ExcessiveOutput for one beyond
     the bounds of `winboot.base.limits`.
     """
     if len(line) > LONGEST_EVENT:

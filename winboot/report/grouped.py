@@ -24,7 +24,7 @@ _COSTS: Final = re.compile("|".join(re.escape(text) for _, text in FLAGS))
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One step as some nodes have it: its differences, or its one line where they are no nodes yet."""
+    """One step as some nodes have it: its differences, or its one line where they are not nodes yet."""
 
     step: str
     differences: tuple[Difference, ...] = ()

@@ -14,7 +14,7 @@ from winboot.report.table import NUMBERS, summary
 from winboot.report.totals import in_all, totals_of
 
 _OPEN: Final = 4
-# A shorter pause is no wait.
+# A shorter pause is not a wait.
 _WAIT_S: Final = 1.0
 
 

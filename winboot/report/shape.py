@@ -1,4 +1,4 @@
-"""The kinds of JSON lines that commands and journals write, and that are no value elsewhere (`winboot.report.schema`)."""
+"""The kinds of JSON lines that commands and journals write, and that are not values elsewhere (`winboot.report.schema`)."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ class Event(Record, frozen=True, kw_only=True, tag="event"):
 
 
 class Noise(Record, frozen=True, kw_only=True, tag="noise"):
-    """A line that is no event of this run."""
+    """A line that is not an event of this run."""
 
     line: Annotated[str, says("its beginning")]
 

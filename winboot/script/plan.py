@@ -99,7 +99,7 @@ def _ordered(catalogue: Sequence[Step]) -> tuple[Step, ...]:
         for need in step.needs:
             if need not in by_name:
                 raise UsageError(
-                    f"step {step.name!r} needs {need!r}, which is no step{_meant(need, list(by_name))}",
+                    f"step {step.name!r} needs {need!r}, which is not a step{_meant(need, list(by_name))}",
                     hint="`winboot steps` lists all names.",
                 )
     done: dict[str, Step] = {}

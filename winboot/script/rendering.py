@@ -329,7 +329,7 @@ def _environment() -> Environment:
         loader=FunctionLoader(_template_source),
         undefined=StrictUndefined,
         finalize=_finalize,
-        # PowerShell text is no markup: values are quoted by finalize, not escaped.
+        # PowerShell text is not markup: values are quoted by finalize, not escaped.
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -82,7 +82,7 @@ function Get-UntrustedAccount {
 }
 
 function Get-UntrustedOwner {
-    # The SID of an owner that is no administrator, or null. An owner may always change the rules.
+    # The SID of an owner that is not an administrator, or null. An owner may always change the rules.
     param([string]$Path)
     $owner = (Read-Access -Path $Path).GetOwner([Security.Principal.SecurityIdentifier]).Value
     if (Test-Trusted -Sid $owner) { $null } else { $owner }

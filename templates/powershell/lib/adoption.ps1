@@ -2,7 +2,7 @@
 
 function Get-NodeMaker {
     # The tool that made this machine a node, as a table: id, what a person calls it, and the runtime of its kubelet (docker, containerd
-    # or ''). Nothing where winboot did, or where the machine is no node. Sources: kubernetes-sigs/sig-windows-tools
+    # or ''). Nothing where winboot did, or where the machine is not a node. Sources: kubernetes-sigs/sig-windows-tools
     # hostprocess/PrepareNode.ps1 and kubeadm/scripts/PrepareNode.ps1, which has rancher-wins; image-builder images/capi/ansible/windows,
     # roles kubernetes (sc.yml, nssm.yml) and runtimes; Azure/aks-engine parts/k8s/windowskubeletfunc.ps1 (New-NSSMService).
     $start = "$(Read-Registry -Path (Get-ServicePath -Name 'kubelet') -Name 'ImagePath')"

@@ -26,7 +26,7 @@ function Get-ArtifactDifference {
 }
 
 function Test-Unplaced {
-    # Whether winboot put nothing there, on a machine that is no node yet. The user that put it there may have it open, and Windows
+    # Whether winboot put nothing there, on a machine that is not a node yet. The user that put it there may have it open, and Windows
     # asks for rights when a file is opened: that handle must write only into what SYSTEM never starts. A node that runs is not disturbed for it.
     param([string]$Path)
     if (Read-Registry -Path 'SYSTEM\CurrentControlSet\Services\kubelet' -Name 'ImagePath') { return $false }
@@ -240,7 +240,7 @@ function New-WebRequest {
 }
 
 function Save-Body {
-    # Writes what a server sends to a file. Less than 512 KB in a minute is no download: another attempt continues where this
+    # Writes what a server sends to a file. Less than 512 KB in a minute is not a download: another attempt continues where this
     # one ends. The journal has a sign of life every 10 seconds.
     param([string]$Url, [IO.Stream]$Body, [IO.Stream]$Target)
     $buffer = [byte[]]::new(81920)

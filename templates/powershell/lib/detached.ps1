@@ -187,7 +187,7 @@ function Complete-Guarded {
 }
 
 function Test-StepDone {
-    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is no fault
+    # Whether nothing is left of the step that only another rewiring could correct. What the API server alone knows is not a fault
     # while it is away.
     param([hashtable]$Step)
     $script:Run.Cache = @{}
@@ -225,7 +225,7 @@ function Complete-CutRun {
     if ($status.purpose -eq 'Change') {
         Invoke-BootWork -Name '' -Work { Disable-NetworkAgent -Name $status.guard.agent -Why "a restart cut the run $($status.id) off" }
     }
-    # This is no failure: the next run continues.
+    # This is not a failure: the next run continues.
     $status.told = $true
     Complete-DetachedRun -Status $status -Ended @{ State = 'failed'; Message = 'a restart cut it off' }
 }

@@ -283,7 +283,7 @@ function Read-Difference {
     $seen = @{}
     foreach ($thing in Invoke-Block -Step $Step -Block 'Look') {
         if ($thing -isnot [Management.Automation.PSCustomObject] -or $thing.kind -ne 'difference') {
-            throw "the look of step $($Step.Name) emitted something that is no difference: $thing"
+            throw "the look of step $($Step.Name) emitted something that is not a difference: $thing"
         }
         if ($seen.ContainsKey($thing.key)) { throw "the look of step $($Step.Name) names two differences alike: $($thing.key)" }
         $seen[$thing.key] = $true

@@ -49,7 +49,7 @@ function Save-NetworkRecord {
 
 function Update-NetworkRecord {
     # The record with others' changes in it. A run right after a start may be there before the startup task: what ended with that
-    # start is no change, and comes back first. Returns nothing.
+    # start is not a change, and comes back first. Returns nothing.
     Restore-EndedRoute
     Save-NetworkRecord
 }

@@ -1,5 +1,5 @@
 # SUMMARY Reads links and hard links of files from the file system.
-# `LinkType` of Get-Item is no fact on Windows PowerShell 5.1: it
+# `LinkType` of Get-Item is not a fact on Windows PowerShell 5.1: it
 # opens the path to read (InternalSymbolicLinkLinkCodeMethods.GetLinkType, GENERIC_READ; PowerShell v6.0.0-alpha.7,
 # FileSystemProvider.cs) and returns nothing where another handle or a rule refuses that. A path opened with no access right at all
 # passes every sharing mode (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew, dwDesiredAccess).

@@ -286,7 +286,7 @@ function Start-NetworkAgent {
 }
 
 function Test-WrongNetwork {
-    # Whether the HNS network itself is missing or wrong. While the API server is away, what it alone knows is no fault.
+    # Whether the HNS network itself is missing or wrong. While the API server is away, what it alone knows is not a fault.
     param([hashtable]$Wanted)
     @(Get-HnsNetworkDifference -Wanted $Wanted -Key 'network' | Where-Object { -not $_.unknown }).Count -gt 0
 }

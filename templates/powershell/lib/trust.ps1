@@ -49,7 +49,7 @@ function Get-LinkDoubt {
 }
 
 function Get-LinkTarget {
-    # The absolute path that a link leads to; nothing for what is no link, or has no one target.
+    # The absolute path that a link leads to; nothing for what is not a link, or has no one target.
     param([string]$Path)
     if (-not (Test-Link -Path $Path)) { return }
     $target = @((Get-Item -LiteralPath $Path -Force).Target | Where-Object { $_ })

@@ -125,7 +125,7 @@ def load(overlay: Path | None = None) -> Compat:
     unknown = [entry.key_place for key, entry in node.entries.items() if key not in _FILE_OF]
     if unknown:
         raise InvalidInput(
-            f"{overlay}: is no compatibility overlay",
+            f"{overlay}: is not a compatibility overlay",
             problems=tuple(_unknown_section(place) for place in unknown),
             hint="An overlay has the sections of winboot's own data; see docs/compat.md.",
         )
@@ -140,9 +140,11 @@ def _refuse_wrong_date(compat: Compat, node: Node) -> None:
         datetime.date.fromisoformat(compat.as_of)
     except ValueError:
         place = locate(node, ("about", "as_of"))
-        wrong = f"{compat.as_of!r} is no date"
+        wrong = f"{compat.as_of!r} is not a date"
         complaint = Complaint(place, "about.as_of", wrong, expected="a date such as 2026-11-24")
-        raise InvalidInput(f"{node.place.file}: is no compatibility overlay", problems=(complaint,)) from None
+        raise InvalidInput(
+            f"{node.place.file}: is not a compatibility overlay", problems=(complaint,)
+        ) from None
 
 
 def _unknown_section(place: Place) -> Complaint:

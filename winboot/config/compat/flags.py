@@ -620,7 +620,7 @@ def _value_rules(compat: Compat, about: str, key: str, value: Any, version: Vers
             "error",
             "wrong-value",
             about,
-            f"{value!r} is no mode that Windows still has",
+            f"{value!r} is not a mode that Windows still has",
             "kernelspace",
             source,
         )

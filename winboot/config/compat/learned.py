@@ -71,7 +71,7 @@ class Refused:
 
 
 def said(component: Component, version: str, text: str) -> Said:
-    """Read what `--version` and `--help` print. ValueError where that is no version, or no help with flags and gates in it."""
+    """Read what `--version` and `--help` print. ValueError where one of them has another form."""
     number = re.search(r"v[0-9]+\.[0-9]+\.[0-9]+\S*", version)
     if number is None:
         raise ValueError(f"{component} says no version: {version[:80]!r}")

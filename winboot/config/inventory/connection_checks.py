@@ -71,7 +71,7 @@ def _check_user(into: Complaints, connection: Connection, merged: Table) -> None
     user, place = connection.user, locate(merged, ("connection", "user"))
     name = user.rpartition("\\")[2]
     if user and (user != user.strip() or "/" in user or user.count("\\") > 1 or not name.partition("@")[0]):
-        wrong, meant = f"{user!r} is no user of Windows", user.strip().replace("/", "\\")
+        wrong, meant = f"{user!r} is not a Windows user", user.strip().replace("/", "\\")
         into.complain(place, "connection.user", wrong, r"DOMAIN\name, .\name or name@domain", meant)
     elif name.endswith("@"):
         wrong = f"{user!r} names no domain behind @"
@@ -144,7 +144,7 @@ def _check_ssh(into: Complaints, connection: Connection, merged: Table) -> None:
 def _check_logins(
     into: Complaints, settings: Connection | Jump, path: tuple[str | int, ...], merged: Table
 ) -> None:
-    """The files that an SSH login reads. Their permissions are no concern: winboot never looks at them."""
+    """The files that an SSH login reads. Their permissions do not matter: winboot never looks at them."""
     for key, expected in _LOGIN_FILES.items():
         _check_file(into, getattr(settings, key), (*path, key), expected, merged)
     if settings.known_hosts is not None and not is_file(settings.known_hosts):

@@ -57,7 +57,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
     CILIUM,
 )
 
-# HNS networks of programs that are no choice of a profile.
+# HNS networks of programs that no profile chooses.
 _OTHERS: Final = {
     "docker": (HnsName("nat", "moby/moby runconfig/hostconfig_windows.go, DefaultDaemonNetworkMode"),),
 }

@@ -48,7 +48,7 @@ class Reference(Model):
         # What a shell can export (POSIX, Base Definitions 8.1), and the dots and dashes that containers bring.
         if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", value):
             raise Wrong(
-                "this is no name of a variable",
+                "this is not the name of a variable",
                 expected="the name of an environment variable, such as WINBOOT_PASSWORD",
             )
         return value
@@ -170,7 +170,7 @@ def _file_text(path: Path, owner: str) -> str:
     except UnicodeDecodeError:
         # The decoder's own message has a byte of the secret, and so has its traceback.
         raise InvalidInput(
-            f"{owner}: {path} is no text in UTF-8", hint="Save it as UTF-8 without a byte-order mark."
+            f"{owner}: {path} is not UTF-8 text", hint="Save it as UTF-8 without a byte-order mark."
         ) from None
 
 

@@ -24,7 +24,7 @@ class Storage(Model):
     """What volumes need on the node."""
 
     csi_proxy: CsiProxy | None = Field(
-        default=None, description="csi-proxy as a service, for CSI drivers that are no HostProcess pods"
+        default=None, description="csi-proxy as a service, for CSI drivers that are not HostProcess pods"
     )
     smb: bool = Field(default=False, description="keep the SMB client of Windows running, for SMB volumes")
     iscsi: bool = Field(

@@ -250,7 +250,7 @@ def label_key(text: str) -> str:
     """A valid label or taint key; raises Wrong."""
     prefix, slash, name = text.rpartition("/")
     if slash and not NAME.fullmatch(prefix):
-        raise Wrong(f"the prefix of {text!r} is no host name", expected="example.com/name")
+        raise Wrong(f"the prefix of {text!r} is not a host name", expected="example.com/name")
     if not _LABEL_NAME.fullmatch(name):
         raise Wrong(repr(text), expected="letters, digits, -, _ and . (at most 63)")
     return text

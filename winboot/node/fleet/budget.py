@@ -16,7 +16,7 @@ from winboot.base.errors import BudgetUsedUp, ClusterError, Interrupted
 from winboot.node.run import Stop
 from winboot.report.results import NodeReport
 
-# So many nodes that fail one after the other by the same cause are no accident.
+# So many nodes that fail one after the other by the same cause are not an accident.
 SAME_FAILURES: Final = 3
 # How old the answer about Nodes may be, in seconds: a list of 3,000 Nodes is some 16 MB (cloud-and-fleet notes, 6.1).
 _FRESH_S: Final = 5.0

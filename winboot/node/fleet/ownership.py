@@ -138,7 +138,7 @@ class Ownership:
             )
 
     def give_back(self, spec: NodeSpec, held: Held, result: str, *, leave: bool = True) -> None:
-        """What became of a node. That it cannot be written is no harm: the claim is over with its session."""
+        """What became of a node. That it cannot be written is harmless: the claim is over with its session."""
         with suppress(ClusterError):
             held.session.give_back(held, result, leave=leave)
 

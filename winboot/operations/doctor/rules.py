@@ -1344,7 +1344,7 @@ def _kubelet_too_new(s: Subject) -> Iterator[str]:
 
 
 def _line(version: str) -> tuple[int, ...]:
-    """Major and minor; empty for a text that is no version: the kubelet chooses it."""
+    """Major and minor; empty for a text that is not a version: the kubelet chooses it."""
     found = re.match(r"v?([0-9]{1,3})\.([0-9]{1,3})", version)
     return tuple(map(int, found.groups())) if found is not None else ()
 

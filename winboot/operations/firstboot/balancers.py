@@ -15,7 +15,7 @@ _MOST_ADDRESSES: Final = 16
 
 
 def balancers(texts: Sequence[str]) -> tuple[Network, ...]:
-    """The networks of `--proxy-from`. Raises UsageError for a text that is no network, and for a wide one."""
+    """The networks of `--proxy-from`. Raises UsageError for a text that is not a network, and for a wide one."""
     return tuple(_network(text) for text in texts)
 
 

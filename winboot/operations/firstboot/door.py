@@ -218,9 +218,7 @@ class Door:
         if here:
             several = ", ".join(one.node.name for one in here)
             return Refusal("NotMeant", f"several hosts of the inventory have the address {peer}: {several}")
-        return Refusal(
-            "AnotherAddress", f"it calls from {peer}, which is no address of a host that it may be"
-        )
+        return Refusal("AnotherAddress", f"it calls from {peer}, which is not the address of the host")
 
 
 def _is(spec: NodeSpec, proven: Proven) -> bool:

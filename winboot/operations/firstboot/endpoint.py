@@ -81,7 +81,7 @@ def endpoint_key(path: Path) -> ec.EllipticCurvePrivateKey:
         key = serialization.load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput(
-            f"{path} is no key of the endpoint: {error}", hint="Name another file, or move it away."
+            f"{path} is not the endpoint's key: {error}", hint="Name another file, or move it away."
         ) from error
     # Machines compare algorithm and curve by name (_first_boot.ps1.j2): they refuse a key of another kind.
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):

@@ -117,7 +117,7 @@ class Remembered:
             uuids.UUID(uuid)
         except ValueError as error:
             raise UsageError(
-                f"{uuid!r} is no SMBIOS UUID", hint=f"`winboot why {node}` shows the machines that wait."
+                f"{uuid!r} is not an SMBIOS UUID", hint=f"`winboot why {node}` shows the machines that wait."
             ) from error
         waits = (one for one in self.about(node) if one.state == "waits")
         return next((one for one in waits if same_machine(uuid, one.uuid)), None)
@@ -231,7 +231,7 @@ class Store:
                 del known.refused[old]
 
     def begin(self) -> None:
-        """An endpoint starts: what an earlier one was joining is no process's work any more, and no other machine
+        """An endpoint starts: what an earlier one was joining belongs to no process any more, and no other machine
         waits for it."""
         with self.change() as known:
             for name, seen in known.machines.items():

@@ -260,7 +260,7 @@ class NodeWork:
     def _joined(
         self, target: Target, *, halt: Stop, take_over: bool, heard: Heard, only: tuple[str, ...] = ()
     ) -> Outcome:
-        """One join, or the part that `only` names. A machine that still starts is no error."""
+        """One join, or the part that `only` names. A machine that still starts is not an error."""
         patience = replace(self.options.patience, poll=target.spec.machine.connection.poll_s)
         options = replace(self.options, patience=patience, take_over=take_over, only=only)
         context = replace(self.context, listener=_Steps(self.context.listener, heard), stop=halt)

@@ -36,7 +36,7 @@ REGISTRATION = "registration"
 def survey(
     specs: Sequence[NodeSpec], context: RunContext, options: Options, *, command: str = "plan"
 ) -> Report:
-    """Look at every node and say how it differs; nothing is changed anywhere. For `repair`, machines that are no nodes are
+    """Look at every node and say how it differs; nothing is changed anywhere. For `repair`, machines that are not nodes are
     skipped.
 
     Raises InvalidInput while the cluster's CA is missing: each node would be compared with a text that cannot run.
@@ -51,7 +51,7 @@ def join(
     specs: Sequence[NodeSpec], context: RunContext, options: Options, *, command: str = "join"
 ) -> Report:
     """Make every node what its profile says. A node that is so already costs one pipeline; the command `repair` skips
-    machines that are no nodes.
+    machines that are not nodes.
 
     Raises InvalidInput while a CA or a hash is missing: nothing is downloaded that is not pinned.
     """

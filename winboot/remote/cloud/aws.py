@@ -108,7 +108,7 @@ class AwsCloud:
         return str(answer.get("Output") or "")
 
     def hosts(self, query: Query) -> Iterator[CloudHost]:
-        """The instances of all regions, page after page. Ids go as a filter: one that is gone is no error then."""
+        """The instances of all regions, page after page. Ids go as a filter: one that is gone is not an error then."""
         given = {**query.filters, **({"instance-id": query.ids} if query.ids else {})}
         filters: Any = [{"Name": name, "Values": list(values)} for name, values in given.items()]
         for region in self.regions:
@@ -196,7 +196,7 @@ class AwsLifecycle:
             )
 
     def protect(self, host: CloudHost, *, protected: bool) -> None:
-        """No command asks for it: an instance that waits for its hook is no candidate of a scale-in. Only a reimage
+        """No command asks for it: an instance that waits for its hook is not a candidate of a scale-in. Only a reimage
         would take one out of a running group, and EC2 has no reimage. So the policy has no right for it."""
         raise UsageError(
             f"{host.id}: winboot does not protect EC2 instances",
@@ -271,7 +271,8 @@ def private_key(path: Path) -> RSAPrivateKey:
         ) from error
     if not isinstance(key, rsa.RSAPrivateKey):
         raise InvalidInput(
-            f"ec2_key: {path} is no RSA key", hint="EC2 encrypts Windows passwords with RSA key pairs alone."
+            f"ec2_key: {path} is not an RSA key",
+            hint="EC2 encrypts Windows passwords with RSA key pairs alone.",
         )
     return key
 

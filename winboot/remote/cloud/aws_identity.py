@@ -132,7 +132,7 @@ def _document(content: bytes) -> Document:
     said: Mapping[str, Any] = json.loads(content)
     words = {name: said[name] for name in ("instanceId", "accountId", "region", "privateIp", "imageId")}
     if not all(isinstance(one, str) and len(one) <= 64 and one.isascii() for one in words.values()):
-        raise ValueError("a word of the document is no text")
+        raise ValueError("a word of the document is not text")
     if not _INSTANCE.fullmatch(words["instanceId"]) or not _REGION.fullmatch(words["region"]):
         raise ValueError("it names no instance or no region")
     if not words["accountId"].isdecimal():

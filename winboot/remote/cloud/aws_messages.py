@@ -32,9 +32,9 @@ def parse(body: str, depth: int = 0) -> HookAction | Nothing:
         found = json.loads(body)
     except (ValueError, RecursionError):
         # json.loads answers brackets nested by the thousand with a RecursionError.
-        return Nothing("it is no JSON")
+        return Nothing("it is not JSON")
     if not isinstance(found, Mapping):
-        return Nothing("it is no JSON object")
+        return Nothing("it is not a JSON object")
     if found.get("Type") == "Notification" and isinstance(found.get("Message"), str) and depth < _DEEPEST:
         return parse(str(found["Message"]), depth + 1)
     source = found.get("source")
@@ -44,7 +44,9 @@ def parse(body: str, depth: int = 0) -> HookAction | Nothing:
     if reader is None:
         return Nothing(f"its source is {str(source)[:60]!r}")
     detail = found.get("detail")
-    return reader(found, detail) if isinstance(detail, Mapping) else Nothing("its detail is no JSON object")
+    return (
+        reader(found, detail) if isinstance(detail, Mapping) else Nothing("its detail is not a JSON object")
+    )
 
 
 def _lifecycle(event: Mapping[str, Any], detail: Mapping[str, Any]) -> HookAction | Nothing:

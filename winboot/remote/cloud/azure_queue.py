@@ -337,7 +337,7 @@ class AzureQueue:
         """Delete the Nodes that winboot made of machines that are gone, where no cloud controller manager does."""
         ids: dict[str, str] = {}
         for node in nodes:
-            # The kubelet wrote the provider id: what is no id of a machine names no machine that is gone.
+            # The kubelet wrote the provider id: what is not an id of a machine names no machine that is gone.
             with suppress(UsageError):
                 if node.provider_id.startswith(PREFIX) and _is_ours(node) and not node.ready:
                     ids[node.name] = ResourceId.parse(node.provider_id).path
@@ -422,7 +422,7 @@ def _runs(target: Machine) -> bool:
 
 
 def _is_new(target: Machine, node: Node | None) -> bool:
-    """Whether the machine runs and is no node yet, or was joined without an answer."""
+    """Whether the machine runs and is not a node yet, or was joined without an answer."""
     if not _runs(target):
         return False
     starting = target.spec.node.startup_taint.key

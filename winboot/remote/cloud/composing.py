@@ -71,7 +71,7 @@ class Composer:
         return [found[name] for name in sorted(found)]
 
     def check(self) -> None:
-        """Complain about expressions that no machine could satisfy: those that are no Jinja."""
+        """Complain about expressions that no machine could satisfy: those that are not Jinja."""
         texts = [("compose", name, text) for name, text in self.file.compose.items()]
         texts += [("groups", name, str(text)) for name, text in self.file.groups.items()]
         texts += [("keyed_groups", str(index), one.key) for index, one in enumerate(self.file.keyed_groups)]

@@ -204,6 +204,6 @@ def _ask(
         with suppress(Malformed):
             return decoded(_ANSWER, line)
     raise CloudError(
-        "the machine's answer about its metadata service is no JSON object of the script's form",
+        "the machine's answer about its metadata service is not a JSON object of the script's form",
         hint="See the journal, and what else runs in the sessions of the account that winboot logs in with.",
     )

@@ -63,13 +63,13 @@ def read_signed(data: bytes) -> Signed:
         raise ValueError("something follows the signed data")
     kind, wrapped = _parts(top, _SEQUENCE, 2)
     if kind.value(_OID) != _SIGNED:
-        raise ValueError("it is no signed data")
+        raise ValueError("it is not signed data")
     fields = _only(wrapped, _FIRST).children(_SEQUENCE)
     if len(fields) < 4:
         raise ValueError("signed data without its parts")
     inner, wrapped = _parts(fields[2], _SEQUENCE, 2)
     if inner.value(_OID) != _DATA:
-        raise ValueError("its content is no data")
+        raise ValueError("its content is not of the type data")
     signers = fields[-1].children(_SET)
     if len(signers) != 1:
         raise ValueError("it has another number of signers than one")

@@ -33,7 +33,7 @@ def translated(doing: str, server: str, proxy: Proxy | None = None) -> Iterator[
         raise _by_status(doing, server, e) from e
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as e:
         hint = "Write `server` in the kubeconfig as https://name-or-address:6443."
-        raise ClusterError(f"{doing}: {server} is no address of an API server: {e}", hint=hint) from e
+        raise ClusterError(f"{doing}: {server} is not the address of an API server: {e}", hint=hint) from e
     except httpx2.TransportError as e:
         raise _by_transport(doing, server, proxy, e) from e
     except httpx2.RequestError as e:

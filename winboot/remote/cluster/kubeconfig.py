@@ -110,7 +110,7 @@ class Kubeconfig:
         """The name of the context that is meant: the one asked for, or the current one."""
         chosen = name or self.data.get("current-context")
         if not isinstance(chosen, str) or not chosen:
-            raise InvalidInput(f"{self.origin}: it is no kubeconfig with a current context", hint=_HINT)
+            raise InvalidInput(f"{self.origin}: it is not a kubeconfig with a current context", hint=_HINT)
         return chosen
 
     def cluster(self, context: str | None) -> Mapping[str, Any]:
@@ -139,7 +139,9 @@ class Kubeconfig:
             server = urlsplit(self.server(context))
             return from_environment(server.scheme, server.hostname or "", server.port, os.environ)
         except ValueError as error:
-            raise InvalidInput(f"{self.origin}: the server of its cluster is no URL", hint=_HINT) from error
+            raise InvalidInput(
+                f"{self.origin}: the server of its cluster is not a URL", hint=_HINT
+            ) from error
 
     def server_name(self, context: str | None) -> str | None:
         """The name that the server's certificate must have; None for the one in the server's address."""
@@ -164,7 +166,7 @@ class Kubeconfig:
         lists = [groups, *(extra.values() if isinstance(extra, dict) else [extra])]
         if not all(isinstance(one, list) for one in lists):
             raise InvalidInput(
-                f"{self.origin}: as-groups or as-user-extra of its user is no list", hint=_HINT
+                f"{self.origin}: as-groups or as-user-extra of its user is not a list", hint=_HINT
             )
         if not user.get("as"):
             if user.get("as-uid") or groups or extra:
@@ -258,13 +260,13 @@ class Kubeconfig:
             if isinstance(one, dict) and one.get("name") == name and isinstance(one.get(kind), dict):
                 found: Mapping[str, Any] = one[kind]
                 return found
-        raise InvalidInput(f"{self.origin}: it is no kubeconfig with the {kind} {name}", hint=_HINT)
+        raise InvalidInput(f"{self.origin}: it is not a kubeconfig with the {kind} {name}", hint=_HINT)
 
 
 def _text(path: Path) -> str:
     """The file's text. A device or a pipe might never end, and no kubeconfig is as large as that. Raises OSError."""
     if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
@@ -284,5 +286,5 @@ def _mapping(text: str, origin: str) -> Mapping[str, Any]:
     except Malformed:
         data = None
     if not isinstance(data, dict):
-        raise InvalidInput(f"{origin}: it is no kubeconfig", hint=_HINT) from None
+        raise InvalidInput(f"{origin}: it is not a kubeconfig", hint=_HINT) from None
     return data

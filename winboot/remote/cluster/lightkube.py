@@ -143,7 +143,7 @@ class LightkubeCluster:
             self._client: Final = Client(
                 config, field_manager="winboot", lazy=False, transport=self._way, trust_env=False
             )
-            # For what is no resource (the version, the server's clock), the same connections.
+            # For what is not a resource (the version, the server's clock), the same connections.
             self._plain: Final = client_adapter.Client(
                 config, client_adapter.ConnectionParams(transport=self._way, trust_env=False)
             )
@@ -608,7 +608,7 @@ class LightkubeCluster:
 
 
 def _git_version(answer: httpx2.Response) -> str:
-    """Raises ValueError where the answer is no version of a Kubernetes API."""
+    """Raises ValueError where the answer is not a version of a Kubernetes API."""
     found = answer.json()
     if not isinstance(found, dict) or "gitVersion" not in found:
         raise ValueError("gitVersion is missing")
@@ -616,7 +616,7 @@ def _git_version(answer: httpx2.Response) -> str:
 
 
 def _date_of(answer: httpx2.Response) -> datetime | None:
-    """When the server sent its answer; None without a Date header, or with one that is no date."""
+    """When the server sent its answer; None without a Date header, or with one that is not a date."""
     try:
         return parsedate_to_datetime(answer.headers["Date"]).astimezone(UTC)
     except (KeyError, ValueError, OverflowError):

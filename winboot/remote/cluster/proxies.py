@@ -38,7 +38,7 @@ def proxy_of(url: str, origin: str) -> Proxy:
     except ValueError:
         spoken = False
     if not spoken:
-        raise InvalidInput(f"{origin} is no http:// or https:// URL of a proxy", hint=_HINT)
+        raise InvalidInput(f"{origin} is not an http:// or https:// URL of a proxy", hint=_HINT)
     return Proxy(url, origin)
 
 

@@ -89,11 +89,11 @@ SHORT: Final = {
 # pypsrp reads what the machine sent without looking: an answer in another form surfaces as one of these. Each has its
 # place in pypsrp 0.9; `_raised_here` distinguishes them from our own bug, which raises the same classes.
 _MALFORMED: Final = (
-    ElementTree.ParseError,  # wsman.py: ET.fromstring of an answer that is no XML
+    ElementTree.ParseError,  # wsman.py: ET.fromstring of an answer that is not XML
     struct.error,  # powershell.py: Fragment.unpack of a piece that is too short
     binascii.Error,  # shell.py and serializer.py: b64decode of what is no Base64
     ValueError,  # serializer.py: int, float and UUID of another text; invalid UTF-8
-    OverflowError,  # serializer.py: chr() of a number that is no character
+    OverflowError,  # serializer.py: chr() of a number that is not a character
     KeyError,  # serializer.py: a reference to an object that was not sent; messages.py: an unknown message type
     IndexError,  # encryption.py: a sealed part without its length or its body
     TypeError,  # serializer.py: int(None) and b64decode(None) of an empty element

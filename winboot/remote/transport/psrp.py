@@ -112,7 +112,7 @@ class _TooLarge(_NotStarted):
 
 def decoded(value: str | None) -> str:
     """A text of the machine without its escapes ([MS-PSRP] 2.2.5.3.2). Half of a surrogate pair, which Windows allows in
-    names and pypsrp refuses as bytes that are no UTF-16, stays what it is: `clean` shows it."""
+    names and pypsrp refuses as bytes that are not UTF-16, stays what it is: `clean` shows it."""
     units = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value or "")
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
@@ -138,7 +138,7 @@ class _Pool(RunspacePool):
     missing.
 
     Only then: Windows numbers the messages of a pool one by one, but it may send the pool messages that we never ask
-    for. That is no reason to end a healthy run.
+    for. That is not a reason to end a healthy run.
     """
 
     def __init__(self, connection: Connection, idle_s: int, name: str) -> None:

@@ -180,7 +180,7 @@ class Wire(_TransportHTTP):
     def _build_session(self) -> requests.Session:
         session: requests.Session = super()._build_session()
         # Reading proxy variables and bundles from the environment costs a tenth of the client's time, and a
-        # laptop's REQUESTS_CA_BUNDLE is no opinion about this machine.
+        # laptop's REQUESTS_CA_BUNDLE is not an opinion about this machine.
         session.trust_env = False
         session.headers["User-Agent"] = "winboot"
         # an option makes pypsrp's own adapter open no new connection, which sealed messages need.

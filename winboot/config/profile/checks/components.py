@@ -153,7 +153,7 @@ def _owned_fields(
     draft: Draft, component: Component, path: PathParts, config: Mapping[str, Any]
 ) -> Iterator[Complaint]:
     """Fields that are winboot's to write and that say something else. Values that say nothing, winboot's own, and kubeadm's
-    for Linux are no error: the cluster's own file has them."""
+    for Linux are not errors: the cluster's own file has them."""
     own = _own_values(draft, component)
     for field, key in owned_fields(component, draft.solution).items():
         value = at(config, field)

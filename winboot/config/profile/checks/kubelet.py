@@ -48,7 +48,7 @@ def _provider(draft: Draft, name: str, provider: CredentialProvider) -> Iterator
         )
     if not provider.file.endswith(".exe"):
         yield draft.at(
-            (*path, "url"), f"{provider.file} is no program of Windows", "a file that ends with .exe"
+            (*path, "url"), f"{provider.file} is not a Windows program", "a file that ends with .exe"
         )
     if not provider.images:
         yield draft.at((*path, "images"), "it has no image", "at least one registry host")

@@ -98,7 +98,7 @@ def _nat_exceptions(
             yield draft.at((*path, "remove", index), wrong, "drop it")
         elif name not in own:
             expected = " | ".join(one for one in own if one not in fixed)
-            wrong = f"{name} is no exception of {solution.id}"
+            wrong = f"{name} is not an exception that {solution.id} has"
             yield draft.at((*path, "remove", index), wrong, expected, nearest(name, own))
 
 
@@ -107,7 +107,7 @@ def _vxlan(draft: Draft, network: sections.Network, solution: networks.Network) 
         return
     if solution.hns_type != "Overlay":
         yield draft.at(
-            ("network", "vxlan"), f"{solution.id} is no overlay", "mode: vxlan, or no vxlan", key=True
+            ("network", "vxlan"), f"{solution.id} is not an overlay", "mode: vxlan, or no vxlan", key=True
         )
         return
     if not 4096 <= network.vxlan.vni < 2**24:

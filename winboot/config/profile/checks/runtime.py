@@ -85,7 +85,7 @@ def _without_mirrors(draft: Draft, host: str, registry: sections.Registry) -> It
     if host == "_default" and (registry.password is not None or registry.header):
         what = "a login" if registry.password is not None else "a header"
         yield draft.at(
-            path, f"{what} for every registry there is", "the host that it is for, or mirrors", key=True
+            path, f"{what} for all registries", "the host that it is for, or mirrors", key=True
         )
 
 

@@ -33,7 +33,9 @@ def _csi_proxy(draft: Draft, wanted: CsiProxy) -> Iterator[Complaint]:
     path: PathParts = ("storage", "csi_proxy")
     version = wanted.version
     if not version.at_least("1.0") or version.at_least("2.0"):
-        wrong = f"{version} is no csi-proxy of version 1: earlier ones have other flags, and 2 is a library"
+        wrong = (
+            f"{version} is not a csi-proxy of version 1: earlier ones have other flags, and 2 is a library"
+        )
         yield draft.at((*path, "version"), wrong, "1.0.0 or later, such as 1.3.0")
     if not wanted.require_privacy and not version.at_least("1.2"):
         wrong = f"{version} has no such flag, and mounts without encryption"
@@ -57,5 +59,5 @@ def _driver(draft: Draft, driver: str, files: Mapping[str, UserFile | None]) -> 
     for name in files:
         if not _FILE.fullmatch(name):
             yield draft.at(
-                (*path, name), f"{name!r} is no plain file name", "a file of the driver's folder", key=True
+                (*path, name), f"{name!r} is not a plain file name", "a file of the driver's folder", key=True
             )

@@ -9,7 +9,7 @@ from typing import Final
 from winboot.config.profile.checks.draft import Draft
 from winboot.config.source import Complaint, PathParts
 
-# \\host@SSL@8443\share is how Windows writes WebDAV over TLS; its @ is no login.
+# \\host@SSL@8443\share is how Windows writes WebDAV over TLS; its @ is not a login.
 _UNC: Final = re.compile(r"\\\\([A-Za-z0-9_.-]+)(@SSL)?(@[0-9]{1,5})?(\\[^\\/:*?\"<>|]+)+\\?", re.IGNORECASE)
 
 _FOLDER: Final = re.compile(r"[A-Za-z]:\\([^\\/:*?\"<>|]+\\?)*")
