@@ -9,8 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c
-# Settings  281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb
+# Settings  9b7a36c68b426b50cfa670ff1d3873a3ff72a1a4a8c1dd89b4e17c7896e0ae4e
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -131,8 +130,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c'
-    Digest  = '281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb'
+    Digest  = '9b7a36c68b426b50cfa670ff1d3873a3ff72a1a4a8c1dd89b4e17c7896e0ae4e'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }

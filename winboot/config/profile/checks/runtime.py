@@ -84,9 +84,7 @@ def _without_mirrors(draft: Draft, host: str, registry: sections.Registry) -> It
         yield draft.at((*path, "override_path"), wrong, "mirrors: [https://host/path]")
     if host == "_default" and (registry.password is not None or registry.header):
         what = "a login" if registry.password is not None else "a header"
-        yield draft.at(
-            path, f"{what} for all registries", "the host that it is for, or mirrors", key=True
-        )
+        yield draft.at(path, f"{what} for all registries", "the host that it is for, or mirrors", key=True)
 
 
 def _api_paths(draft: Draft, path: PathParts, registry: sections.Registry) -> Iterator[Complaint]:
