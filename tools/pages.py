@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from tools.dialect_page import dialect_page
 from tools.doctor_page import doctor_page
 from tools.facts_page import facts_page
+from tools.facts_script import facts_script
 from tools.json_page import lines_page
 from tools.problems_page import problems_page
 from tools.steps_page import steps_page
@@ -83,7 +84,9 @@ def inventory_page() -> str:
 
 
 def write(docs: Path) -> None:
-    """Bring the published files under `docs` up to date."""
+    """Bring the published files under `docs` up to date, and the generated part of the scripts."""
+    script = docs.parent / "templates" / "powershell" / "_unsourced.ps1"
+    script.write_text(facts_script(), encoding="utf-8", newline="\n")
     (docs / "schemas").mkdir(parents=True, exist_ok=True)
     for path, text in published().items():
         (docs / path).write_text(text, encoding="utf-8", newline="\n")

@@ -9,7 +9,7 @@ from typing import Any
 from tests.lab.site import Direct, Site
 from winboot.config.node_spec import NodeSpec
 from winboot.operations.doctor import Document, Verdict, gather, judge, live
-from winboot.operations.doctor.bundle import pack
+from winboot.operations.doctor.bundle import of_document, pack
 from winboot.operations.doctor.collection import Collection
 from winboot.operations.doctor.gather import WINDOW_S
 from winboot.operations.doctor.items import collected
@@ -60,5 +60,7 @@ def bundle(site: Site, file: Path, *, logs: bool = False) -> Path:
     spec = site.specs()[0]
     document = gather(spec, run.look, site.controller().context.cluster(spec))
     assert not document.login_problem, document.login_problem
-    file.write_bytes(pack([document], {spec.node.name: run.items}, winboot="1", since_s=WINDOW_S, logs=logs))
+    file.write_bytes(
+        pack({spec.node.name: [of_document(document), *run.items]}, winboot="1", since_s=WINDOW_S, logs=logs)
+    )
     return file

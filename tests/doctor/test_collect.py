@@ -211,7 +211,7 @@ def test_the_command_writes_the_bundle_and_names_what_is_missing(
 
     assert run(["collect", "win-1", "--since=2h", f"--out={file}"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "win-1: 29 items",
+        "win-1: 45 items",
         f"{file}: without the text of logs",
     ]
     assert manifest(file)["since_s"] == 7200

@@ -41,7 +41,7 @@ def collect(
     problem. Holds no key, token, password, environment or command line; with --logs, the text of logs as it is. Changes
     nothing but a task and its files on the node, which it removes. Exits with 1 if a machine did not answer.
     """
-    from winboot.operations.doctor.bundle import pack
+    from winboot.operations.doctor.bundle import of_document, pack
 
     seconds = _seconds(since)
     items: dict[str, list[Item]] = {}
@@ -62,7 +62,8 @@ def collect(
 
     documents = gathered(machines, workers, reading)
     file = out or Path(f"winboot-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip")
-    write(file, pack(documents, items, winboot=__version__, since_s=seconds, logs=logs))
+    nodes = {one.node: (of_document(one), *items[one.node]) for one in documents}
+    write(file, pack(nodes, winboot=__version__, since_s=seconds, logs=logs))
     for one in documents:
         typer.echo(f"{one.node}: {one.login_problem or f'{len(items[one.node])} items'}")
         for item in items[one.node]:

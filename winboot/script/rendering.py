@@ -147,7 +147,8 @@ def doctor(spec: NodeSpec, wanted: Mapping[str, object]) -> str:
 
 def collect(spec: NodeSpec, wanted: Mapping[str, object]) -> str:
     """The script of `doctor` with the further items of `winboot collect`; it changes nothing."""
-    return _facts_script(spec, wanted, _template_source("_doctor.ps1") + _template_source("_collect.ps1"))
+    parts = ("_doctor.ps1", "_collect.ps1", "_unsourced.ps1")
+    return _facts_script(spec, wanted, "".join(map(_template_source, parts)))
 
 
 def collecting() -> tuple[str, str]:

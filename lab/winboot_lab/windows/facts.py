@@ -25,6 +25,16 @@ class Fact:
     command: str = ""
     when: str = ""
 
+    @property
+    def bundled(self) -> bool:
+        """Whether `winboot collect` runs the command: it answers at any moment, and without free text and command lines."""
+        private = any(word in self.command for word in ("Message", "PathName", "CommandLine"))
+        return (
+            bool(self.command)
+            and not private
+            and self.when in ("", "after a start of the machine", "after a restart")
+        )
+
 
 def facts() -> tuple[Fact, ...]:
     """All rows, in the order of the file."""

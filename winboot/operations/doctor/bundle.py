@@ -6,15 +6,16 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from winboot.base.clean import clean
 from winboot.base.errors import UsageError
 from winboot.base.foreign import Malformed, decoded
+from winboot.node.facts import cleaned
 from winboot.operations.doctor.collection import Item
 from winboot.operations.doctor.document import LARGEST, READABLE, SCHEMA, Document, document_of, save
 
@@ -39,35 +40,29 @@ class Manifest(msgspec.Struct, frozen=True):
 
     schema: int
     winboot: str
-    taken: str
     since_s: int
     logs: bool
     items: tuple[Entry, ...]
 
 
 _MANIFEST: Final = msgspec.json.Decoder(Manifest)
+_FACTS: Final = msgspec.json.Decoder()
 
 
-def pack(
-    documents: Sequence[Document],
-    items: Mapping[str, Sequence[Item]],
-    *,
-    winboot: str,
-    since_s: int,
-    logs: bool,
-) -> bytes:
+def of_document(document: Document) -> Item:
+    """A document as an item of its node."""
+    return Item("document", "", save([document]), truncated=False, error=document.login_problem)
+
+
+def pack(nodes: Mapping[str, Sequence[Item]], *, winboot: str, since_s: int, logs: bool) -> bytes:
     """The bytes of a bundle of these nodes."""
-    entries: list[Entry] = []
+    files = [(node, f"{node}/{one.file}", one) for node, items in nodes.items() for one in items]
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
-        for one in documents:
-            own = Item("document", "", save([one]), truncated=False, error=one.login_problem)
-            for item in (own, *items.get(one.node, ())):
-                name = f"{one.node}/{item.file}"
-                entries.append(_entry(one.node, name, item))
-                archive.writestr(name, item.content)
-        taken = min((one.taken for one in documents), default="")
-        manifest = Manifest(SCHEMA, winboot, taken, since_s, logs, tuple(entries))
+        for _, name, one in files:
+            archive.writestr(name, one.content)
+        entries = tuple(_entry(node, name, one) for node, name, one in files)
+        manifest = Manifest(SCHEMA, winboot, since_s, logs, entries)
         archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     return data.getvalue()
 
@@ -86,16 +81,28 @@ def load(path: Path) -> list[Document]:
         raise UsageError(f"{path}: {error.strerror}") from None
     if not raw:
         raise UsageError(f"{path} holds no document: it has {size} bytes, at most {LARGEST} are read")
-    if raw.startswith(b"PK\x03\x04"):
-        return _unpacked(path, raw)
-    return [document_of(path, number, line) for number, line in enumerate(raw.splitlines(), 1)]
+    if not raw.startswith(b"PK\x03\x04"):
+        return [document_of(path, number, line) for number, line in enumerate(raw.splitlines(), 1)]
+    found = _read(path, raw, lambda one: one.item == "document")
+    return [document_of(path / one.file, 1, content.rstrip(b"\n")) for one, content in found]
 
 
-def _unpacked(path: Path, raw: bytes) -> list[Document]:
+def facts(path: Path) -> dict[str, dict[str, list[Any]]]:
+    """The collected facts of a bundle, by node and item, without documents and the text of logs. Raises UsageError."""
+    nodes: dict[str, dict[str, list[Any]]] = {}
+    wanted = _read(path, path.read_bytes(), lambda one: one.file.endswith(".json") and one.item != "document")
+    for one, content in wanted:
+        rows = cleaned(decoded(_FACTS, content))
+        nodes.setdefault(one.node, {})[one.item] = rows if isinstance(rows, list) else []
+    return nodes
+
+
+def _read(path: Path, raw: bytes, wanted: Callable[[Entry], bool]) -> list[tuple[Entry, bytes]]:
+    """The wanted entries of a bundle with their content, as its manifest names it."""
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             manifest = _manifest(path, _content(archive, MANIFEST))
-            return [_document(path, archive, one) for one in manifest.items if one.item == "document"]
+            return [(one, _checked(archive, one)) for one in manifest.items if wanted(one)]
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -127,8 +134,8 @@ def _manifest(path: Path, raw: bytes) -> Manifest:
     return found
 
 
-def _document(path: Path, archive: zipfile.ZipFile, entry: Entry) -> Document:
+def _checked(archive: zipfile.ZipFile, entry: Entry) -> bytes:
     content = _content(archive, entry.file)
     if hashlib.sha256(content).hexdigest() != entry.sha256:
         raise Malformed(f"{entry.file} is not what its manifest names")
-    return document_of(path / entry.file, 1, content.rstrip(b"\n"))
+    return content
