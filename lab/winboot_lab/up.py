@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -18,6 +18,9 @@ from winboot_lab.node import LabNode
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.clock import LabTime
+from winboot_lab.windows.hardware import RELEASES as RELEASE_FACTS
+from winboot_lab.windows.hardware import Hardware
+from winboot_lab.windows.hardware import Release as ReleaseFacts
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.programs_api import Programs
 from winboot_lab.windows.sockets import World
@@ -34,13 +37,24 @@ BOOT_PORT: Final = 9443
 @dataclass(frozen=True, slots=True)
 class NodePlan:
     """One machine of a lab: the name its Node shall have, its release, and the address it has in its own network; `ssh`
-    where its sshd runs and is the way in, `https` where WinRM has a certificate."""
+    where its sshd runs and is the way in, `https` where WinRM has a certificate. `computer` is its own name, `revision` the
+    number of its last update; what is left out is the lab's choice."""
 
     name: str
     release: Release
     address: str
     ssh: bool = False
     https: bool = False
+    computer: str = ""
+    revision: int | None = None
+    dhcp: bool = False
+    hardware: Hardware | None = None
+
+    @property
+    def windows(self) -> ReleaseFacts:
+        """The release, at this machine's update."""
+        found = RELEASE_FACTS[self.release]
+        return found if self.revision is None else replace(found, ubr=self.revision)
 
 
 def default_nodes(count: int) -> list[NodePlan]:
@@ -97,14 +111,16 @@ class Lab:
     def _node(self, plan: NodePlan, *, https: bool) -> LabNode:
         machine = Machine(
             # A machine as it comes from its image: the name is not the wanted one yet.
-            f"WIN-{plan.name.upper().replace('-', '')[:8]}X",
-            release=plan.release,
+            plan.computer or f"WIN-{plan.name.upper().replace('-', '')[:8]}X",
+            release=plan.windows,
             address=plan.address,
             prefix_length=16,
             gateway="10.0.0.1",
             time=self.time,
             world=self.world,
             programs=self.programs,
+            dhcp=plan.dhcp,
+            hardware=plan.hardware,
         )
         return LabNode(self.farm, machine, address="127.0.0.1", password=self.password, https=https)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ from winboot_lab import engines
 from winboot_lab.memory import collect_rarely
 
 if TYPE_CHECKING:
-    from winboot_lab.up import Lab
+    from winboot_lab.up import Lab, NodePlan
 
 app = typer.Typer(
     help="A rehearsal stage: the same scripts, run against modelled Windows machines on loopback.",
@@ -89,6 +89,14 @@ def up(
             "registries they mention.",
         ),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            "--like",
+            metavar="BUNDLE.zip",
+            help="A bundle of `winboot collect`: machines of its releases, updates and hardware, before their join.",
+        ),
+    ] = None,
     boot: Annotated[
         bool,
         typer.Option(
@@ -114,6 +122,11 @@ def up(
             "--inventory and --nodes do not go together: the inventory says which machines there are",
             hint="Leave --nodes out.",
         )
+    if like is not None and (inventory is not None or nodes is not None):
+        raise UsageError(
+            "--like does not go together with --inventory or --nodes: the bundle has the machines",
+            hint="Leave the other option out.",
+        )
     _choose(engine, pwsh)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,11 +137,17 @@ def up(
     if inventory is not None:
         _up_as(inventory, folder)
     else:
-        _up_with(profile, nodes or 3, folder, boot=boot)
+        _up_with(profile, nodes or 3 if like is None else _plans(like), folder, boot=boot)
 
 
-def _up_with(profile: Path | None, nodes: int, folder: Path, *, boot: bool) -> None:
-    """A lab of so many machines, and what the profile mentions of the world."""
+def _plans(bundle: Path) -> Sequence[NodePlan]:
+    from winboot_lab.like import plans_of
+
+    return plans_of(bundle)
+
+
+def _up_with(profile: Path | None, nodes: int | Sequence[NodePlan], folder: Path, *, boot: bool) -> None:
+    """A lab of these machines, or of so many, and what the profile mentions of the world."""
     from winboot_lab.cli.staging import fitting_cluster
     from winboot_lab.cli.twin import stage_profile
     from winboot_lab.up import Lab

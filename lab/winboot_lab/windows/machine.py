@@ -67,7 +67,7 @@ class Machine:
         self,
         name: str = "WIN-1",
         *,
-        release: Literal["2019", "2022", "2025"] = "2022",
+        release: Literal["2019", "2022", "2025"] | Release = "2022",
         address: str = "10.0.0.21",
         prefix_length: int = 24,
         gateway: str = "10.0.0.1",
@@ -80,7 +80,7 @@ class Machine:
     ) -> None:
         self.lock = threading.Condition(threading.RLock())
         self.label = name
-        self.release: Release = RELEASES[release]
+        self.release: Release = RELEASES[release] if isinstance(release, str) else release
         self.hardware = hardware or Hardware.named(name)
         self.time = time or LabTime()
         self.skew = 0.0
