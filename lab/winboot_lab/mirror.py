@@ -50,7 +50,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
     ),
     _shape(r"(?P<program>kubelet|kube-proxy|kubeadm|kubectl|kube-log-runner|flanneld)\.exe"),
     # A user's own file, whose folder names its version.
-    _shape(r"(?P<program>csi-proxy|[a-z0-9]+-credential-provider)\.exe"),
+    _shape(r"(?P<program>csi-proxy|hybrid-overlay-node|[a-z0-9]+-credential-provider)\.exe"),
     _shape(r"(?P<program>smb|iscsi|flexvolume)\.(?:cmd|ps1)"),
     _shape(
         rf"containerd-{_VERSION}-windows-amd64\.tar\.gz",

@@ -199,7 +199,13 @@ BAD: list[tuple[str, str, str]] = [
     ("kube_proxy: {dsr: §auto-on}", "error", "auto | on | off"),
     # Networks
     ("network: {cni: §flanel}", "error", "did you mean 'flannel'"),
-    ("network: {cni: §ovn}", "error", "not offered"),
+    ("network: {cni: ovn-hybrid}\n§artifacts: {hybrid_overlay: 1.3.0}", "error", "no project publishes"),
+    (
+        "artifacts: {urls: {§hybrid-overlay: 'https://x/h.exe'}}",
+        "error",
+        "did you mean 'hybrid-overlay-node'",
+    ),
+    ("artifacts: {urls: {flannel: §ftp://x}}", "error", "https://"),
     ("network: {cni: flannel, mode: §vxlna}", "error", "did you mean 'vxlan'"),
     ("network: {cni: win-bridge, mode: §host-gw}", "error", "has only one"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §1}}", "error", "from 4096 on"),
@@ -566,7 +572,8 @@ def test_a_complaint_reads_as_one_line() -> None:
 
     assert str(found) == (
         "profile.yaml:1:16: network.cni: 'flanel'; "
-        "expected flannel | win-bridge | win-overlay | azure | calico | antrea | none | ovn | cilium; did you mean 'flannel'?"
+        "expected flannel | win-bridge | win-overlay | azure | calico | antrea | ovn-hybrid | none | cilium; "
+        "did you mean 'flannel'?"
     )
     assert isinstance(found, Complaint)
 

@@ -412,7 +412,7 @@ def test_a_profile_that_is_missing_is_shown_where_it_is_named(tmp_path: Path) ->
     assert "inventory.yaml:3:14: groups.p.profile: there is no file" in errors[0]
 
 
-CNIS = ("flannel", "win-bridge", "win-overlay", "azure", "calico", "ovn", "none")
+CNIS = ("flannel", "win-bridge", "win-overlay", "azure", "calico", "ovn-hybrid", "none")
 MODES = (None, "host-gw", "vxlan", "bridge", "tunnel", "hostgw")
 
 

@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  9b7a36c68b426b50cfa670ff1d3873a3ff72a1a4a8c1dd89b4e17c7896e0ae4e
+# Settings  1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -130,7 +130,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '9b7a36c68b426b50cfa670ff1d3873a3ff72a1a4a8c1dd89b4e17c7896e0ae4e'
+    Digest  = '1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }

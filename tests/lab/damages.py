@@ -1160,6 +1160,17 @@ DAMAGES: tuple[Damage, ...] = (
         do=remove_network("antrea-hnsnetwork"),
         scene="antrea",
     ),
+    damage(
+        "the agent of OVN-Kubernetes is stopped and its network gone",
+        "HNS network OVNKubernetesHybridOverlayNetwork",
+        "service hybrid-overlay-node: state",
+        do=all_of(
+            hands.guard_away,
+            hands.stop("hybrid-overlay-node"),
+            remove_network("OVNKubernetesHybridOverlayNetwork"),
+        ),
+        scene="ovn",
+    ),
     # Networks that somebody else brings
     *(
         damage(

@@ -59,12 +59,13 @@ class Scene:
             pod_cidrs=("10.0.0.0/16",) if network["cni"] == "azure" else _several(cluster["pod_cidr"]),
             service_cidrs=_several(cluster["service_cidr"]),
             # Azure's virtual network and Calico's pools hand out addresses themselves.
-            allocates=network["cni"] not in ("azure", "calico"),
+            allocates=network["cni"] not in ("azure", "calico", "ovn-hybrid"),
             flannel=backend if network["cni"] == "flannel" else None,
             # Who brings Calico makes no difference to what is there in the end.
             calico=network["cni"] == "calico" and not own,
             calico_nodes=own,
             antrea=network["cni"] == "antrea",
+            ovn="10.132.0.0/14" if network["cni"] == "ovn-hybrid" else "",
         )
 
 
@@ -203,6 +204,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     "own calico": Scene(profile="calico-node"),
     "own calico of one program": Scene(profile="calico-node", wishes={"artifacts": {"calico": "3.33.0"}}),
     "antrea": Scene(profile="antrea"),
+    "ovn": Scene(profile="ovn-hybrid"),
     "installed by hand": Scene(profile="calico-services", prepare=_by_hand),
 }
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from winboot_lab.cli.staging import stage
 from winboot_lab.cluster import ClusterPlan
-from winboot_lab.programs import calico, hcn
+from winboot_lab.programs import calico, hcn, hybrid_overlay
 from winboot_lab.programs.plugins import Azure
 from winboot_lab.windows.network import Adapter, Address, Route
 from winboot_lab.windows.programs_api import image_bytes
@@ -238,6 +238,14 @@ SOLUTIONS: Final = (
         releases=("2019", "2022"),
         services=("containerd", "kubelet"),
     ),
+    Solution(
+        "ovn-hybrid",
+        {"cni": "ovn-hybrid"},
+        lambda: ClusterPlan(flannel=None, ovn="10.132.0.0/14", allocates=False),
+        wishes={"artifacts": {"hybrid_overlay": "1.3.0"}},
+        pods="10.132.0.0/14",
+        services=("containerd", "kubelet", "hybrid-overlay-node", "kube-proxy"),
+    ),
 )
 BY_NAME: Final = {one.name: one for one in SOLUTIONS}
 
@@ -457,6 +465,7 @@ CNI_CONF: Final = {
     "azure": "10-azure.conflist",
     "calico-services": "10-calico.conf",
     "calico-node": "10-calico.conf",
+    "ovn-hybrid": "10-ovn-hybrid.conflist",
 }
 
 
@@ -554,6 +563,17 @@ MUTATIONS: Final = (
         '"networkName": "cbr0"',
         '"networkName": "wrong"',
         "Unable to find HNS Network specified",
+    ),
+    _in_conf(
+        "ovn-hybrid", "wrong name", f'"name": "{hybrid_overlay.NETWORK}"', '"name": "wrong"', _NO_NETWORK
+    ),
+    _in_conf("ovn-hybrid", "wrong apiVersion", '"apiVersion": 2', '"apiVersion": 1', _OLD_API),
+    _anywhere(
+        "ovn-hybrid",
+        "another node's name",
+        "'--node=win-1'",
+        "'--node=win-2'",
+        "HNS network OVNKubernetesHybridOverlayNetwork is missing",
     ),
     _in_conf("win-overlay", "wrong name", '"name": "vxlan0"', '"name": "wrong"', _NO_NETWORK),
     _in_conf("win-overlay", "wrong apiVersion", '"apiVersion": 2', '"apiVersion": 1', _OLD_API),

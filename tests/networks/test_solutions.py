@@ -323,7 +323,7 @@ def test_the_networks_of_a_solution_have_names_with_sources(network: Network) ->
         ("flannel.4096", ("flannel",)),
         ("calico", ("calico",)),
         ("Antrea-HnsNetwork", ("antrea",)),
-        ("BaseOVNKubernetesHybridOverlayNetwork", ("ovn",)),
+        ("BaseOVNKubernetesHybridOverlayNetwork", ("ovn-hybrid",)),
         ("ext", ("azure",)),
         ("nat", ("docker",)),
         ("external-2", ()),

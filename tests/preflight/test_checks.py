@@ -20,6 +20,7 @@ from winboot.remote.cluster.base import NodeFacts
 
 VXLAN = "network: {cni: flannel, mode: vxlan}"
 CALICO = "network: {cni: calico}"
+OVN = "network: {cni: ovn-hybrid}\nartifacts: {hybrid_overlay: 1.3.0, source: https://mirror.corp.example}"
 ANTREA = "network: {cni: antrea, antrea: {testsigning: accepted}}"
 
 
@@ -271,6 +272,18 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "error",
         "cannot be read",
         "Correct",
+    ),
+    "clones of one machine": (
+        {
+            "all_nodes": tuple(
+                a_node(name=name, operating_system="windows", machine_id="WIN") for name in ("a", "b")
+            )
+        },
+        OVN,
+        "machine-ids",
+        "error",
+        "the Nodes a, b have the machine id win",
+        "computer_name",
     ),
     "Cilium alone": (
         {"config_maps": {"cilium-config": {}}},

@@ -73,6 +73,7 @@ KINDS: Final = (
     Kind("win-bridge", wishes={"network": {"routes": "winboot"}}),
     Kind("win-overlay", agent=remote_subnets),
     Kind("azure"),
+    Kind("ovn-hybrid"),
     Kind("calico", cluster={"kube_proxy_pods": True}),
     Kind("calico-node"),
     Kind("calico-services", prepare=SCENES["installed by hand"].prepare),

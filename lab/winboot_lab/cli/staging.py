@@ -86,6 +86,7 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
         kube_proxy_pods="calico-vxlan" in needs and "calico-rbac" not in needs,
         calico_nodes="calico-rbac" in needs,
         antrea="antrea-config" in needs,
+        ovn="10.132.0.0/14" if "ovn-hybrid-overlay" in needs else "",
     )
 
 
@@ -162,7 +163,7 @@ def fit(wanted: dict[str, Any], lab: Lab) -> None:
         "pod_cidr": list(plan.pod_cidrs),
         "service_cidr": list(plan.service_cidrs),
     }
-    wanted["artifacts"] = {**wanted.get("artifacts", {}), "source": lab.mirror_url, "sha256": {}}
+    wanted["artifacts"] = {**wanted.get("artifacts", {}), "source": lab.mirror_url, "urls": {}, "sha256": {}}
 
 
 def _inventory(lab: Lab, *, node_ip: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot.config.compat.version import Version
+from winboot_lab.cluster.identity import OVN_NODES
 from winboot_lab.cluster.kinds import (
     CALICO,
     CLUSTERROLEBINDINGS,
@@ -152,6 +153,11 @@ def _roles(plan: ClusterPlan) -> Iterator[tuple[Kind, Object]]:
             _rule([""], ["nodes"], _READ),
             _rule([""], ["nodes/status"], ["patch"]),
         ],
+        # ovn-kubernetes helm, ovnkube-node: the agent reads nodes and pods, and annotates its own Node.
+        "ovnkube-node": [
+            _rule([""], ["nodes", "pods"], _READ),
+            _rule([""], ["nodes/status"], ["patch"]),
+        ],
         "flannel": [
             _rule([""], ["pods"], ["get"]),
             _rule([""], ["nodes"], _READ),
@@ -190,6 +196,8 @@ def _roles(plan: ClusterPlan) -> Iterator[tuple[Kind, Object]]:
     if plan.grant_nodes:
         bindings.append(("winboot:node-proxier", "system:node-proxier", _group("system:nodes")))
         bindings.append(("winboot:flannel", "flannel", _group("system:nodes")))
+    if plan.ovn:
+        bindings.append(("ovnkube-node", "ovnkube-node", _group(OVN_NODES)))
     if plan.calico_nodes:
         bindings.append(("winboot:calico-node", "calico-node", _group("system:nodes")))
     for name, role, subject in bindings:

@@ -94,6 +94,7 @@ class ClusterPlan:
     calico: bool = False  # An operator that brings Calico to Windows nodes with a DaemonSet.
     kube_proxy_pods: bool = False  # Puts kube-proxy into HostProcess pods, next to Calico.
     calico_nodes: bool = False  # Calico without that, its roles bound to system:nodes
+    ovn: str = ""  # The network of OVN-Kubernetes' hybrid overlay; without one the cluster has none.
     antrea: bool = False  # Its DaemonSet for Windows nodes, with Open vSwitch in the same pod.
     grant_nodes: bool = True  # bind kube-proxy's and flannel's roles to system:nodes
 
@@ -125,6 +126,7 @@ class LabCluster:
             now,
             self.plan.pod_cidrs,
             monitor_grace(Version.parse(self.plan.version)),
+            self.plan.ovn,
         )
         self.faults = Faults()
         self._pages = Pages()

@@ -17,7 +17,7 @@ from typing import Any, Final
 from winboot.config.compat.version import Version
 from winboot_lab.cluster.admission import NOT_READY, UNREACHABLE, parse_request
 from winboot_lab.cluster.authority import CLIENT_AUTH, SERVER_AUTH, Authority, NotTrusted, subject_of
-from winboot_lab.cluster.identity import NODE_PREFIX, NODES, Identity
+from winboot_lab.cluster.identity import NODE_PREFIX, NODES, OVN_NODE_PREFIX, OVN_NODES, Identity
 from winboot_lab.cluster.kinds import (
     CSINODES,
     CSRS,
@@ -37,6 +37,7 @@ from winboot_lab.cluster.services import slice_of
 from winboot_lab.cluster.store import Store
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+OVN_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
 # How long after a change a controller acts on it. No figure of Kubernetes: some moment, so no client expects an instant act.
 REACTS_AFTER: Final = timedelta(milliseconds=200)
@@ -53,6 +54,8 @@ NAMES: Final = frozenset(
         "endpointslice",
         "namespace",
         "garbagecollector",
+        # OVN-Kubernetes' own: the hybrid overlay's subnets, and ovnkube-identity.
+        "ovnkube",
     }
 )
 _USAGES: Final = {
@@ -60,6 +63,7 @@ _USAGES: Final = {
     SERVING_SIGNER: ({"digital signature", SERVER_AUTH}, {"key encipherment"}),
 }
 _GROUP: Final = "certificates.k8s.io"
+_HYBRID_SUBNET: Final = "k8s.ovn.org/hybrid-overlay-node-subnet"
 
 
 def monitor_grace(version: Version) -> timedelta:
@@ -79,6 +83,7 @@ class Controllers:
         now: Callable[[], datetime],
         networks: Sequence[str] = (),
         grace: timedelta = timedelta(seconds=50),
+        hybrid: str = "",
     ) -> None:
         self._store = store
         self._grace = grace
@@ -90,6 +95,8 @@ class Controllers:
         self._authority = authority
         self._now = now
         self._pools = [_Pool(ipaddress.ip_network(c)) for c in cidrs]
+        # --hybrid-overlay-cluster-subnets of ovnkube.
+        self._hybrid = _Pool(ipaddress.ip_network(hybrid)) if hybrid else None
         self.paused: set[str] = set()
         self.certificate_lifetime = timedelta(days=365)
         # What has changed, in the order of the time to look at it.
@@ -162,7 +169,9 @@ class Controllers:
         csr = self._store.find(CSRS, "", name)
         if csr is None:
             return
-        if "csrapproving" not in self.paused and self._approve(csr):
+        if ("csrapproving" not in self.paused and self._approve(csr)) or (
+            "ovnkube" not in self.paused and self._approve_agent(csr)
+        ):
             self.request_changed(name)
         elif "csrsigning" not in self.paused:
             self._sign(csr)
@@ -175,6 +184,8 @@ class Controllers:
         changed = False
         if "nodeipam" not in self.paused:
             changed = self._allocate(node)
+        if self._hybrid is not None and "ovnkube" not in self.paused:
+            changed = self._annotate(node, self._hybrid) or changed
         if "nodelifecycle" not in self.paused:
             changed = _taint_by_readiness(node, self._store.timestamp()) or changed
         if changed:
@@ -319,6 +330,40 @@ class Controllers:
                 return True
         return False
 
+    def _approve_agent(self, csr: Object) -> bool:
+        """ovnkube-identity: the agent's own node, asked for by its kubelet or by itself (pkg/csrapprover/approver.go)."""
+        spec = csr["spec"]
+        if (
+            self._hybrid is None
+            or spec["signerName"] != OVN_SIGNER
+            or csr.get("status", {}).get("conditions")
+        ):
+            return False
+        subject = subject_of(parse_request(csr))
+        node = subject.common_name.removeprefix(OVN_NODE_PREFIX)
+        if subject.organizations != (OVN_NODES,) or spec["username"] not in (
+            f"{OVN_NODE_PREFIX}{node}",
+            f"{NODE_PREFIX}{node}",
+        ):
+            return False
+        approved = {"type": "Approved", "status": "True", "reason": "AutoApproved", "message": ""}
+        csr.setdefault("status", {})["conditions"] = [{**approved, "lastUpdateTime": self._store.timestamp()}]
+        self._store.replace(CSRS, csr)
+        return True
+
+    def _annotate(self, node: Object, pool: _Pool) -> bool:
+        """A Windows node's part of the hybrid overlay (--no-hostsubnet-nodes=kubernetes.io/os=windows)."""
+        metadata = node["metadata"]
+        annotations = metadata.setdefault("annotations", {})
+        if (metadata.get("labels") or {}).get(
+            "kubernetes.io/os"
+        ) != "windows" or _HYBRID_SUBNET in annotations:
+            return False
+        nodes = self._store.all(NODE_KIND)
+        taken = {(one["metadata"].get("annotations") or {}).get(_HYBRID_SUBNET, "") for one in nodes}
+        annotations[_HYBRID_SUBNET] = pool.next(taken)
+        return True
+
     def _sign(self, csr: Object) -> None:
         status = csr.get("status", {})
         types = {c["type"] for c in status.get("conditions") or []}
@@ -378,9 +423,11 @@ class _Pool:
 def signer_problem(csr: Object) -> str | None:
     """Why a kubelet signer would refuse to sign this request; None when it would."""
     signer = csr["spec"]["signerName"]
+    subject = subject_of(parse_request(csr))
+    if signer == OVN_SIGNER and subject.organizations == (OVN_NODES,):
+        return None
     if signer not in _USAGES:
         return f"the lab has no signer {signer}"
-    subject = subject_of(parse_request(csr))
     usages = set(csr["spec"]["usages"])
     required, optional = _USAGES[signer]
     if subject.organizations != (NODES,):

@@ -10,6 +10,9 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 MASTERS: Final = "system:masters"
 NODES: Final = "system:nodes"
 NODE_PREFIX: Final = "system:node:"
+# ovn-kubernetes go-controller/pkg/csrapprover/approver.go.
+OVN_NODES: Final = "system:ovn-nodes"
+OVN_NODE_PREFIX: Final = "system:ovn-node:"
 BOOTSTRAPPERS: Final = "system:bootstrappers"
 
 

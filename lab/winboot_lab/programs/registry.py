@@ -13,6 +13,7 @@ from winboot_lab.programs.docker import DockerdProgram, DockerProgram
 from winboot_lab.programs.docker_cri import CriDockerdProgram
 from winboot_lab.programs.flanneld import FlanneldProgram
 from winboot_lab.programs.host_kube_proxy import REPOSITORY, HostKubeProxy
+from winboot_lab.programs.hybrid_overlay import HybridOverlayProgram
 from winboot_lab.programs.kube_proxy import KubeProxyProgram
 from winboot_lab.programs.kubectl import Kubectl
 from winboot_lab.programs.kubelet import KubeletProgram
@@ -61,6 +62,7 @@ def install_programs(programs: Programs, outside: Outside) -> None:
         "flannel": Flannel(),
         "flanneld": FlanneldProgram(outside),
         "host-local": HostLocal(),
+        "hybrid-overlay-node": HybridOverlayProgram(outside),
         "kube-log-runner": LogRunnerProgram(),
         "kube-proxy": KubeProxyProgram(outside),
         "kubectl": Kubectl(outside),

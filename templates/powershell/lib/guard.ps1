@@ -546,8 +546,8 @@ function Test-Idle {
     $started[0].AddMinutes(5) -lt [DateTime]::UtcNow
 }
 
-function Watch-Calico {
-    # Has Calico's agent make its network again that is gone. Returns whether it is still missing.
+function Watch-AgentNetwork {
+    # Has an agent of Calico or OVN-Kubernetes make its network again that is gone. Returns whether it is still missing.
     param([hashtable]$Wanted, [string]$Service)
     if (-not (Test-FormerValue) -or -not (Test-StartSettled) -or -not (Test-NetworkGone -Wanted $Wanted)) { return $false }
     if (Test-Idle -Name $Service) { Restart-IdleAgent -Name $Service }

@@ -33,7 +33,10 @@ function Read-NodeObject {
     if ($ended.ExitCode -ne 0) { return }
     # ConvertFrom-Json of 5.1 refuses an object with two names that differ by case alone, as labels may. Inside a JSON text a
     # quotation mark is escaped, so that no label or annotation can look like these members.
-    $cidrs = [regex]::Match($ended.Output, '"podCIDRs"\s*:\s*\[([^\]]*)\]').Groups[1].Value
+    $member = '"podCIDRs"\s*:\s*\[([^\]]*)\]'
+    # Another program than the controller manager gives the node its pod network.
+    if ($script:Node.ContainsKey('subnet_annotation')) { $member = "`"$([regex]::Escape($script:Node.subnet_annotation))`"\s*:\s*(`"[^`"]*`")" }
+    $cidrs = [regex]::Match($ended.Output, $member).Groups[1].Value
     [pscustomobject]@{
         PodCidrs   = @([regex]::Matches($cidrs, '"([0-9A-Fa-f.:/]+)"') | ForEach-Object { $_.Groups[1].Value })
         InternalIps = @([regex]::Matches($ended.Output, '"type"\s*:\s*"InternalIP"\s*,\s*"address"\s*:\s*"([0-9A-Fa-f.:]+)"') |

@@ -6,7 +6,7 @@ function Get-RemovalDifference {
         if ($note.kind -eq 'CheckedFolder') { continue }
         $want = if (Test-FormerAbsence -Note $note) { $null } else { 'as it was before winboot' }
         New-Difference -Key "undo:$($note.kind):$($note.key)" -What "$(ConvertTo-KindText -Kind $note.kind) $($note.key)" -Is "winboot's" -Want $want `
-            -Disrupts:(@('PodNetwork', 'CalicoNetwork') -contains $note.kind) -Reboot:(@('Feature', 'ComputerName') -contains $note.kind)
+            -Disrupts:(@('PodNetwork', 'CalicoNetwork', 'AgentNetwork') -contains $note.kind) -Reboot:(@('Feature', 'ComputerName') -contains $note.kind)
     }
     $first = $script:Run.Steps[0].Name -eq $script:Run.Step
     if ($first -and (Test-OtherNode)) {

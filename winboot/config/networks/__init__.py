@@ -14,7 +14,8 @@ from winboot.config.networks.base import Choices, Download, HnsName, Known, Netw
 from winboot.config.networks.calico import CALICO_OPERATOR, CALICO_OWN, CALICO_SERVICES
 from winboot.config.networks.cluster import InCluster
 from winboot.config.networks.flannel import FLANNEL_HOST_GW, FLANNEL_VXLAN
-from winboot.config.networks.others import CILIUM, NONE, OVN
+from winboot.config.networks.others import CILIUM, NONE
+from winboot.config.networks.ovn import OVN_HYBRID
 from winboot.config.networks.reference import WIN_BRIDGE, WIN_OVERLAY
 from winboot.config.source import nearest
 
@@ -52,8 +53,8 @@ NETWORKS: Final[tuple[Network, ...]] = (
     CALICO_SERVICES,
     CALICO_OWN,
     ANTREA,
+    OVN_HYBRID,
     NONE,
-    OVN,
     CILIUM,
 )
 

@@ -136,6 +136,8 @@ class Choices:
     build: int = 0
     # Words of a program that its version decides: part of the command -> words (`winboot.config.compat.downloads`).
     calls: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # The API server's address.
+    server: str = ""
     # What hands out addresses, where the user can choose that; None for the solution's own way.
     ipam: str | None = None
     # What the profile adds to the destinations that pods reach without NAT, and what it removes.
@@ -288,6 +290,8 @@ class Network:
 
     # Addresses. `pod_cidr`: whether anything on the node is made from spec.podCIDR, so that a join waits for it.
     pod_cidr: bool = False
+    # The Node's annotation that holds it instead.
+    pod_cidr_annotation: str = ""
     reservations: tuple[Reservation, ...] = ()
     # IPAM plug-ins that the profile may choose from, the default first.
     ipams: tuple[str, ...] = ()
@@ -304,6 +308,8 @@ class Network:
     # not with the first pod. Its VNI where it is an overlay.
     first_switch: str | None = None
     first_vni: int = 0
+    # Its range and gateway where the solution looks for exactly these; any free range otherwise.
+    first_subnet: tuple[str, str] | None = None
     # Its agent makes the pod network above the first switch, as soon as it runs.
     makes_own: bool = False
 

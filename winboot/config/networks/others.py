@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winboot.config.networks.base import ClusterNeed, HnsName, Network, Owners
+from winboot.config.networks.base import ClusterNeed, Network, Owners
 
 NONE = Network(
     id="none",
@@ -26,32 +26,6 @@ NONE = Network(
             "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
         ),
     ),
-)
-
-OVN = Network(
-    id="ovn",
-    cni="ovn",
-    mode=None,
-    what="the hybrid overlay of OVN-Kubernetes",
-    hns_type="Overlay",
-    default_name="OVNKubernetesHybridOverlayNetwork",
-    hns_names=tuple(
-        HnsName(name, f"ovn-kubernetes/ovn-kubernetes go-controller/hybrid-overlay/pkg/controller/{where}")
-        for name, where in (
-            ("OVNKubernetesHybridOverlayNetwork", "ho_node_windows.go, networkName"),
-            ("BaseOVNKubernetesHybridOverlayNetwork", "ho_node_windows.go, ensureBaseNetwork"),
-        )
-    ),
-    owners=Owners(
-        hns_network="agent",
-        binaries="winboot",
-        cni_conf="winboot",
-        ipam_store="winboot",
-        routes="agent",
-        kube_proxy="winboot",
-    ),
-    later="its hybrid-overlay-node has no published Windows download, so there is nothing to install yet",
-    source="https://github.com/ovn-org/ovn-kubernetes",
 )
 
 CILIUM = Network(

@@ -66,7 +66,8 @@ def _win_bridge_conf(choices: Choices) -> Mapping[str, Data]:
     return {"name": choices.network_name, "cniVersion": CNI_VERSION, "plugins": [plugin]}
 
 
-def _win_overlay_conf(choices: Choices) -> Mapping[str, Data]:
+def overlay_conf(choices: Choices) -> Mapping[str, Data]:
+    """Pods on the HNS overlay of the configuration's name, with addresses of the node's own pod network."""
     plugin: dict[str, Data] = {
         "type": "win-overlay",
         "apiVersion": 2,
@@ -121,7 +122,7 @@ WIN_OVERLAY = Network(
     default_name="vxlan0",
     owners=_OWNERS,
     conf_file="10-win-overlay.conflist",
-    cni_conf=_win_overlay_conf,
+    cni_conf=overlay_conf,
     reservations=(
         Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS takes the first address as gateway"),
         Reservation(

@@ -109,7 +109,9 @@ def _network(profile: Profile, places: Places) -> Iterator[tuple[str, dict[str, 
 
 def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs: dict[str, str]) -> Artifact:
     entry: dict[str, Any] = facts.section("artifacts")[name]
-    upstream = str(entry["url"]).format(version=version)
+    named = profile.artifacts.urls.get(name)
+    upstream = str(named or entry["url"]).replace("{version}", version)
+    source = "upstream" if named else profile.artifacts.source
     file = upstream.rpartition("/")[2]
     hashes = profile.artifacts.sha256
     members = {
@@ -121,7 +123,7 @@ def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs
         name=name,
         version=version,
         file=file,
-        url=_address(profile.artifacts.source, upstream, name, version, file),
+        url=_address(source, upstream, name, version, file),
         sha256=None,
         kind=entry["kind"],
         members=(),

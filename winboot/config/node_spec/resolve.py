@@ -201,6 +201,7 @@ def _network(
         node_cidrs=tuple(map(str, profile.cluster.node_cidr)),
         build=machine.build,
         calls=_calls(facts, solution, where),
+        server=cluster.server,
         ipam=section.ipam,
         nat_add=tuple(map(str, section.nat_exceptions.add)),
         nat_remove=section.nat_exceptions.remove,

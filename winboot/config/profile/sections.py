@@ -482,10 +482,15 @@ class Artifacts(Model):
     calico: AnyVersion | None = Field(
         default=None, description="cni: calico, managed_by: winboot: this version is installed and run"
     )
+    hybrid_overlay: AnyVersion | None = Field(default=None, description="needed for cni: ovn-hybrid")
     crictl: AnyVersion | None = Field(
         default=None, description="default: the first patch of the Kubernetes minor"
     )
     nssm: PlainVersion | None = Field(default=None, description="default 2.24")
+    urls: dict[str, str] = Field(
+        default={},
+        description="name of a download → its address (https://…), instead of source; {version} is replaced",
+    )
     sha256: dict[str, Sha256 | None] = Field(
         default={},
         description="name/version/file → hash, and name/version/file!member → hash; `winboot init` fills it",

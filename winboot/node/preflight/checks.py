@@ -117,7 +117,8 @@ def _bootstrap(view: ClusterView) -> Found:
 
 
 def _node_cidrs(view: ClusterView) -> Found:
-    wanting = [spec for spec in view.specs if spec.network.solution.pod_cidr]
+    solutions = [(spec, spec.network.solution) for spec in view.specs]
+    wanting = [spec for spec, one in solutions if one.pod_cidr and not one.pod_cidr_annotation]
     settled = [node for node in view.nodes if node.ready]
     if not wanting or not settled or any(node.pod_cidrs for node in view.nodes):
         return
@@ -278,6 +279,21 @@ def _addresses(spec: NodeSpec, nodes: Sequence[NodeFacts]) -> Iterator[IPv4Addre
             yield ip_address(text)
 
 
+def _machine_ids(view: ClusterView) -> Found:
+    """hybrid-overlay-node takes a Node with its own machine id for itself (ho_node_windows.go, AddNode). On Windows the id is
+    the computer name (kubernetes pkg/kubelet/winstats/perfcounter_nodestats.go, getMachineInfo)."""
+    wanting = {spec.node.name for spec in view.specs if spec.network.solution.cni == "ovn-hybrid"}
+    by_id = defaultdict(list)
+    for node in view.nodes:
+        if node.operating_system == "windows" and node.machine_id:
+            by_id[node.machine_id.lower()].append(node.name)
+    for machine_id, same in by_id.items():
+        if len(same) > 1 and wanting:
+            reason = f"the Nodes {', '.join(sorted(same))} have the machine id {machine_id}: OVN-Kubernetes takes them for one"
+            fix = "Give each machine a computer name of its own (computer_name in the inventory), and join it again."
+            yield Finding("machine-ids", "error", reason, fix, tuple(sorted(wanting)))
+
+
 def _node_names(view: ClusterView) -> Found:
     known: Mapping[str, NodeFacts] = {node.name: node for node in view.nodes}
     for spec in view.specs:
@@ -349,6 +365,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("privileged-pods", "A solution in HostProcess pods needs --allow-privileged.", _privileged),
     Check("csi-proxy", "A CSI driver in ordinary pods needs one csi-proxy on the node.", _csi_proxy),
     Check("cidr-overlap", "A node must not be inside the pod or the service network.", _cidrs),
+    Check("machine-ids", "OVN-Kubernetes knows Windows nodes by their machine id.", _machine_ids),
     Check("node-name", "A node of another operating system keeps its name.", _node_names),
     Check("node-rbac", "kube-proxy and the network's agent use the node's certificate.", _agent_rights),
 )

@@ -24,6 +24,7 @@ from winboot.script.steps.firewall_rules import FIREWALL_RULES
 from winboot.script.steps.flanneld import FLANNELD
 from winboot.script.steps.flanneld_config import FLANNELD_CONFIG
 from winboot.script.steps.host_route import HOST_ROUTE
+from winboot.script.steps.hybrid_overlay import HYBRID_OVERLAY
 from winboot.script.steps.ipam_reservations import IPAM_RESERVATIONS
 from winboot.script.steps.kube_proxy import KUBE_PROXY
 from winboot.script.steps.kube_proxy_config import KUBE_PROXY_CONFIG
@@ -81,6 +82,7 @@ STEPS: Final[tuple[Step, ...]] = (
     POD_NETWORK,
     HOST_ROUTE,
     CALICO_NODE,
+    HYBRID_OVERLAY,
     AZURE_STATE,
     POD_ROUTES,
     OPERATOR_NETWORK,

@@ -65,6 +65,9 @@ def _first(spec: NodeSpec) -> dict[str, object] | None:
 
 
 def _first_subnets(spec: NodeSpec) -> list[dict[str, str]]:
+    if spec.network.solution.first_subnet is not None:
+        prefix, gateway = spec.network.solution.first_subnet
+        return [{"prefix": prefix, "gateway": gateway}]
     found = ipaddress.IPv4Network(spec.network.first_range)
     return [{"prefix": str(found), "gateway": str(found[1])}]
 

@@ -74,6 +74,8 @@ def source(spec: NodeSpec) -> dict[str, object]:
         "artifacts": artifact_tables(spec),
         "keep_versions": spec.kubernetes.keep_versions,
     }
+    if solution.pod_cidr_annotation:
+        found["subnet_annotation"] = solution.pod_cidr_annotation
     if solution.source_vip_endpoint is not None:
         found.update(vip_by="Get-EndpointVip", vip_place=solution.source_vip_endpoint)
     elif solution.source_vip:

@@ -21,6 +21,8 @@ def check(draft: Draft) -> Iterator[Complaint]:
     yield from _artifact_source(draft, artifacts.source)
     if artifacts.crictl and draft.version:
         yield from draft.found(("artifacts", "crictl"), compat.check_crictl(artifacts.crictl, draft.version))
+    for name, url in artifacts.urls.items():
+        yield from _own_address(draft, name, url)
     for key, sha256 in artifacts.sha256.items():
         name, version, *_ = (*key.split("/", 2), "")
         findings = compat.check_pin(draft.facts, name, version, sha256 or "")
@@ -41,6 +43,12 @@ def _network_artifacts(
         if isinstance(version, compat.Version):
             findings = compat.check_line(draft.facts, one.name, one.title, version)
             yield from draft.found(("artifacts", one.key), findings)
+    for one in solution.downloads:
+        entry = draft.facts.section("artifacts")[one.name]
+        if entry.get("unpublished") and artifacts.source == "upstream" and one.name not in artifacts.urls:
+            wrong = f"no project publishes {one.title} for Windows"
+            expected = f"urls: {{{one.name}: https://…}}, the address of your build, or a mirror as source"
+            yield draft.at(("artifacts",), wrong, expected, key=True)
     for form in networks.NETWORKS:
         if form.chosen_by not in artifacts.named or form is solution:
             continue
@@ -50,6 +58,17 @@ def _network_artifacts(
         else:
             wrong = f"the {solution.owners.binaries} brings its programs itself"
             yield draft.at(path, wrong, f"network.managed_by: {form.managed_by}, or drop it", key=True)
+
+
+def _own_address(draft: Draft, name: str, url: str) -> Iterator[Complaint]:
+    path: PathParts = ("artifacts", "urls", name)
+    known = list(draft.facts.section("artifacts"))
+    if name not in known:
+        yield draft.at(path, repr(name), " | ".join(known), nearest(name, known), key=True)
+    try:
+        web_address(url.replace("{version}", "1.0.0"), "an https:// address")
+    except Wrong as error:
+        yield draft.at(path, error.wrong, error.expected, error.did_you_mean)
 
 
 def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:
