@@ -76,8 +76,8 @@ ifneq ($(wildcard $(STAMP)),)
 endif
 
 KUBE ?=
-genuine: $(STAMP) ## preflight, CSRs, the API's contract and whole joins on a real control plane (KUBE=folder with its programs; etcd)
-	KUBE="$(KUBE)" $(BIN)/python -m pytest -rs -m genuine tests/genuine
+genuine: $(STAMP) ## preflight, CSRs, the API's contract and whole joins on a real control plane (KUBE=folder with its programs; etcd); CAPI=folder with Cluster API's bootstrap-components.yaml
+	KUBE="$(KUBE)" CAPI="$(CAPI)" $(BIN)/python -m pytest -rs -m genuine tests/genuine
 
 UPSTREAM ?=
 compat: $(STAMP) ## what upstream's own texts say otherwise than the data (UPSTREAM=folder, OVERLAY=file to write; docs/compat.md)

@@ -158,7 +158,11 @@ def _on_console(inventory: Path, machine: str) -> str:
 
 def userdata(
     carrier: Annotated[
-        Carrier, typer.Option("--for", help="The carrier: ec2 (also for Karpenter), cloudbase, or a file.")
+        Carrier,
+        typer.Option(
+            "--for",
+            help="The carrier: ec2 (also for Karpenter), cloudbase, capi (a KubeadmConfigTemplate), or a file.",
+        ),
     ],
     endpoint: Annotated[
         str,
@@ -213,6 +217,7 @@ def userdata(
     It holds the endpoint and its key, but nothing of the profile, so it stays valid if the profile changes.
     """
     from winboot.base.secret import Secret
+    from winboot.operations.firstboot.capi import template
     from winboot.operations.firstboot.endpoint import endpoint_key, pin_of
     from winboot.operations.firstboot.userdata import user_data
 
@@ -243,7 +248,9 @@ def userdata(
         host=scope if kind == "host" else "",
         voucher=Secret(_voucher_text(voucher_file)) if voucher_file is not None else None,
     )
-    typer.echo(made.text, nl=False)
+    if carrier is Carrier.CAPI:
+        _refuse_unfit(inventory, scope)
+    typer.echo(template(scope, made.text) if carrier is Carrier.CAPI else made.text, nl=False)
     typer.echo(f"{made.budget}; for {_good_for(kind, scope)}", err=True)
     if voucher_file is not None:
         typer.echo("its voucher is a secret: any machine with it may join", err=True)
@@ -485,6 +492,26 @@ def _scope(path: Path, group: str, host: str) -> tuple[Literal["host", "group"],
     if group not in groups:
         raise UsageError(f"--group {group}: no such group", hint=f"There are: {', '.join(sorted(groups))}.")
     return "group", group
+
+
+def _refuse_unfit(path: Path, scope: str) -> None:
+    """Raises InvalidInput where Cluster API would not find the Node of a machine of this host or group. Machines of a cloud's
+    inventory appear later; their profiles are not read here."""
+    from winboot.base.errors import InvalidInput
+    from winboot.config.inventory import load_inventory
+    from winboot.operations.firstboot.capi import complaints
+    from winboot.remote.cloud.settings import provider_of
+
+    if provider_of(path) is not None:
+        return
+    meant = [one for one in load_inventory(path) if scope in (one.name, *one.groups)]
+    found = dict.fromkeys(f"{one.name}: {text}" for one in meant for text in complaints(one))
+    if found:
+        raise InvalidInput(
+            f"{path}: Cluster API would wait for these machines without end",
+            problems=tuple(found),
+            hint="docs/first-boot.md has the keys of the profile for Cluster API.",
+        )
 
 
 def _good_for(kind: str, scope: str) -> str:

@@ -14,7 +14,7 @@ from winboot.script.first_boot import stub
 # Bytes that a carrier takes. EC2: "16 KB, in raw form, before it is base64-encoded" (EC2 user guide, "Run commands
 # when you launch an EC2 instance"). Cloudbase-init: the smallest of its sources, OpenStack nova's 65,535 bytes of
 # base64.
-LIMITS: Final = {Carrier.EC2: 16384, Carrier.CLOUDBASE: 49151, Carrier.FILE: None}
+LIMITS: Final = {Carrier.EC2: 16384, Carrier.CLOUDBASE: 49151, Carrier.CAPI: None, Carrier.FILE: None}
 # cloudbase-init restarts the machine after 1001 and 1003, and runs the script again at the next start after 1002 and 1003;
 # it takes anything else, 1 included, for done (cloudbaseinit/plugins/common/execcmd.py, get_plugin_return_value). Restarts are
 # the task's own, so that a stub has 0 and this one.
@@ -102,5 +102,6 @@ def _wrapped(carrier: Carrier, text: str) -> str:
             return f"<powershell>\n{text}</powershell>\n"
         case Carrier.CLOUDBASE:
             return f"#ps1_sysnative\n{text}"
-        case Carrier.FILE:
+        # In a file of its own.
+        case Carrier.CAPI | Carrier.FILE:
             return text
