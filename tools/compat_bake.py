@@ -42,8 +42,13 @@ def _section(name: str, body: Any) -> str:
 
 
 def _entries(body: Mapping[str, Any]) -> Iterator[str]:
+    """An entry on its line; one that is a map of maps has a line for each of these."""
     for key, value in body.items():
-        yield f"  {_json(key)}: {_json(value)}"
+        if isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
+            inner = ",\n".join(f"   {_json(name)}: {_json(one)}" for name, one in value.items())
+            yield f"  {_json(key)}: {{\n{inner}\n  }}"
+        else:
+            yield f"  {_json(key)}: {_json(value)}"
 
 
 def _json(value: Any) -> str:

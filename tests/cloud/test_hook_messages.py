@@ -44,8 +44,8 @@ def test_a_machine_that_ends_is_told_from_one_that_starts() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("no json", "no JSON"),
-        ("[1]", "no JSON object"),
+        ("no json", "not JSON"),
+        ("[1]", "not a JSON object"),
         (json.dumps({"Service": "AWS Auto Scaling", "Event": "autoscaling:TEST_NOTIFICATION"}), "the test"),
         (json.dumps({"source": "aws.ec2", "detail": {}}), "names no instance"),
         (json.dumps({"LifecycleTransition": "autoscaling:NEW"}), "not about a lifecycle hook"),

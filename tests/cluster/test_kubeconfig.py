@@ -119,12 +119,12 @@ def test_a_text_that_no_header_can_hold_is_no_kubeconfig() -> None:
 def test_aliases_that_multiply_cost_nothing() -> None:
     lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 40))]
 
-    with pytest.raises(InvalidInput, match="no kubeconfig with a current context"):
+    with pytest.raises(InvalidInput, match="not a kubeconfig with a current context"):
         Kubeconfig.from_text(Secret("\n".join(lines)), "here").user(None)
 
 
 def test_a_kubeconfig_without_an_end_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no regular file"):
+    with pytest.raises(InvalidInput, match="not a regular file"):
         Kubeconfig.from_file(Path("/dev/zero"))
     large = tmp_path / "large"
     large.write_bytes(b"#" * (5 << 20))
