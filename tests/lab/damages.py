@@ -1150,7 +1150,7 @@ DAMAGES: tuple[Damage, ...] = (
     damage(
         "Windows started without test signing",
         "boot option TESTSIGNING",
-        do=regedit(r"SYSTEM\CurrentControlSet\Control", "SystemStartOptions", " NOEXECUTE=OPTOUT"),
+        do=regedit(r"SYSTEM\CurrentControlSet\Control", "SystemStartOptions", "String", " NOEXECUTE=OPTOUT"),
         scene="antrea",
     ),
     damage(
@@ -1239,6 +1239,7 @@ ELSEWHERE: Final = {
         "tests/steps/test_containerd_config.py",
         "of the registry r.example",
     ),
+    f"module {ANY}: present": ("tests/steps/test_storage_services.py", "ModuleMissing"),
     f"file {ANY}: placed by": ("tests/steps/test_artifacts.py", ": placed by"),
     "kubelet identity": ("tests/steps/test_adoption.py", "kubelet identity"),
     "node": ("tests/steps/test_adoption.py", '"node": ('),

@@ -15,6 +15,7 @@ from winboot_lab.cli.staging import hashes
 from winboot_lab.cluster import ClusterPlan
 from winboot_lab.cluster.authority import Authority
 
+from tests.config.test_gmsa import DOMAIN
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only
 from winboot.base.errors import InvalidInput
@@ -212,6 +213,8 @@ CASES: Final[Mapping[str, Case]] = {
     "storage.iscsi": Case("storage-services", _at("storage.iscsi", True)),
     "storage.flex_volumes.url": Case(REFUSED, _flex(url="/smb.ps1"), scene="everything"),
     "storage.flex_volumes.sha256": Case("artifacts", _flex(sha256="0" * 64), scene="everything"),
+    "gmsa.domain.dns_name": Case("gmsa", {"gmsa": {"domain": DOMAIN}}),
+    "gmsa.plugin_guid": Case("gmsa", {"gmsa": {"domain": DOMAIN, "plugin_guid": DOMAIN["guid"]}}),
     "host.computer_name": Case("computer-name", host={"computer_name": "OTHER-1"}),
     "host.node_ip": Case(REFUSED_THERE, host={"node_ip": "10.0.1.12"}),
     "host.provider_id": Case("kubelet-config", host={"provider_id": "aws:///eu-west-1a/i-0abc"}),
@@ -230,12 +233,9 @@ WITHOUT: Final[Mapping[str, str]] = {
     "boot.ready_file": "first boot writes it once, when the Node is Ready (tests/lab/test_first_boot.py)",
     "network.vxlan.port": "Windows takes 4789 alone: `check` refuses another one",
     "name": "a word for people",
-    **{
-        f"gmsa.{name}": CLUSTERS
-        for name in ("plugin_guid", *(f"webhook.{key}" for key in Webhook.model_fields))
-    },
+    **{f"gmsa.webhook.{name}": CLUSTERS for name in Webhook.model_fields},
     **{f"gmsa.accounts.{name}": CLUSTERS for name in Account.model_fields},
-    **{f"gmsa.domain.{name}": CLUSTERS for name in Domain.model_fields},
+    **{f"gmsa.domain.{name}": CLUSTERS for name in Domain.model_fields if name != "dns_name"},
     "runtime.registries.user": "a part of a secret, as `password`",
     "kube_proxy.kubeconfig": "a secret is compared by presence, server and CA, never by value",
     "runtime.registries.password": "a secret is compared by presence, never by value: a changed one is written by the next "
@@ -342,6 +342,8 @@ def test_nothing_differs_before_a_key_is_changed(scene: str, joined_site: Callab
 # What acts on more steps than the one that shows it, or stops the plan: only alone does it say something.
 FAR_REACHING: Final = re.compile(
     r"cluster\.|network\.|services\.manager|kubernetes\.|runtime\.registries\.mirrors|proxy\.https?$|host\.computer_name"
+    # A download asks every source, those of other keys too.
+    r"|storage\.(csi_proxy|flex_volumes)|kubelet\.credential_providers\.sha256"
 )
 
 

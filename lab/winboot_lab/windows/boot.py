@@ -46,6 +46,7 @@ class Boot:
         # A restart is scheduled, for the end of its delay.
         self.restart_due = False
         self.domain = ""
+        self.is_trusted = True
         self.workgroup = "WORKGROUP"
         # What PagingFiles said at the last boot.
         self.page_files: list[str] = []

@@ -23,6 +23,7 @@ from winboot.script.steps.dynamic_ports import DYNAMIC_PORTS
 from winboot.script.steps.firewall_rules import FIREWALL_RULES
 from winboot.script.steps.flanneld import FLANNELD
 from winboot.script.steps.flanneld_config import FLANNELD_CONFIG
+from winboot.script.steps.gmsa import GMSA
 from winboot.script.steps.host_route import HOST_ROUTE
 from winboot.script.steps.hybrid_overlay import HYBRID_OVERLAY
 from winboot.script.steps.ipam_reservations import IPAM_RESERVATIONS
@@ -91,6 +92,7 @@ STEPS: Final[tuple[Step, ...]] = (
     KUBE_PROXY_CONFIG,
     KUBE_PROXY,
     NODE_READY,
+    GMSA,
     NODE_LABELS,
     STARTUP_TAINT_LIFT,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.call import STRINGS, Call, cmdlet, parameter, switch
 from winboot_lab.windows.cmdlets.shapes import enum, instance, uint64
 from winboot_lab.windows.door import Problem, Record
@@ -55,6 +56,14 @@ def rename_computer(call: Call) -> None:
         )
     if call.flag("Restart"):
         machine.power.request_restart(1.0, "powershell.exe")
+
+
+@cmdlet("Test-ComputerSecureChannel", _MODULE, should_process=True)
+def test_channel(call: Call) -> None:
+    """Whether the domain takes the machine's password: True or False (learn.microsoft.com, Test-ComputerSecureChannel)."""
+    if not call.machine.power.domain:
+        raise Refusal("command", "Test-ComputerSecureChannel", "outside a domain")
+    call.give(call.machine.power.is_trusted)
 
 
 @cmdlet("Restart-Computer", _MODULE, switch("Force", aliases=("f",)), should_process=True)
