@@ -16,7 +16,7 @@ from winboot_lab.memory import Labs, collect_rarely
 from winboot_lab.windows import forking
 
 from tests.matrix import SAMPLE, note_sample, summary
-from tests.real.told import Recorder
+from tests.real.transcript import Recorder
 from winboot.config.compat import age, load
 
 collect_rarely()

@@ -55,7 +55,7 @@ from winboot.remote.cluster.claims import Claim
 from winboot.remote.cluster.discovery import _authority
 from winboot.remote.cluster.kubeconfig import Kubeconfig
 from winboot.remote.cluster.labels import differences
-from winboot.remote.cluster.lightkube_bench import _ended
+from winboot.remote.cluster.lightkube_pods import _ended
 from winboot.remote.cluster.plugin import VERSIONS, PluginAuth
 from winboot.remote.cluster.requests import problems
 from winboot.remote.transport.console import Conversation

@@ -18,7 +18,7 @@ from winboot_lab.mirror import MirrorServer
 
 from tests.join.fakes import FakeCluster, a_node
 from winboot.base.errors import ClusterError, ClusterUnreachable
-from winboot.cli import judges, run
+from winboot.cli import answer_checks, run
 from winboot.cli.detect import doubts, found_in
 from winboot.cli.init import profile_text
 from winboot.config.compat.version import Version
@@ -511,6 +511,6 @@ def test_an_editor_finds_the_schemas_of_what_init_writes(kubeconfig: Path, tmp_p
 )
 def test_a_distributions_build_is_answered_with_its_release(answer: str, release: str) -> None:
     """It is what `kubectl version` of RKE2, EKS and GKE prints; init itself takes the release of the cluster's answer."""
-    assert judges.version(answer).endswith(f"made from, {release}")
+    assert answer_checks.version(answer).endswith(f"made from, {release}")
     assert str(Version.parse(answer).upstream) == release
     assert Version.parse("1.37.0-rc.1").upstream == Version.parse("1.37.0-rc.1")

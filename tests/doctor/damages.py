@@ -12,8 +12,8 @@ from typing import Any, Final
 from winboot_lab.cluster.kinds import NODES
 from winboot_lab.programs.flanneld import Flanneld
 
-from tests.lab import hands
-from tests.lab.hands import (
+from tests.lab import actions
+from tests.lab.actions import (
     CLIENT,
     Hand,
     all_of,
@@ -100,14 +100,14 @@ def _feature(site: Site) -> None:
 
 
 def _no_gateway(site: Site) -> None:
-    hands.guard_away(site)
+    actions.guard_away(site)
     net = site.machine.network
     for route in [one for one in net.routes if one.prefix == "0.0.0.0/0"]:
         net.remove_route(route)
 
 
 def _no_dns(site: Site) -> None:
-    hands.guard_away(site)
+    actions.guard_away(site)
     for adapter in site.machine.network.adapters:
         adapter.dns, adapter.dhcp_dns = [], []
 
@@ -262,7 +262,7 @@ def _docker(site: Site) -> None:
 
 
 def _apipa(site: Site) -> None:
-    hands.guard_away(site)
+    actions.guard_away(site)
     adapter = site.machine.network.management()
     assert adapter is not None
     adapter.addresses.append(dataclasses.replace(adapter.addresses[-1], ip="169.254.3.4", prefix_length=16))
@@ -298,7 +298,7 @@ def _hns_crashed(site: Site) -> None:
 def _no_pause_image(site: Site) -> None:
     paths = site.specs()[0].paths
     image = site.specs()[0].runtime.pause_image
-    hands.program(site, paths.crictl, "--config", paths.crictl_config, "rmi", image)
+    actions.program(site, paths.crictl, "--config", paths.crictl_config, "rmi", image)
 
 
 def _no_routes(site: Site) -> None:
@@ -360,7 +360,7 @@ def _lost(site: Site) -> None:
 def _cni_elsewhere(site: Site) -> None:
     """containerd looks for its CNI configuration in another folder."""
     path = site.specs()[0].paths.containerd_config
-    hands.replace(path, CNI, r"C:\elsewhere")(site)
+    actions.replace(path, CNI, r"C:\elsewhere")(site)
     stop("containerd")(site)
     for name in ("containerd", "kubelet", "flanneld", "kube-proxy"):
         sc("start", name)(site)
@@ -459,12 +459,12 @@ DAMAGES: Final = (
     Damage("no-serving-certificate", delete(r"C:\var\lib\kubelet\pki\kubelet-server-current.pem")),
     Damage("request-pending", _pending("kubernetes.io/kubelet-serving")),
     Damage("no-pod-cidr", _pod_cidr(None)),
-    Damage("network-missing", all_of(_hang, hands.guard_away, remove_network())),
+    Damage("network-missing", all_of(_hang, actions.guard_away, remove_network())),
     Damage(
         "hns-object-exists",
         all_of(
             _hang,
-            hands.guard_away,
+            actions.guard_away,
             remove_network(),
             _log("flanneld", "HNS failed: (0x803b0010)"),
         ),
@@ -484,7 +484,7 @@ DAMAGES: Final = (
     ),
     Damage("overlay-router", _vtep, site="vxlan"),
     Damage("firewall-rule", lambda site: site.machine.firewall.remove("winboot-kubelet")),
-    Damage("no-forwarding", hands.forwarding_off("10.0.1.11")),
+    Damage("no-forwarding", actions.forwarding_off("10.0.1.11")),
     Damage("endpoint-detached", endpoint(lambda hns, found: hns.detach(found))),
     Damage("pods-without-nat", _pod_endpoint(lambda pod: pod.update(Policies=[]))),
     Damage("pods-other-dns", _pod_endpoint(lambda pod: pod.update(DNSServerList="8.8.8.8"))),
@@ -494,7 +494,7 @@ DAMAGES: Final = (
     Damage("dns-service-missing", _no_dns_balancer),
     Damage(
         "ports-used-up",
-        hands.system("netsh", "int", "ipv4", "set", "dynamicport", "udp", "start=49152", "num=255"),
+        actions.system("netsh", "int", "ipv4", "set", "dynamicport", "udp", "start=49152", "num=255"),
     ),
     Damage("node-missing", delete_node),
     Damage("cloud-taint", _taint("node.cloudprovider.kubernetes.io/uninitialized")),

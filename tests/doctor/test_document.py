@@ -10,7 +10,7 @@ import pytest
 
 from tests.doctor.damages import DAMAGES
 from tests.doctor.documents import bundle, documents
-from tests.lab import hands
+from tests.lab import actions
 from tests.lab.scenes import REGISTRY_PASSWORD
 from tests.lab.site import Site
 from winboot.base.errors import UsageError
@@ -61,22 +61,22 @@ def test_no_secret_is_in_document_bundle_or_answer(
     site.machine.registry.set(rf"{services}\kubelet\Parameters", "AppEnvironmentExtra", "MultiString", proxy)
     site.machine.registry.set(rf"{services}\kubelet", "ImagePath", "ExpandString", f"x --token={CANARY}")
     for name in ("kubelet", "containerd"):
-        hands.append(spec.services[name].log_file, f"token {CANARY} is forbidden: User x\r\n")(site)
+        actions.append(spec.services[name].log_file, f"token {CANARY} is forbidden: User x\r\n")(site)
     site.machine.events.write(
         "System", "Service Control Manager", 7031, f"token {CANARY}", "Error", ("x", "1")
     )
-    hands.append(
+    actions.append(
         spec.paths.kubelet_config,
         f"\nclusterDomain: x # {CANARY}\nmaxPods: {{a: {CANARY}}}\ntoken: {CANARY}\nresolvConf: https://{CANARY}@x\n",
     )(site)
-    hands.append(spec.paths.containerd_config, f'\nauth = "{CANARY}"\n')(site)
-    hands.write(r"C:\k\bootstrap-kubeconfig", f"token: {CANARY}")(site)
-    hands.write(r"C:\k\azure.json", f'{{"aadClientSecret": "{CANARY}"}}')(site)
-    hands.write(rf"{spec.paths.containerd_certs}\x\hosts.toml", f'[header]\nx-token = "{CANARY}"')(site)
-    hands.write(r"C:\etc\cni\net.d\99-x.conf", '{"name": "x", "token": "' + CANARY + '"}')(site)
-    hands.write(spec.network.cni_conf_path, '{\n"name": "cbr0", "token": "' + CANARY + '"}')(site)
+    actions.append(spec.paths.containerd_config, f'\nauth = "{CANARY}"\n')(site)
+    actions.write(r"C:\k\bootstrap-kubeconfig", f"token: {CANARY}")(site)
+    actions.write(r"C:\k\azure.json", f'{{"aadClientSecret": "{CANARY}"}}')(site)
+    actions.write(rf"{spec.paths.containerd_certs}\x\hosts.toml", f'[header]\nx-token = "{CANARY}"')(site)
+    actions.write(r"C:\etc\cni\net.d\99-x.conf", '{"name": "x", "token": "' + CANARY + '"}')(site)
+    actions.write(spec.network.cni_conf_path, '{\n"name": "cbr0", "token": "' + CANARY + '"}')(site)
     site.machine.processes.add("x", r"C:\k\x.exe", f"x --token={CANARY}")
-    keys = site.machine.files.text(hands.CLIENT).partition("PRIVATE KEY-----")[2][:60]
+    keys = site.machine.files.text(actions.CLIENT).partition("PRIVATE KEY-----")[2][:60]
 
     file = bundle(site, tmp_path / "x.zip")
     run(["doctor", "--from", str(file)])

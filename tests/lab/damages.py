@@ -16,8 +16,8 @@ from winboot_lab.programs.kube_proxy import KubeProxy
 from winboot_lab.programs.outside import HostProcess
 from winboot_lab.windows.acl import DELETE_CHILD, WRITE, Rule
 
-from tests.lab import hands
-from tests.lab.hands import (
+from tests.lab import actions
+from tests.lab.actions import (
     CLIENT,
     KUBECONFIG,
     PKI,
@@ -47,9 +47,9 @@ from tests.lab.hands import (
     with_bom,
     write,
 )
+from tests.lab.difference_patterns import ANY
 from tests.lab.scenes import by_hand
 from tests.lab.site import Site
-from tests.lab.whats import ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +146,13 @@ def _older_configuration(service: str) -> Hand:
     """A run that died between writing a file and starting the service anew."""
 
     def hand(site: Site) -> None:
-        write(rf"{STATE}\restart-{service}.json", json.dumps({"boot_id": hands.boot_id(site)}))(site)
+        write(rf"{STATE}\restart-{service}.json", json.dumps({"boot_id": actions.boot_id(site)}))(site)
 
     return hand
 
 
 def _forget_image(site: Site) -> None:
-    hands.program(
+    actions.program(
         site,
         r"C:\k\versions\crictl-1.36.0\crictl.exe",
         "--config",
@@ -230,7 +230,7 @@ def _rights(path: str, rights: int) -> Hand:
 
     def hand(site: Site) -> None:
         rules = site.machine.files.need(path)[1].acl.copy()
-        rules.explicit.append(Rule(hands.USERS, rights))
+        rules.explicit.append(Rule(actions.USERS, rights))
         site.machine.files.set_acl(path, rules)
 
     return hand
@@ -240,7 +240,7 @@ def _owner(path: str) -> Hand:
     """Somebody who is no administrator owns it."""
 
     def hand(site: Site) -> None:
-        site.machine.files.need(path)[1].acl.owner = hands.USERS
+        site.machine.files.need(path)[1].acl.owner = actions.USERS
 
     return hand
 
@@ -282,7 +282,7 @@ def _no_exclusion(site: Site) -> None:
 
 def _other_node(site: Site) -> None:
     """The Node goes, and others take subnets before the kubelet comes again: its pod CIDR will be another one."""
-    hands.stop("kubelet")(site)
+    actions.stop("kubelet")(site)
     delete_node(site)
     sc("start", "kubelet")(site)
     site.settle(20)
@@ -340,7 +340,7 @@ def _pod_addresses(site: Site, last: int) -> str:
 def _forwarding(last: int | None) -> Hand:
     def hand(site: Site) -> None:
         address = site.plans[0].address if last is None else _pod_addresses(site, last)
-        hands.forwarding_off(address)(site)
+        actions.forwarding_off(address)(site)
 
     return hand
 
@@ -628,7 +628,7 @@ DAMAGES: tuple[Damage, ...] = (
     damage(
         "a step failed when the machine started",
         "work of pod-network at the start of the machine",
-        do=_start_record(lambda site: {"boot_id": hands.boot_id(site), "failed": [FAILED_BOOT]}),
+        do=_start_record(lambda site: {"boot_id": actions.boot_id(site), "failed": [FAILED_BOOT]}),
     ),
     damage(
         "the startup task did not come to its work, and no guard does it",
@@ -662,7 +662,7 @@ DAMAGES: tuple[Damage, ...] = (
     ),
     at_once(
         "what iSCSI needs of Windows is off",
-        damage("the initiator is stopped", "service MSiSCSI: state", do=hands.stop("MSiSCSI")),
+        damage("the initiator is stopped", "service MSiSCSI: state", do=actions.stop("MSiSCSI")),
         damage(
             "the initiator starts on demand",
             "service MSiSCSI: start type",
@@ -831,18 +831,18 @@ DAMAGES: tuple[Damage, ...] = (
         "flanneld is stopped",
         "service flanneld: state",
         "service kube-proxy: state",
-        do=hands.stop("flanneld"),
+        do=actions.stop("flanneld"),
     ),
     damage(
         "the kubelet is stopped",
         *(f"service {name}: state" for name in ALL_SERVICES[1:]),
-        do=hands.stop("kubelet"),
+        do=actions.stop("kubelet"),
     ),
     damage(
         "containerd is stopped",
         *(f"service {name}: state" for name in ALL_SERVICES),
         "image registry.k8s.io/pause:3.10.2",
-        do=hands.stop("containerd"),
+        do=actions.stop("containerd"),
     ),
     # The cluster's side of it
     damage("the pause image is collected", "image registry.k8s.io/pause:3.10.2", do=_forget_image),
@@ -854,7 +854,7 @@ DAMAGES: tuple[Damage, ...] = (
         "service kube-proxy: state",
         *UNKNOWABLE,
         do=all_of(
-            certificate(age=timedelta(days=40), days=30), hands.stop("kubelet"), sc("start", "kubelet")
+            certificate(age=timedelta(days=40), days=30), actions.stop("kubelet"), sc("start", "kubelet")
         ),
     ),
     damage(
@@ -915,7 +915,7 @@ DAMAGES: tuple[Damage, ...] = (
         "node win-1: Ready",
         *(f"service {name}: state" for name in ALL_SERVICES[1:]),
         do=all_of(
-            hands.stop("kubelet"),
+            actions.stop("kubelet"),
             patch_status(
                 {
                     "nodeInfo": {"systemUUID": "00000000-0000-0000-0000-000000000001"},
@@ -1165,8 +1165,8 @@ DAMAGES: tuple[Damage, ...] = (
         "HNS network OVNKubernetesHybridOverlayNetwork",
         "service hybrid-overlay-node: state",
         do=all_of(
-            hands.guard_away,
-            hands.stop("hybrid-overlay-node"),
+            actions.guard_away,
+            actions.stop("hybrid-overlay-node"),
             remove_network("OVNKubernetesHybridOverlayNetwork"),
         ),
         scene="ovn",
@@ -1223,7 +1223,7 @@ DAMAGES: tuple[Damage, ...] = (
 
 def _edit_rule(site: Site, name: str, old: str, new: str) -> None:
     registry = site.machine.registry
-    key = rf"{hands.HKLM}\{FIREWALL}"
+    key = rf"{actions.HKLM}\{FIREWALL}"
     text = registry.text(key, name)
     assert old in text
     registry.set(key, name, "String", text.replace(old, new))

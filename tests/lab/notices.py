@@ -9,7 +9,7 @@ from winboot_lab.programs import hcn
 from winboot_lab.windows.boot import CBS_PENDING
 from winboot_lab.windows.network import Route
 
-from tests.lab.hands import STATE, Hand, all_of, boot_id, regedit, write
+from tests.lab.actions import STATE, Hand, all_of, boot_id, regedit, write
 from tests.lab.site import Site
 
 SERVICING = (

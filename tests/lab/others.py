@@ -14,7 +14,7 @@ from typing import Final
 from winboot_lab.cluster.authority import CLIENT_AUTH, Subject
 from winboot_lab.mirror import program
 
-from tests.lab import hands
+from tests.lab import actions
 from tests.lab.site import Site
 
 START: Final = r"C:\k\StartKubelet.ps1"
@@ -59,10 +59,10 @@ class Maker:
 
 
 def _nssm(site: Site, path: str) -> None:
-    hands.write(path, program("nssm", "2.24"))(site)
+    actions.write(path, program("nssm", "2.24"))(site)
     command = rf"C:\k\kubelet.exe $KubeletArgs {_ARGUMENTS} --hostname-override={site.plans[0].name}"
-    hands.write(START, f"# The flags of kubeadm, then:\n{command}\n")(site)
-    ended = hands.program(
+    actions.write(START, f"# The flags of kubeadm, then:\n{command}\n")(site)
+    ended = actions.program(
         site, path, "install", "kubelet", POWERSHELL, "-ExecutionPolicy", "Bypass", "-NoProfile", START
     )
     assert ended.code == 0, ended
@@ -70,22 +70,22 @@ def _nssm(site: Site, path: str) -> None:
 
 def _prepare_node(site: Site) -> None:
     _nssm(site, r"C:\Program Files\nssm\nssm.exe")
-    hands.sc("config", "kubelet", "depend=", "containerd")(site)
+    actions.sc("config", "kubelet", "depend=", "containerd")(site)
 
 
 def _image_nssm(site: Site) -> None:
-    hands.write(RELEASE, b"BUILD_TIMESTAMP=1756721000\n")(site)
+    actions.write(RELEASE, b"BUILD_TIMESTAMP=1756721000\n")(site)
     _nssm(site, r"C:\k\nssm.exe")
 
 
 def _image_service(site: Site) -> None:
-    hands.write(RELEASE, b"BUILD_TIMESTAMP=1756721000\n")(site)
-    hands.write(r"C:\k\kube-log-runner.exe", program("kube-log-runner", str(_version(site))))(site)
+    actions.write(RELEASE, b"BUILD_TIMESTAMP=1756721000\n")(site)
+    actions.write(r"C:\k\kube-log-runner.exe", program("kube-log-runner", str(_version(site))))(site)
     runner = r"C:\k\kube-log-runner.exe --log-file=C:/var/log/kubelet/kubelet.log"
     line = (
         rf"{runner} C:\k\kubelet.exe --windows-service {_ARGUMENTS} --hostname-override={site.plans[0].name}"
     )
-    hands.sc("create", "kubelet", "binPath=", line, "start=", "auto", "depend=", "containerd")(site)
+    actions.sc("create", "kubelet", "binPath=", line, "start=", "auto", "depend=", "containerd")(site)
 
 
 MAKERS: Final[Mapping[str, Maker]] = {
@@ -110,10 +110,10 @@ def kubeadm_node(site: Site, maker: str) -> None:
     machine.reboot(seconds=1)
     site.settle(30)
     _containerd(site)
-    hands.write(r"C:\k\kubelet.exe", program("kubelet", _version(site)))(site)
+    actions.write(r"C:\k\kubelet.exe", program("kubelet", _version(site)))(site)
     _joined(site)
     MAKERS[maker].service(site)
-    hands.sc("start", "kubelet")(site)
+    actions.sc("start", "kubelet")(site)
     site.settle(120)
 
 
@@ -121,14 +121,14 @@ def _containerd(site: Site) -> None:
     (spec,) = site.specs()
     version = str(spec.runtime.containerd)
     folder = CONTAINERD.rpartition("\\")[0]
-    hands.write(CONTAINERD, program("containerd", version))(site)
-    hands.write(rf"{folder}\containerd-shim-runhcs-v1.exe", program("containerd-shim-runhcs-v1", version))(
+    actions.write(CONTAINERD, program("containerd", version))(site)
+    actions.write(rf"{folder}\containerd-shim-runhcs-v1.exe", program("containerd-shim-runhcs-v1", version))(
         site
     )
-    hands.write(rf"{folder}\config.toml", _containerd_config(spec.runtime.pause_image))(site)
-    ended = hands.program(site, CONTAINERD, "--register-service")
+    actions.write(rf"{folder}\config.toml", _containerd_config(spec.runtime.pause_image))(site)
+    ended = actions.program(site, CONTAINERD, "--register-service")
     assert ended.code == 0, ended
-    hands.sc("start", "containerd")(site)
+    actions.sc("start", "containerd")(site)
 
 
 def _containerd_config(pause: str) -> str:
@@ -150,12 +150,12 @@ def _joined(site: Site) -> None:
     pair = cluster.authority.issue(
         subject, (CLIENT_AUTH,), (now - timedelta(hours=1), now + timedelta(days=300))
     )
-    hands.write(CA, cluster.authority.pem)(site)
-    hands.write(_PAIR, (pair.certificate + pair.key))(site)
+    actions.write(CA, cluster.authority.pem)(site)
+    actions.write(_PAIR, (pair.certificate + pair.key))(site)
     site.machine.files.link(CERTIFICATE, _PAIR, "SymbolicLink")
-    hands.write(CREDENTIAL, _kubeconfig(cluster.plan.server))(site)
-    hands.write(CONFIG, _CONFIG)(site)
-    hands.write(FLAGS, f'KUBELET_KUBEADM_ARGS="--hostname-override={node}"\n')(site)
+    actions.write(CREDENTIAL, _kubeconfig(cluster.plan.server))(site)
+    actions.write(CONFIG, _CONFIG)(site)
+    actions.write(FLAGS, f'KUBELET_KUBEADM_ARGS="--hostname-override={node}"\n')(site)
 
 
 def _kubeconfig(server: str) -> str:

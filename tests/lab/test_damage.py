@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 from tests.lab.damages import DAMAGES, ELSEWHERE, Damage
+from tests.lab.difference_patterns import ANY, all_whats, pattern_of
 from tests.lab.notices import NOTICES, Notice
 from tests.lab.scenes import SCENES, Scenes
 from tests.lab.site import Controller, Site, differences, only, problems
 from tests.lab.state import changes, state
-from tests.lab.whats import ANY, all_whats, pattern_of
 from tests.matrix import Matrix, first
 
 ROOT: Final = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.cluster.server import ClusterServer
 
 from tests.cli.test_init import key_hash
-from tests.lab.hands import patch_node, stop, taints
+from tests.lab.actions import patch_node, stop, taints
 from tests.lab.site import Site, only, problems
 from winboot.cli import run
 from winboot.node.fleet import NodeRun

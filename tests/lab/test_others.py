@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import hands
+from tests.lab import actions
 from tests.lab.others import CERTIFICATE, FLAGS, MAKERS, kubeadm_node
 from tests.lab.scenes import SCENES
 from tests.lab.site import WIN_1, Site, differences, only, problems
@@ -86,7 +86,7 @@ def test_a_kubeadm_node_is_adopted_with_its_identity_and_given_back(maker: str, 
 def test_what_kubeadm_changes_after_an_adoption_is_named_and_not_overwritten(tmp_path: Path) -> None:
     site = a_node(tmp_path, "kubeadm-prepare-node")
     site.controller().join(adopt=True, drain=True)
-    hands.write(FLAGS, b'KUBELET_KUBEADM_ARGS="--v=4"\n')(site)
+    actions.write(FLAGS, b'KUBELET_KUBEADM_ARGS="--v=4"\n')(site)
 
     assert "KubeadmConflict" in problem_ids(site.join())
     accepted = site.controller().join(adopt=True, drain=True)

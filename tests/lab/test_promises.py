@@ -12,7 +12,7 @@ import pytest
 from winboot_lab.cluster.kinds import NODES, SECRETS
 from winboot_lab.windows.snapshot import diff, without_chance
 
-from tests.lab import hands
+from tests.lab import actions
 from tests.lab.scenes import Scenes
 from tests.lab.site import Controller, NodePlan, Site, differences, only, problems
 from tests.lab.test_network_undo import undo
@@ -106,7 +106,7 @@ def test_a_look_is_given_no_secret_and_a_change_only_those_it_needs(joined: Join
     """A token is made for a node that has no certificate, and for no other one."""
     site = joined.site
     made = tokens_made(site)
-    hands.delete(r"C:\k\crictl.yaml")(site)
+    actions.delete(r"C:\k\crictl.yaml")(site)
     repairing = site.controller()
 
     report = repairing.join(drain=True)
@@ -169,7 +169,7 @@ def only_of(site: Site, name: str) -> Any:
 def test_a_live_node_is_not_disturbed_unless_it_may_be_drained(joined_site: Callable[[str], Site]) -> None:
     site = joined_site("plain")
     run_pod(site, "web")
-    hands.remove_network()(site)
+    actions.remove_network()(site)
     before = without_chance(site.machine.snapshot())
 
     held_back = site.join()
@@ -189,14 +189,14 @@ def test_a_live_node_is_not_disturbed_unless_it_may_be_drained(joined_site: Call
 
 def test_only_our_own_cordon_is_lifted(joined_site: Callable[[str], Site]) -> None:
     site = joined_site("plain")
-    hands.patch_node({"spec": {"unschedulable": True}})(site)
-    hands.remove_network()(site)
+    actions.patch_node({"spec": {"unschedulable": True}})(site)
+    actions.remove_network()(site)
 
     report = site.join(drain=True)
 
     assert (problems(report), only(report).ready) == ([], True)
     assert site.node()["spec"]["unschedulable"] is True
-    hands.patch_node({"spec": {"unschedulable": None}})(site)
+    actions.patch_node({"spec": {"unschedulable": None}})(site)
 
 
 def test_a_pod_that_may_not_go_stops_the_drain_before_anything_is_changed(
@@ -209,7 +209,7 @@ def test_a_pod_that_may_not_go_stops_the_drain_before_anything_is_changed(
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
     }
     site.admin("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
-    hands.remove_network()(site)
+    actions.remove_network()(site)
 
     report = site.join(drain=True)
 

@@ -14,7 +14,7 @@ from winboot_lab.console import run_command
 from winboot_lab.windows.session import StandardStreams
 from winboot_lab.windows.snapshot import Tree, diff, without_chance
 
-from tests.lab import hands
+from tests.lab import actions
 from tests.lab.site import Site, differences, only, problems
 from tests.lab.test_networks import BY_NAME, a_site, run_pod
 from tests.matrix import first
@@ -155,11 +155,11 @@ def test_what_was_not_noted_is_listed_and_goes_and_what_is_another_ones_stays(
     site = joined_site("plain")
     for step in ("kubelet", "artifacts", "firewall-rules"):
         site.machine.files.delete(rf"{STATE}\former\{step}.jsonl")
-    hands.write(r"C:\k\somebodys.txt", b"theirs")(site)
+    actions.write(r"C:\k\somebodys.txt", b"theirs")(site)
     another_version = r"C:\k\versions\kubernetes-1.35.9\kubelet.exe"
     site.machine.files.make_directory(r"C:\k\versions\kubernetes-1.35.9")
     site.machine.files.write(another_version, b"program")
-    hands.sc("description", "flanneld", "Of another tool.")(site)
+    actions.sc("description", "flanneld", "Of another tool.")(site)
     site.machine.files.delete(rf"{STATE}\former\flanneld.jsonl")
 
     seen = only(site.controller().survey_removal())
@@ -203,7 +203,7 @@ def first_booted(site: Site) -> None:
     files = [("first-boot.ps1", "exit 0"), ("result.json", "{}")]
     text = small_script("_first_boot_setup.ps1.j2", folder=FOLDER, files=files, secrets="", failed=1)
     said: list[bytes] = []
-    hands.write(r"C:\boot.ps1", text)(site)
+    actions.write(r"C:\boot.ps1", text)(site)
     streams = StandardStreams(b"", said.append, said.append)
     assert run_command(site.machine, r"powershell.exe -File C:\boot.ps1", streams) == 0, said
     with site.machine.lock:

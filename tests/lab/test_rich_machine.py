@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from winboot_lab.windows.snapshot import Tree, diff, without_chance
 
-from tests.lab import hands
+from tests.lab import actions
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only, problems
 from tests.lab.test_network_undo import undo
@@ -51,17 +51,17 @@ def somebodys_services(site: Site) -> None:
     """A node of another cluster: services that were set up by hand, each in another way."""
     machine = site.machine
     for path in PROGRAMS:
-        hands.write(path, b"theirs")(site)
+        actions.write(path, b"theirs")(site)
     machine.accounts.add("keeper", administrator=False, password="a password")
     for hand in (
-        hands.sc("create", "containerd", "binPath=", rf"{PROGRAMS[1]} --mine", "start=", "demand"),
-        hands.sc(
+        actions.sc("create", "containerd", "binPath=", rf"{PROGRAMS[1]} --mine", "start=", "demand"),
+        actions.sc(
             "config", "containerd", "obj=", r"NT AUTHORITY\LocalService", "DisplayName=", "my containers"
         ),
-        hands.sc("description", "containerd", "Runs my containers."),
-        hands.sc("failure", "containerd", "reset=", "INFINITE", "actions=", "restart/15000//0"),
-        hands.sc("failureflag", "containerd", "1"),
-        hands.sc(
+        actions.sc("description", "containerd", "Runs my containers."),
+        actions.sc("failure", "containerd", "reset=", "INFINITE", "actions=", "restart/15000//0"),
+        actions.sc("failureflag", "containerd", "1"),
+        actions.sc(
             "create",
             "kubelet",
             "binPath=",
@@ -71,15 +71,15 @@ def somebodys_services(site: Site) -> None:
             "depend=",
             "containerd",
         ),
-        hands.regedit(rf"{SERVICES}\kubelet", "Environment", "MultiString", ["A=1", "B=two words"]),
-        hands.regedit(
+        actions.regedit(rf"{SERVICES}\kubelet", "Environment", "MultiString", ["A=1", "B=two words"]),
+        actions.regedit(
             rf"{SERVICES}\kubelet\Parameters", "Application", "ExpandString", r"%ProgramFiles%\x.exe"
         ),
-        hands.regedit(rf"{SERVICES}\kubelet\Parameters\AppExit", "", "String", "Restart"),
-        hands.regedit(rf"{SERVICES}\kubelet", "PreshutdownTimeout", "DWord", 7000),
-        hands.sc("create", "kube-proxy", "binPath=", PROGRAMS[2], "start=", "demand"),
-        hands.sc("config", "kube-proxy", "obj=", r".\keeper", "password=", "a password"),
-        hands.sc("create", "others", "binPath=", r"C:\theirs\others.exe", "start=", "demand"),
+        actions.regedit(rf"{SERVICES}\kubelet\Parameters\AppExit", "", "String", "Restart"),
+        actions.regedit(rf"{SERVICES}\kubelet", "PreshutdownTimeout", "DWord", 7000),
+        actions.sc("create", "kube-proxy", "binPath=", PROGRAMS[2], "start=", "demand"),
+        actions.sc("config", "kube-proxy", "obj=", r".\keeper", "password=", "a password"),
+        actions.sc("create", "others", "binPath=", r"C:\theirs\others.exe", "start=", "demand"),
     ):
         hand(site)
 
@@ -87,13 +87,13 @@ def somebodys_services(site: Site) -> None:
 def somebodys_settings(site: Site) -> None:
     """Values that the profile wants otherwise, in kinds and values that Windows allows."""
     for hand in (
-        hands.regedit(r"SYSTEM\CurrentControlSet\Control\FileSystem", "LongPathsEnabled", "DWord", 0),
-        hands.regedit(r"SYSTEM\CurrentControlSet\Control\CrashControl", "CrashDumpEnabled", "DWord", 7),
-        hands.regedit(rf"{SERVICES}\Tcpip\Parameters", "KeepAliveTime", "DWord", 0xFFFFFFFF),
+        actions.regedit(r"SYSTEM\CurrentControlSet\Control\FileSystem", "LongPathsEnabled", "DWord", 0),
+        actions.regedit(r"SYSTEM\CurrentControlSet\Control\CrashControl", "CrashDumpEnabled", "DWord", 7),
+        actions.regedit(rf"{SERVICES}\Tcpip\Parameters", "KeepAliveTime", "DWord", 0xFFFFFFFF),
         # Of other kinds than Windows reads there.
-        hands.regedit(rf"{SERVICES}\Tcpip\Parameters", "TcpTimedWaitDelay", "String", "60"),
-        hands.regedit(r"SOFTWARE\Microsoft\Windows\Windows Error Reporting", "DontShowUI", "QWord", 2**40),
-        hands.regedit(rf"{SERVICES}\kubelet\Parameters", "AppDirectory", "MultiString", ["", "C:\\", ""]),
+        actions.regedit(rf"{SERVICES}\Tcpip\Parameters", "TcpTimedWaitDelay", "String", "60"),
+        actions.regedit(r"SOFTWARE\Microsoft\Windows\Windows Error Reporting", "DontShowUI", "QWord", 2**40),
+        actions.regedit(rf"{SERVICES}\kubelet\Parameters", "AppDirectory", "MultiString", ["", "C:\\", ""]),
     ):
         hand(site)
     for path, content in {
@@ -101,7 +101,7 @@ def somebodys_settings(site: Site) -> None:
         r"C:\k\crictl.yaml": b"runtime-endpoint: theirs\n",
         r"C:\Program Files\containerd\config.toml": b"version = 2\n# theirs\n",
     }.items():
-        hands.write(path, content)(site)
+        actions.write(path, content)(site)
 
 
 # What an installer has Windows do at the next start.
@@ -110,9 +110,9 @@ PENDING: Final = (r"\??\C:\a.dll", r"!\??\C:\b.dll", r"\??\C:\c.tmp", "")
 
 def somebody_waits_and_holds(site: Site) -> None:
     """An installer waits for the next start; a scanner has files open for a moment, and a log shipper the journal for long."""
-    hands.write(r"C:\a.dll", b"the new one")(site)
-    hands.write(r"C:\c.tmp", b"")(site)
-    hands.regedit(
+    actions.write(r"C:\a.dll", b"the new one")(site)
+    actions.write(r"C:\c.tmp", b"")(site)
+    actions.regedit(
         r"SYSTEM\CurrentControlSet\Control\Session Manager",
         "PendingFileRenameOperations",
         "MultiString",

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 from winboot_lab.cluster import ClusterPlan
 
-from tests.lab import hands
+from tests.lab import actions
 from tests.lab.scenes import PROFILES, SCENES
 from tests.lab.site import NodePlan, Site, only, problems
 from tests.matrix import first
@@ -119,7 +119,7 @@ def restart(site: Site) -> None:
 
 def delays(site: Site, service: str) -> list[str]:
     """What `sc.exe qfailure` shows."""
-    shown = hands.program(site, r"C:\Windows\System32\sc.exe", "qfailure", service).stdout.decode()
+    shown = actions.program(site, r"C:\Windows\System32\sc.exe", "qfailure", service).stdout.decode()
     return re.findall(r"Delay = (\d+ milliseconds)", shown)
 
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.real.told import recorded
+from tests.real.transcript import recorded
 
 
 def run(folder: Path, arguments: list[str]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.both import differences, report
-from tests.real.told import Recorder, recorded
+from tests.real.transcript import Recorder, recorded
 
 
 def told(folder: Path, *events: object) -> dict[str, list[object]]:

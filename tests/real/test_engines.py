@@ -12,7 +12,7 @@ from winboot_lab import engines
 
 from tests.lab.scenes import REGISTRY_PASSWORD, REGISTRY_VARIABLE, SCENES, Scenes
 from tests.lab.site import Site, problems
-from tests.real.told import lasting
+from tests.real.transcript import lasting
 
 
 @pytest.fixture

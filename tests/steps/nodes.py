@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from tests.lab.hands import Hand
+from tests.lab.actions import Hand
 from tests.lab.site import Controller, Inside, Site
 from tests.lab.state import changes, state
 from tests.steps.bench import Rig, Told, part_of

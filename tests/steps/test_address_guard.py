@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from winboot_lab.programs import hcn
 
-from tests.lab.hands import remove_network, sc
+from tests.lab.actions import remove_network, sc
 from tests.matrix import first
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from winboot_lab.programs.antrea import DATABASE, NETWORK
 
-from tests.lab.hands import remove_network
+from tests.lab.actions import remove_network
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node

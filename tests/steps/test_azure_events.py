@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from winboot_lab.windows.sockets import Request, Response
 
-from tests.lab.hands import delete
+from tests.lab.actions import delete
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
 from winboot.config.annotations import EVENTS

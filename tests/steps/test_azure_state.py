@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.lab.hands import Hand, write
+from tests.lab.actions import Hand, write
 from tests.lab.site import Site
 from tests.lab.test_networks import run_pod
 from tests.steps.bench import Bench

@@ -11,7 +11,7 @@ from winboot_lab.programs import hcn
 from winboot_lab.windows.hns import Hns
 from winboot_lab.windows.programs_api import Died
 
-from tests.lab.hands import SERVICES, Hand, delete, endpoint, network, regedit, remove_network, stop
+from tests.lab.actions import SERVICES, Hand, delete, endpoint, network, regedit, remove_network, stop
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node

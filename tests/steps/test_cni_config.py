@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.lab.hands import Hand, delete, replace, with_bom, write
+from tests.lab.actions import Hand, delete, replace, with_bom, write
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node

@@ -11,7 +11,7 @@ import pytest
 from winboot_lab.windows.accounts import USERS
 from winboot_lab.windows.acl import Rule
 
-from tests.lab.hands import SERVICES, Hand, delete, program, regedit, replace, sc, write
+from tests.lab.actions import SERVICES, Hand, delete, program, regedit, replace, sc, write
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
 

@@ -11,7 +11,7 @@ import pytest
 from winboot_lab.programs.containerd import Containerd
 
 from tests.config.scene import a_spec
-from tests.lab.hands import append, delete, let_in, replace
+from tests.lab.actions import append, delete, let_in, replace
 from tests.lab.scenes import REGISTRY_PASSWORD
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node

@@ -18,7 +18,7 @@ from winboot_lab.windows.acl import WRITE, Rule
 from winboot_lab.windows.machine import Machine
 
 from tests.config.scene import a_spec
-from tests.lab.hands import Hand, delete, write
+from tests.lab.actions import Hand, delete, write
 from tests.lab.site import Site
 from tests.steps.nodes import Node
 from winboot.config.node_spec import NodeSpec

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 from winboot_lab.windows.door import MachineStopped
 
-from tests.lab.hands import sc, stop
+from tests.lab.actions import sc, stop
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec
 from tests.steps.library import call

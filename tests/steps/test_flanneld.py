@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab.hands import SERVICES, Hand, delete, regedit, remove_network, stop
+from tests.lab.actions import SERVICES, Hand, delete, regedit, remove_network, stop
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node

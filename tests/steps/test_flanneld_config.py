@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.lab.hands import replace
+from tests.lab.actions import replace
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node

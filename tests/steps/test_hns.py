@@ -7,7 +7,7 @@ from collections.abc import Callable
 from winboot_lab.engine.types import hns
 from winboot_lab.programs import hcn
 
-from tests.lab.hands import guard_away, sc
+from tests.lab.actions import guard_away, sc
 from tests.steps.library import call
 from tests.steps.nodes import Node
 from winboot.script.library import templates_root

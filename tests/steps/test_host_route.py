@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from winboot_lab.engine.types import hcn, hns
 
-from tests.lab.hands import guard_away
+from tests.lab.actions import guard_away
 from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of

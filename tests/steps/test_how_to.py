@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from winboot_lab.language.check import check_script, check_template
 
-from tests.lab import damages, whats
+from tests.lab import damages, difference_patterns
 from tests.steps import bench as benches
 from tests.steps.bench import Bench
 from tests.steps.builders import ROOT, a_spec
@@ -70,12 +70,12 @@ def test_the_pages_damage_is_all_that_the_table_of_damages_asks_for(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`tests/lab/test_damage.py` fails while a `what` of a template has no line in the table."""
-    before = {one.text for one in whats.all_whats()}
-    monkeypatch.setattr(whats, "templates_root", script.templates_root)
-    caches = (whats.all_whats, whats._trees, whats._calls)
+    before = {one.text for one in difference_patterns.all_whats()}
+    monkeypatch.setattr(difference_patterns, "templates_root", script.templates_root)
+    caches = (difference_patterns.all_whats, difference_patterns._trees, difference_patterns._calls)
     for one in caches:
         one.cache_clear()
-    new = [one for one in whats.all_whats() if one.text not in before]
+    new = [one for one in difference_patterns.all_whats() if one.text not in before]
     for one in caches:
         one.cache_clear()
     line = eval(BLOCKS["damage"], vars(damages))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from winboot_lab.programs import hcn
 from winboot_lab.programs.hybrid_overlay import BASE, NETWORK, SUBNET
 
-from tests.lab.hands import network, remove_network, stop
+from tests.lab.actions import network, remove_network, stop
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
 from tests.steps.nodes import Node

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from winboot_lab.programs.kube_proxy import KubeProxy
 
-from tests.lab.hands import Hand, delete, regedit, remove_network, replace, sc, stop
+from tests.lab.actions import Hand, delete, regedit, remove_network, replace, sc, stop
 from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, a_spec_of

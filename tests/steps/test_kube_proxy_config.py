@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from tests.lab.hands import Hand, delete, let_in, replace, write
+from tests.lab.actions import Hand, delete, let_in, replace, write
 from tests.lab.site import Site
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec, a_spec_of

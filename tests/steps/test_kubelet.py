@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab.hands import SERVICES, Hand, regedit, sc, stop, unset
+from tests.lab.actions import SERVICES, Hand, regedit, sc, stop, unset
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.lab.hands import delete, replace, with_bom
-from tests.lab.hands import write as written
+from tests.lab.actions import delete, replace, with_bom
+from tests.lab.actions import write as written
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from winboot_lab.cluster.authority import Authority
 
-from tests.lab.hands import CLIENT, KUBECONFIG, PKI, Hand, certificate, delete, kubeconfig, write
+from tests.lab.actions import CLIENT, KUBECONFIG, PKI, Hand, certificate, delete, kubeconfig, write
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
 

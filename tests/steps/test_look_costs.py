@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from winboot_lab.windows.session import Session
 
-from tests.lab.hands import append, patch_node
+from tests.lab.actions import append, patch_node
 from tests.lab.state import changes, state
 from tests.steps.bench import Bench
 from tests.steps.library import call

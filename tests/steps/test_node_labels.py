@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.hands import delete_node, patch_node, taints
+from tests.lab.actions import delete_node, patch_node, taints
 from tests.lab.site import Site, only
 from tests.steps.nodes import Node
 from winboot.report.results import StepReport

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.lab.hands import sc, stop
+from tests.lab.actions import sc, stop
 from tests.steps.nodes import Node
 from winboot.config.profile.reference import Reference
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from winboot_lab.programs.calico import calico_node
 
-from tests.lab.hands import Hand, delete, endpoint, network, remove_network
+from tests.lab.actions import Hand, delete, endpoint, network, remove_network
 from tests.lab.scenes import by_hand
 from tests.lab.site import Site
 from tests.steps.bench import Bench

@@ -11,7 +11,7 @@ from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit
 
-from tests.lab.hands import stop, write
+from tests.lab.actions import stop, write
 from tests.steps.bench import Bench
 from tests.steps.nodes import Node
 

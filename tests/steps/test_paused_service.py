@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.hands import SERVICES, sc
+from tests.lab.actions import SERVICES, sc
 from tests.steps.nodes import Node
 
 STEP = "flanneld"

@@ -10,7 +10,16 @@ import pytest
 from winboot_lab.programs import hcn
 from winboot_lab.windows.network import Adapter, Network
 
-from tests.lab.hands import Hand, endpoint, forwarding_off, guard_away, network, remove_network, replace, stop
+from tests.lab.actions import (
+    Hand,
+    endpoint,
+    forwarding_off,
+    guard_away,
+    network,
+    remove_network,
+    replace,
+    stop,
+)
 from tests.lab.site import Site
 from tests.matrix import first
 from tests.steps.bench import Bench, Release

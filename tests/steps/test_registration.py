@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.hands import (
+from tests.lab.actions import (
     CLIENT,
     PKI,
     Hand,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.lab.hands import CLIENT, delete, delete_node, patch_node, stop, taints, wait
+from tests.lab.actions import CLIENT, delete, delete_node, patch_node, stop, taints, wait
 from tests.lab.site import Site, only
 from tests.steps.nodes import Node
 from winboot.report.results import StepReport

@@ -14,7 +14,7 @@ from typing import Any, Final
 from winboot_lab.cluster.kinds import NODES
 from winboot_lab.programs.flanneld import Flanneld
 
-from tests.lab.hands import Hand, all_of, change, endpoint, forwarding_off, network, replace, sc, stop
+from tests.lab.actions import Hand, all_of, change, endpoint, forwarding_off, network, replace, sc, stop
 from tests.lab.site import Site
 
 CONFLIST: Final = r"C:\etc\cni\net.d\10-flannel.conflist"

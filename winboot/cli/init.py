@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from winboot.cli import completion, judges
+from winboot.cli import answer_checks, completion
 from winboot.cli.detect import Found as Detected
 from winboot.cli.detect import detect, dns_of, doubts, within
 from winboot.cli.join_command import TOKEN_FILE
@@ -148,7 +148,7 @@ def init(
             hint="Use --force to overwrite, or another --folder; without options init completes what is there.",
         )
     if command is None:
-        path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config", judges.kubeconfig)).expanduser()
+        path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config", answer_checks.kubeconfig)).expanduser()
         found = read_kubeconfig(path, context)
         detected = detect(path, found.reach["context"])
     else:
@@ -158,21 +158,21 @@ def init(
         "server": told("server", server or found.server, "--server" if server else found.where),
         **found.reach,
         "kubernetes": told("version", *_chosen(kubernetes, detected, "version"))
-        or _ask("Kubernetes version of the nodes", "", judges.version),
+        or _ask("Kubernetes version of the nodes", "", answer_checks.version),
         "network": network
         or _ask(
             f"network ({NETWORKS})",
             told("network", *detected.get("network", ("flannel:host-gw", ""))),
-            judges.network,
+            answer_checks.network,
         ),
         "pod_cidr": told("pod CIDR", *_chosen(pod_cidr, detected, "pod_cidr"))
         or _ask(
             "pod CIDR",
             told("pod CIDR", *detected.get("pod_cidr_guess", ("10.244.0.0/16", ""))),
-            judges.cidr,
+            answer_checks.cidr,
         ),
         "service_cidr": told("service CIDR", *_chosen(service_cidr, detected, "service_cidr"))
-        or _ask("service CIDR", "10.96.0.0/12", judges.cidr),
+        or _ask("service CIDR", "10.96.0.0/12", answer_checks.cidr),
         "dns_domain": told("domain of services", *detected.get("dns_domain", ("", ""))),
         "mirror": mirror,
     }
@@ -290,14 +290,14 @@ def _ask_machines() -> list[str]:
         answer = str(typer.prompt("machine", default="", show_default=False)).strip()
         if not answer and machines:
             return machines
-        wrong = judges.machine(answer, machines)
+        wrong = answer_checks.machine(answer, machines)
         if wrong:
             typer.echo(f"  {wrong}", err=True)
         else:
-            machines.append(judges.as_option(answer))
+            machines.append(answer_checks.as_option(answer))
 
 
-def _ask(what: str, default: str, judge: judges.Judge = judges.anything) -> str:
+def _ask(what: str, default: str, judge: answer_checks.Judge = answer_checks.anything) -> str:
     """Ask on a terminal until the judge has nothing to say; elsewhere a missing answer is wrong use."""
     from winboot.base.errors import UsageError
 

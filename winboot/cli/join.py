@@ -94,8 +94,8 @@ def run_nodes(
     """`winboot join` or `winboot repair` of these machines; ends the command with its exit code."""
     from winboot.cli.approval import approved_plan, at_terminal, gone, with_plan
     from winboot.cli.failure import explain_error
+    from winboot.cli.local_checks import able
     from winboot.cli.output import Reporting, progress
-    from winboot.cli.outset import able
     from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import join as join_nodes
     from winboot.operations.join.story import refuse_without_ca
@@ -207,8 +207,8 @@ def _surveyed(
     command: str, specs: Sequence[NodeSpec], fleet: Fleet, options: Options, view: View
 ) -> tuple[Report, RunContext]:
     """What a look at all nodes finds, those included that this side cannot work on."""
+    from winboot.cli.local_checks import able
     from winboot.cli.output import progress
-    from winboot.cli.outset import able
     from winboot.cli.targets import run_context
     from winboot.operations.join import survey
     from winboot.operations.join.story import refuse_without_ca

@@ -28,8 +28,8 @@ def plan(
 ) -> None:
     """Look at every node and show the differences; change nothing. Exits with 2 if a node differs."""
     from winboot.cli.approval import save_plan, selection_of
+    from winboot.cli.local_checks import able
     from winboot.cli.output import Reporting, progress
-    from winboot.cli.outset import able
     from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import survey
     from winboot.operations.join.story import refuse_without_ca

@@ -13,8 +13,8 @@ from winboot.cli.options import Checked, Machines, View, expanded
 def preflight(machines: Machines, checked: Checked, view: View) -> None:
     """Check cluster and machines and change nothing: each finding has an id, a reason and a fix. Exits with 1 on an
     error."""
+    from winboot.cli.local_checks import able
     from winboot.cli.output import Reporting, progress
-    from winboot.cli.outset import able
     from winboot.cli.targets import load_fleet, run_context
     from winboot.operations.join import check_both_sides
 

@@ -173,7 +173,7 @@ class Pass:
 
 
 @dataclass(slots=True)
-class Heard:
+class ScriptState:
     """What a pipeline has said so far."""
 
     started: RunStarted | None = None
@@ -372,7 +372,7 @@ class ScriptRunner:
     def _pass(self, mode: Mode, facts: Facts, secrets: Mapping[str, Secret]) -> Pass:
         transport = self._open()
         run = uuid.uuid4().hex
-        heard = Heard()
+        heard = ScriptState()
         self._journal.write("pass", {"mode": mode, "run": run})
         self._listener.event(self.node, PassBegun(self._steps, mode == "Look"))
         now = self._now()
@@ -392,7 +392,7 @@ class ScriptRunner:
         self._expects_library |= mode == "Change" and done.ended.reason in WHOLE_PASSES
         return done
 
-    def _listen(self, lines: Iterator[str], run: str, heard: Heard) -> None:
+    def _listen(self, lines: Iterator[str], run: str, heard: ScriptState) -> None:
         for line in self._bounded(lines):
             self._hear(line, run, heard)
             self._check_quiet(heard)
@@ -415,7 +415,7 @@ class ScriptRunner:
             node=self.node,
         )
 
-    def _count(self, event: Event, heard: Heard) -> None:
+    def _count(self, event: Event, heard: ScriptState) -> None:
         """One more event of a pass, as far as a script of this plan may have so many."""
         heard.events += 1
         most = EVENTS_PER_STEP * len(self._steps) + MORE_EVENTS
@@ -424,7 +424,7 @@ class ScriptRunner:
         if isinstance(event, RunStarted) and heard.started is not None:
             raise self._excess("its identity twice in one pass")
 
-    def _hear(self, line: str, run: str, heard: Heard) -> None:
+    def _hear(self, line: str, run: str, heard: ScriptState) -> None:
         """One line of the script: an event of this run, or noise, of which the journal keeps the beginning."""
         event = parse(line, run)
         if event is None:
@@ -459,7 +459,7 @@ class ScriptRunner:
             case RunEnded():
                 heard.ended = event
 
-    def _judge(self, mode: Mode, heard: Heard) -> Pass:
+    def _judge(self, mode: Mode, heard: ScriptState) -> Pass:
         """What a pass came to. Raises ConnectionLost for one that broke off, IncompleteRun for one that says less, or
         more, than its plan."""
         if heard.started is None or heard.ended is None:
@@ -496,7 +496,7 @@ class ScriptRunner:
                 node=self.node,
             )
 
-    def _check_quiet(self, heard: Heard) -> None:
+    def _check_quiet(self, heard: ScriptState) -> None:
         """Called while the script says nothing, and after each line of it."""
         self._check_stop()
         silence = time.monotonic() - self._heard

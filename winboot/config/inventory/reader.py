@@ -17,9 +17,9 @@ from winboot.base.errors import InvalidInput
 from winboot.config.inventory.complaints import Complaints
 from winboot.config.inventory.connection import address_of
 from winboot.config.inventory.connection_checks import check_connection
-from winboot.config.inventory.fit import check_fit
+from winboot.config.inventory.duplicates import refuse_twins
 from winboot.config.inventory.machine import HOST_KEYS, MACHINE_KEYS, SECTIONS, HostKeys, Machine
-from winboot.config.inventory.twins import refuse_twins
+from winboot.config.inventory.machine_checks import check_fit
 from winboot.config.model import build, expanded, is_file
 from winboot.config.profile import Profile, profile_from
 from winboot.config.profile.values import (

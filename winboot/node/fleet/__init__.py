@@ -99,7 +99,7 @@ def conduct(
     plan = options.approved.sha256 if options.approved is not None else ""
     chosen = {"only": ",".join(options.only), "skip": ",".join(options.skip)}
     asked = {**context.about, **{name: said for name, said in chosen.items() if said}}
-    so_far = SoFar(command, context.run, nodes, findings, by=context.holder, plan=plan, asked=asked)
+    so_far = PartialReport(command, context.run, nodes, findings, by=context.holder, plan=plan, asked=asked)
     context.keep(so_far.report)
     order = _order(command, nodes, context)
     specs = [node.spec for node in nodes]
@@ -163,7 +163,7 @@ def pace_of(
     )
 
 
-class SoFar:
+class PartialReport:
     """The report of a run that continues: nodes that have ended, what the others have reported, and which ones
     wait."""
 

@@ -21,7 +21,7 @@ from winboot.script.steps import STEPS
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenClaims:
     """The claims of a run whose node is ours already, by another run's doing; see `winboot.node.fleet.ownership`."""
 
     held: Held
@@ -65,7 +65,7 @@ class Joining:
 
     def __call__(self, node: str, held: Held | None = None) -> NodeReport:
         """Join it; its report. Without a claim that is `held` for it, it takes one as any run does."""
-        context = self._context if held is None else replace(self._context, claims=Given(held))
+        context = self._context if held is None else replace(self._context, claims=GivenClaims(held))
         work = partial(work_of(self._command), preflight=self._preflight)
         report = run_nodes(
             self._command, work, [self._specs[node]], context, self._options, self._preflight.so_far

@@ -26,8 +26,8 @@ from winboot.operations.verify.objects import IMAGES, LINUX_IMAGE
 from winboot.operations.verify.scene import NodeScene, Scene
 from winboot.operations.verify.stage import Stage
 from winboot.operations.verify.trials import (
-    Hands,
     Outcome,
+    PodCommands,
     Trial,
     api_trials,
     egress,
@@ -270,12 +270,12 @@ class _Run:
     # ---- trying ----------------------------------------------------------------------------------------
 
     def _try_all(self, scene: Scene) -> None:
-        hands = Hands(self._bench, scene)
+        hands = PodCommands(self._bench, scene)
         with ThreadPoolExecutor(self._options.workers) as pool:
             for rows in pool.map(partial(self._try_node, hands, scene), scene.nodes):
                 self.rows += rows
 
-    def _try_node(self, hands: Hands, scene: Scene, node: NodeScene) -> list[FlowRow]:
+    def _try_node(self, hands: PodCommands, scene: Scene, node: NodeScene) -> list[FlowRow]:
         if node.server is None or node.client is None:
             return [
                 self._made(
@@ -319,7 +319,7 @@ class _Run:
             rows.append(row)
         return rows
 
-    def _trials(self, hands: Hands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
+    def _trials(self, hands: PodCommands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
         yield from api_trials(hands, node)
         yield from node_trials(hands, scene, node)
         through = node_port_trial(hands, scene, node)

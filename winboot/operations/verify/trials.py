@@ -62,7 +62,7 @@ class Answer:
     connected: bool
 
 
-class Hands:
+class PodCommands:
     """Commands in the pods of a scene."""
 
     def __init__(self, bench: Workbench, scene: Scene) -> None:
@@ -145,7 +145,7 @@ def _reached(state: str) -> Outcome:
     return Outcome(False, "no answer within 5 seconds", "silent")
 
 
-def egress(hands: Hands, pod: PodAt, host: str, port: int, proxy: str) -> Outcome:
+def egress(hands: PodCommands, pod: PodAt, host: str, port: int, proxy: str) -> Outcome:
     """Reach a place outside by TCP, through the proxy where there is one."""
     options = ("--output", "NUL", "--insecure", *(("--proxy", proxy) if proxy else ("--noproxy", "*")))
     answer = hands.curl(pod, f"https://{host}:{port}/", *options)
@@ -156,7 +156,7 @@ def egress(hands: Hands, pod: PodAt, host: str, port: int, proxy: str) -> Outcom
     return _connected(answer)
 
 
-def api_trials(hands: Hands, node: NodeScene) -> Iterator[Trial]:
+def api_trials(hands: PodCommands, node: NodeScene) -> Iterator[Trial]:
     """What goes through the API server."""
     server, client = node.server, node.client
     assert server is not None and client is not None
@@ -169,7 +169,7 @@ def api_trials(hands: Hands, node: NodeScene) -> Iterator[Trial]:
         yield Trial(flow, node, "API server", here, _guarded(run), to=node, own=True)
 
 
-def node_trials(hands: Hands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
+def node_trials(hands: PodCommands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
     """The flows that are about one node, but those of the API."""
     server, client = node.server, node.client
     assert server is not None and client is not None
@@ -223,7 +223,7 @@ def node_trials(hands: Hands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
     )
 
 
-def _pair(hands: Hands, node: NodeScene, other: NodeScene) -> Iterator[Trial]:
+def _pair(hands: PodCommands, node: NodeScene, other: NodeScene) -> Iterator[Trial]:
     client, there = node.client, other.server
     assert client is not None and there is not None
     here, target = f"pod on {node.name}", f"pod on {other.name}"
@@ -262,7 +262,7 @@ def _pair(hands: Hands, node: NodeScene, other: NodeScene) -> Iterator[Trial]:
         )
 
 
-def _linux(hands: Hands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
+def _linux(hands: PodCommands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
     linux, server, client = scene.linux, node.server, node.client
     if linux is None or server is None or client is None:
         return
@@ -299,7 +299,7 @@ def _linux(hands: Hands, scene: Scene, node: NodeScene) -> Iterator[Trial]:
     )
 
 
-def _service_pod(hands: Hands, scene: Scene, node: NodeScene) -> Trial:
+def _service_pod(hands: PodCommands, scene: Scene, node: NodeScene) -> Trial:
     """From another node where there is one: a service that leads back to its own pod is another matter."""
     server = node.server
     assert server is not None
@@ -318,7 +318,7 @@ def _service_pod(hands: Hands, scene: Scene, node: NodeScene) -> Trial:
     )
 
 
-def node_port_trial(hands: Hands, scene: Scene, node: NodeScene) -> Trial | None:
+def node_port_trial(hands: PodCommands, scene: Scene, node: NodeScene) -> Trial | None:
     """From the machine of another node, else from the Linux pod; None where there is neither."""
     port, target = node.node_port, f"{node.name}:{node.node_port}"
     asking = next(iter(scene.partners(node)), None)

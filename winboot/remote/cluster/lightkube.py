@@ -163,7 +163,7 @@ class LightkubeCluster:
 
     def workbench(self) -> Workbench:
         """Pods, services and what runs in the pods."""
-        from winboot.remote.cluster.lightkube_bench import LightkubeWorkbench
+        from winboot.remote.cluster.lightkube_pods import LightkubeWorkbench
 
         return LightkubeWorkbench(self._plain, self._call)
 

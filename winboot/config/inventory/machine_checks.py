@@ -9,12 +9,12 @@ import re
 from typing import Final
 
 from winboot.config import compat
-from winboot.config.belonging import foreign_name, server_host, wrong_names
 from winboot.config.inventory.complaints import Complaints
 from winboot.config.inventory.connection import address_of
 from winboot.config.inventory.machine import Machine
 from winboot.config.profile import Profile, facts_of
 from winboot.config.profile.values import Address as IpAddress
+from winboot.config.reserved_names import foreign_name, server_host, wrong_names
 from winboot.config.source import (
     Place,
     Table,
