@@ -24,6 +24,7 @@ from winboot.remote.cluster.base import (
     Drained,
     DrainRules,
     ExpectedNode,
+    GmsaState,
     Judge,
     MissingRight,
     Need,
@@ -80,6 +81,9 @@ def a_node(**changes: Any) -> NodeFacts:
     return replace(node, **changes)
 
 
+NO_GMSA = GmsaState(None, {})
+
+
 @dataclass
 class FakeLeases:
     """Claims in memory."""
@@ -134,6 +138,8 @@ class FakeCluster:
     specs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unselective: tuple[str, ...] = ()
     proxies: tuple[tuple[str, str], ...] = ()
+    gmsa_state: GmsaState = NO_GMSA
+    gmsa_refusal: str = ""
     kube_proxies: tuple[str, ...] = ()
     privileged: bool = True
     proxy_configs: tuple[tuple[str, str], ...] = ()
@@ -271,6 +277,13 @@ class FakeCluster:
 
     def csi_proxies(self) -> tuple[tuple[str, str], ...]:
         return self.proxies
+
+    def gmsa(self) -> GmsaState:
+        return self.gmsa_state
+
+    def try_gmsa(self, namespace: str, account: str, spec: str) -> str:
+        self._call("gmsa", f"{namespace}/{account} {spec}")
+        return self.gmsa_refusal
 
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         self._call("daemonsets")

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from winboot_lab.cluster.authority import SERVER_AUTH, Authority, Subject
 
 from tests.config.scene import a_spec
+from tests.config.test_gmsa import a_profile
 from tests.join.fakes import FakeCluster, a_node
 from winboot.base.errors import ClusterRefused, ClusterUnreachable, PreflightFailed, UsageError
 from winboot.config.node_spec import NodeSpec
 from winboot.node.preflight import CHECKS, Finding, Preflight
 from winboot.remote.cluster import rights
-from winboot.remote.cluster.base import NodeFacts
+from winboot.remote.cluster.base import GmsaState, NodeFacts
 
+
+def ca_until(days: int) -> str:
+    """A CA certificate that ends so many days from now."""
+    now = datetime.now(UTC)
+    pair = Authority("a webhook").issue(
+        Subject("gmsa"), (SERVER_AUTH,), (now - timedelta(days=30), now + timedelta(days=days))
+    )
+    return pair.certificate
+
+
+GMSA = a_profile()
 VXLAN = "network: {cni: flannel, mode: vxlan}"
 CALICO = "network: {cni: calico}"
 OVN = "network: {cni: ovn-hybrid}\nartifacts: {hybrid_overlay: 1.3.0, source: https://mirror.corp.example}"
@@ -221,6 +234,52 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "warning",
         "ebs-csi-node-windows",
         "storage.csi_proxy",
+    ),
+    "no CRD of windows-gmsa": ({}, GMSA, "gmsa", "warning", "no CRD", "by its chart"),
+    "no webhook of windows-gmsa": (
+        {"gmsa_state": GmsaState(frozenset({"webapp"}), {})},
+        GMSA,
+        "gmsa",
+        "warning",
+        "no webhook",
+        "gmsa-webhook",
+    ),
+    "a webhook whose CA has expired": (
+        {"gmsa_state": GmsaState(frozenset({"webapp"}), {"MutatingWebhookConfiguration gmsa": ca_until(-1)})},
+        GMSA,
+        "gmsa",
+        "warning",
+        "has expired",
+        "Renew",
+    ),
+    "a webhook without a CA": (
+        {"gmsa_state": GmsaState(frozenset({"webapp"}), {"MutatingWebhookConfiguration gmsa": ""})},
+        GMSA,
+        "gmsa",
+        "warning",
+        "no certificate",
+        "Renew",
+    ),
+    "no CredentialSpec": (
+        {"gmsa_state": GmsaState(frozenset(), {"MutatingWebhookConfiguration gmsa": ca_until(9)})},
+        GMSA,
+        "gmsa",
+        "warning",
+        "no GMSACredentialSpec webapp",
+        "winboot manifests gmsa",
+    ),
+    "an account that a pod does not get": (
+        {
+            "gmsa_state": GmsaState(
+                frozenset({"webapp"}), {"MutatingWebhookConfiguration gmsa": ca_until(9)}
+            ),
+            "gmsa_refusal": "service account web is not authorized to use webapp",
+        },
+        GMSA,
+        "gmsa",
+        "warning",
+        "shop/web does not get webapp: service account web is not authorized",
+        "winboot manifests gmsa",
     ),
     "second kube-proxy": (
         {"kube_proxies": ("kube-system/kube-proxy-windows",)},

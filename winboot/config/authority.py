@@ -93,6 +93,16 @@ def doubts(certificates: Sequence[TrustedCertificate], now: datetime) -> Iterato
             yield f"the issuer of {one.subject} is not here; unless the machines trust {one.issuer} already, they trust neither"
 
 
+def end_of(pem: str) -> datetime | None:
+    """When the last certificate of a text ends; None for a text without one."""
+    from cryptography import x509
+
+    try:
+        return max(one.not_valid_after_utc for one in x509.load_pem_x509_certificates(pem.encode()))
+    except ValueError:
+        return None
+
+
 def check_ca_hash(pem: str, wanted: str) -> None:
     """Raises InvalidInput unless the certificate's key has this hash."""
     found = key_hash(pem)

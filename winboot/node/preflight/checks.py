@@ -17,13 +17,14 @@ from typing import Final, TypeAlias
 from winboot.base.clock import clock_level
 from winboot.base.errors import ClusterRefused
 from winboot.base.foreign import Malformed, yaml_of
+from winboot.config.authority import end_of
 from winboot.config.compat.platform import check_skew
 from winboot.config.networks import cluster_settings
 from winboot.config.networks.cluster import InCluster
 from winboot.config.node_spec import NodeSpec
 from winboot.node.preflight.view import BOOTSTRAPPER, BOOTSTRAPPERS, NODES, ClusterView
 from winboot.remote.cluster import rights
-from winboot.remote.cluster.base import Need, NodeFacts
+from winboot.remote.cluster.base import GmsaState, Need, NodeFacts
 from winboot.report.finding import Finding
 
 Found: TypeAlias = Iterator[Finding]
@@ -239,6 +240,49 @@ def _csi_proxy(view: ClusterView) -> Found:
             yield Finding("csi-proxy", "warning", reason, fix, _names(without))
 
 
+def _gmsa(view: ClusterView) -> Found:
+    """Never an error: the node joins without its accounts. Each account is tried once, with its first service account."""
+    wanting = [spec for spec in view.specs if spec.gmsa is not None]
+    accounts = dict.fromkeys(one for spec in wanting if spec.gmsa is not None for one in spec.gmsa.accounts)
+    if not wanting:
+        return
+    names, state = _names(wanting), view.gmsa
+    if state.specs is None:
+        fix = "Install windows-gmsa by its chart (docs/identity.md), then `winboot manifests gmsa | kubectl apply -f -`."
+        yield Finding(
+            "gmsa", "warning", "the cluster has no CRD gmsacredentialspecs.windows.k8s.io", fix, names
+        )
+        return
+    yield from _webhook(view, state, names)
+    for account in accounts:
+        if account.spec not in state.specs:
+            reason = f"there is no GMSACredentialSpec {account.spec}"
+            yield Finding("gmsa", "warning", reason, "winboot manifests gmsa | kubectl apply -f -", names)
+        elif account.subjects:
+            namespace, _, user = account.subjects[0].partition("/")
+            refused = view.try_gmsa(namespace, user, account.spec)
+            if refused:
+                reason = (
+                    f"a pod of service account {account.subjects[0]} does not get {account.spec}: {refused}"
+                )
+                fix = "`winboot manifests gmsa` prints the role and its bindings; `kubectl get pods -A` shows the webhook."
+                yield Finding("gmsa", "warning", reason, fix, names)
+
+
+def _webhook(view: ClusterView, state: GmsaState, names: tuple[str, ...]) -> Found:
+    """Its failurePolicy is Fail: without a certificate that holds, the API server refuses every pod."""
+    if not state.bundles:
+        fix = "Install windows-gmsa by its chart, with the values of `winboot manifests gmsa-webhook`."
+        yield Finding("gmsa", "warning", "the cluster has no webhook of windows-gmsa", fix, names)
+    for name, pem in state.bundles.items():
+        ends = end_of(pem)
+        if ends is None or ends < view.now:
+            state_of = "no certificate" if ends is None else f"of {ends:%Y-%m-%d}, and has expired"
+            reason = f"the CA bundle of {name} is {state_of}"
+            fix = "Renew the webhook's certificate: until then the API server refuses every new pod."
+            yield Finding("gmsa", "warning", reason, fix, names)
+
+
 def _modes(data: Mapping[str, str]) -> Iterator[str]:
     """The modes of the kube-proxy configurations in a ConfigMap; any other text has no mode."""
     for text in data.values():
@@ -364,6 +408,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check("privileged-pods", "A solution in HostProcess pods needs --allow-privileged.", _privileged),
     Check("csi-proxy", "A CSI driver in ordinary pods needs one csi-proxy on the node.", _csi_proxy),
+    Check("gmsa", "A pod's account needs the CRD, a live webhook and a role.", _gmsa),
     Check("cidr-overlap", "A node must not be inside the pod or the service network.", _cidrs),
     Check("machine-ids", "OVN-Kubernetes knows Windows nodes by their machine id.", _machine_ids),
     Check("node-name", "A node of another operating system keeps its name.", _node_names),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
 
 from winboot.config.compat.version import Version
 from winboot.config.networks.cluster import ClusterSettings
 from winboot.config.node_spec import NodeSpec
-from winboot.remote.cluster.base import Cluster, MissingRight, Need, NodeFacts
+from winboot.remote.cluster.base import Cluster, GmsaState, MissingRight, Need, NodeFacts
 from winboot.remote.cluster.rights import JOINERS
 
 # A user as the API server sees a bootstrap token; which token it is makes no difference to its rights.
@@ -71,6 +71,20 @@ class ClusterView:
     def csi_proxies(self) -> tuple[tuple[str, str], ...]:
         """DaemonSets that run csi-proxy (`runs`), and those whose pods mount a pipe of it (`mounts`)."""
         return self._cluster.csi_proxies()
+
+    @cached_property
+    def gmsa(self) -> GmsaState:
+        """What the cluster has of windows-gmsa."""
+        return self._cluster.gmsa()
+
+    def try_gmsa(self, namespace: str, account: str, spec: str) -> str:
+        """Why a pod with this account does not get it; empty if it does."""
+        return self._cluster.try_gmsa(namespace, account, spec)
+
+    @property
+    def now(self) -> datetime:
+        """The API server's clock."""
+        return self._cluster.server_time()
 
     @cached_property
     def has_privileged(self) -> bool:

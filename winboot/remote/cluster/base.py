@@ -353,6 +353,14 @@ class Rights(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class GmsaState:
+    """The GMSACredentialSpecs by name, None without the CRD; and for each configuration of the webhook its CA bundle as PEM."""
+
+    specs: frozenset[str] | None
+    bundles: Mapping[str, str]
+
+
 class Contents(Protocol):
     """What the cluster runs and how it is set up."""
 
@@ -382,6 +390,15 @@ class Contents(Protocol):
 
     def csi_proxies(self) -> tuple[tuple[str, str], ...]:
         """DaemonSets (`namespace/name`) that run csi-proxy (`runs`), and those whose pods mount a pipe of it (`mounts`)."""
+        ...
+
+    def gmsa(self) -> GmsaState:
+        """What the cluster has of windows-gmsa."""
+        ...
+
+    def try_gmsa(self, namespace: str, account: str, spec: str) -> str:
+        """A dry run of a pod with this service account that names a GMSACredentialSpec: empty if the webhook fills it in, else
+        what the API server said."""
         ...
 
     def unselective_daemon_sets(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from lightkube.resources.core_v1 import ConfigMap, Event, Node, Secret, Service
 from lightkube.types import PatchType
 
 from winboot.base.clean import clean
-from winboot.base.errors import ClusterConflict, ClusterError, ClusterUnreachable
+from winboot.base.errors import ClusterConflict, ClusterError, ClusterRefused, ClusterUnreachable
 from winboot.base.retry import retried
 from winboot.base.secret import Secret as HiddenText
 from winboot.base.tls import even
@@ -55,6 +55,7 @@ from winboot.remote.cluster.base import (
     Drained,
     DrainRules,
     ExpectedNode,
+    GmsaState,
     Judge,
     MissingRight,
     Need,
@@ -593,6 +594,35 @@ class LightkubeCluster:
             elif _mounts_csi_proxy(one):
                 found.append((_full_name(one.metadata), "mounts"))
         return tuple(found)
+
+    def gmsa(self) -> GmsaState:
+        """What the cluster has of windows-gmsa; see the protocol."""
+        from winboot.remote.cluster import gmsa
+
+        def listed() -> frozenset[str]:
+            return frozenset(_name(one.metadata) for one in self._client.list(gmsa.SPECS, chunk_size=_PAGE))
+
+        def configured() -> dict[str, str]:
+            return gmsa.bundles(gmsa.configurations(self._client))
+
+        specs = self._found("listing GMSACredentialSpecs", listed)
+        return GmsaState(specs, self._call("listing webhook configurations", configured))
+
+    def try_gmsa(self, namespace: str, account: str, spec: str) -> str:
+        """A dry run of a pod with an account; see the protocol."""
+        from winboot.remote.cluster import gmsa
+
+        pod = gmsa.pod_with(namespace, account, spec)
+        try:
+            made = self._call(
+                f"a dry run of a pod in {namespace}",
+                lambda: self._client.create(pod, namespace=namespace, dry_run=True),
+            )
+        except ClusterRefused as error:
+            return error.problem
+        return (
+            "" if gmsa.is_filled(made) else "the API server left the pod as it was: no webhook filled it in"
+        )
 
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         """DaemonSets that would put Linux pods on a Windows node."""
