@@ -6,16 +6,19 @@ images/capi/ansible/windows/roles/kubernetes/tasks/sc.yml and nssm.yml; kubernet
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from winboot_lab.cluster.authority import CLIENT_AUTH, Subject
+from winboot_lab.docker_node import CNI_CONF, KUBELET, bridge_conf, prepare_node
 from winboot_lab.mirror import program
 
 from tests.lab import actions
 from tests.lab.site import Site
+from winboot.config.compat import Version
 
 START: Final = r"C:\k\StartKubelet.ps1"
 FLAGS: Final = r"C:\var\lib\kubelet\kubeadm-flags.env"
@@ -33,21 +36,23 @@ _ARGUMENTS: Final = (
     "--enable-debugging-handlers --cgroups-per-qos=false"
 )
 # What `kubeadm join` writes of the ConfigMap kubelet-config (componentconfigs/kubelet.go and kubelet_windows.go).
-_CONFIG: Final = r"""apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-authentication:
-  anonymous: {enabled: false}
-  webhook: {enabled: true}
-  x509: {clientCAFile: 'C:\etc\kubernetes\pki\ca.crt'}
-authorization: {mode: Webhook}
-clusterDNS: [10.96.0.10]
-clusterDomain: cluster.local
-containerRuntimeEndpoint: npipe:////./pipe/containerd-containerd
-cgroupDriver: systemd
-enforceNodeAllocatable: []
-resolvConf: ""
-rotateCertificates: true
-"""
+_CONFIG: Final = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "authentication": {
+        "anonymous": {"enabled": False},
+        "webhook": {"enabled": True},
+        "x509": {"clientCAFile": CA},
+    },
+    "authorization": {"mode": "Webhook"},
+    "clusterDNS": ["10.96.0.10"],
+    "clusterDomain": "cluster.local",
+    "containerRuntimeEndpoint": "npipe:////./pipe/containerd-containerd",
+    "cgroupDriver": "systemd",
+    "enforceNodeAllocatable": [],
+    "resolvConf": "",
+    "rotateCertificates": True,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,80 @@ def kubeadm_node(site: Site, maker: str) -> None:
     site.settle(120)
 
 
+# The Windows programs of flannel on a Docker node, as SDN's start.ps1 has them.
+_FLANNELD: Final = (
+    r"--kubeconfig-file=C:\etc\kubernetes\kubelet.conf",
+    "--kube-subnet-mgr=1",
+    "--iface=10.0.1.11",
+    "--ip-masq=1",
+)
+_NET_CONF: Final = {"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw", "Name": "cbr0"}}
+NSSM: Final = r"C:\k\nssm.exe"
+
+
+def docker_node(site: Site, kind: str) -> None:
+    """Make the site's machine a Ready node with dockershim and flannel host-gw, as PrepareNode.ps1, AKS Engine or image-builder
+    before 2024 set up the kubelet. In the lab flanneld is a service of NSSM: hostNetwork pods of Docker do not run there."""
+    machine = site.machine
+    machine.power.rename(site.plans[0].name.upper())
+    machine.features.install_now("Containers")
+    machine.reboot(seconds=1)
+    site.settle(30)
+    site.outside.images.builds["mcr.microsoft.com/oss/kubernetes/pause:1.4.1"] = (machine.build,)
+    prepare_node(machine, _version(site))
+    actions.write(r"C:\opt\cni\bin\flannel.exe", program("flannel", "1.1.0"))(site)
+    for name in ("win-bridge", "host-local"):
+        actions.write(rf"C:\opt\cni\bin\{name}.exe", program(name, "0.9.1"))(site)
+    actions.write(
+        CNI_CONF, json.dumps(bridge_conf("cbr0", "10.244.0.0/16", "10.96.0.0/12", "10.0.0.0/16", "10.0.1.11"))
+    )(site)
+    _joined(site)
+    script = DOCKER_KINDS[kind](site)
+    command = " ".join(
+        [r"C:\k\kubelet.exe", "$KubeletArgs", *KUBELET, f"--hostname-override={site.plans[0].name}"]
+    )
+    actions.write(script, f"# The flags of kubeadm, then:\n{command}\n")(site)
+    _under_nssm(site, "kubelet", POWERSHELL, "-ExecutionPolicy", "Bypass", "-NoProfile", script)
+    actions.sc("config", "kubelet", "depend=", "docker")(site)
+    actions.sc("start", "kubelet")(site)
+    site.settle(60)
+    actions.write(r"C:\k\flanneld.exe", program("flanneld", "0.14.0"))(site)
+    actions.write(r"C:\etc\kube-flannel\net-conf.json", json.dumps(_NET_CONF))(site)
+    _under_nssm(site, "flanneld", r"C:\k\flanneld.exe", *_FLANNELD)
+    for name, value in (("AppDirectory", "C:\\"), ("AppEnvironmentExtra", f"NODE_NAME={site.plans[0].name}")):
+        assert actions.program(site, NSSM, "set", "flanneld", name, value).code == 0
+    actions.sc("start", "flanneld")(site)
+    site.settle(120)
+
+
+def _under_nssm(site: Site, name: str, *words: str) -> None:
+    ended = actions.program(site, NSSM, "install", name, *words)
+    assert ended.code == 0, ended
+
+
+def _by_aks_engine(site: Site) -> str:
+    actions.write(r"C:\AzureData\CustomDataSetupScript.ps1", "# theirs\n")(site)
+    return r"C:\k\kubeletstart.ps1"
+
+
+def _by_image_builder(site: Site) -> str:
+    actions.write(RELEASE, b"BUILD_TIMESTAMP=1656721000\n")(site)
+    return START
+
+
+def _by_prepare_node(site: Site) -> str:
+    site.machine.services.create("rancher-wins", r"C:\k\wins.exe srv app run")
+    return START
+
+
+# What each tool has besides, and where its start script lies.
+DOCKER_KINDS: Final[Mapping[str, Callable[[Site], str]]] = {
+    "kubeadm-prepare-node": _by_prepare_node,
+    "aks-engine": _by_aks_engine,
+    "image-builder-nssm": _by_image_builder,
+}
+
+
 def _containerd(site: Site) -> None:
     (spec,) = site.specs()
     version = str(spec.runtime.containerd)
@@ -154,25 +233,24 @@ def _joined(site: Site) -> None:
     actions.write(_PAIR, (pair.certificate + pair.key))(site)
     site.machine.files.link(CERTIFICATE, _PAIR, "SymbolicLink")
     actions.write(CREDENTIAL, _kubeconfig(cluster.plan.server))(site)
-    actions.write(CONFIG, _CONFIG)(site)
+    fields = set() if _with_field(site) else {"containerRuntimeEndpoint"}
+    actions.write(CONFIG, json.dumps({key: value for key, value in _CONFIG.items() if key not in fields}))(site)
     actions.write(FLAGS, f'KUBELET_KUBEADM_ARGS="--hostname-override={node}"\n')(site)
 
 
+def _with_field(site: Site) -> bool:
+    return Version.parse(_version(site)).at_least("1.27")
+
+
 def _kubeconfig(server: str) -> str:
-    return f"""apiVersion: v1
-kind: Config
-clusters:
-- cluster:
-    certificate-authority: C:\\etc\\kubernetes\\pki\\ca.crt
-    server: {server}
-  name: default-cluster
-contexts:
-- context: {{cluster: default-cluster, user: default-auth}}
-  name: default-context
-current-context: default-context
-users:
-- name: default-auth
-  user:
-    client-certificate: C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem
-    client-key: C:\\var\\lib\\kubelet\\pki\\kubelet-client-current.pem
-"""
+    cluster = {"certificate-authority": CA, "server": server}
+    user = {"client-certificate": CERTIFICATE, "client-key": CERTIFICATE}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "default-cluster", "cluster": cluster}],
+        "users": [{"name": "default-auth", "user": user}],
+        "contexts": [{"name": "default", "context": {"cluster": "default-cluster", "user": "default-auth"}}],
+        "current-context": "default",
+    }
+    return json.dumps(config, indent=2)

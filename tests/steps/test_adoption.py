@@ -7,8 +7,10 @@ from datetime import timedelta
 
 import pytest
 from winboot_lab.cluster.authority import CLIENT_AUTH, Authority, Subject
+from winboot_lab.programs import hcn
 from winboot_lab.windows.acl import FULL, Rule
 from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.scm import AUTO
 from winboot_lab.windows.snapshot import diff, without_chance
 
 from tests.steps.bench import Bench
@@ -207,7 +209,7 @@ def made_by(bench: Bench, maker: str) -> None:
     """The machine as this tool leaves it: what recognition reads."""
     kubelet, parameters, services, files, _ = MAKERS[maker]
     for name in services:
-        bench.machine.services.create(name, rf"C:\theirs\{name}.exe")
+        bench.machine.services.create(name, rf"C:\theirs\{name}.exe", start=AUTO)
     for path in files:
         bench.write(path, b"theirs")
     if kubelet is None:
@@ -224,7 +226,11 @@ def test_the_tool_that_made_a_node_is_recognised(maker: str, bench: Bench) -> No
 
     found = bench.look(ADOPTION).differences(ADOPTION)
 
-    assert found == {"node": (f"made by {MAKERS[maker][-1]}", "winboot's, with the same name and service")}
+    assert found.pop("node") == (f"made by {MAKERS[maker][-1]}", "winboot's, with the same name and service")
+    left = [
+        one for one in ("docker", "Kubeproxy") if one in MAKERS[maker][2] and "docker" in MAKERS[maker][2]
+    ]
+    assert list(found) == [f"service {name}: use" for name in left]
     refused = bench.run(ADOPTION, mode="Look", facts={"Adopt": False}).problem("node-preflight")
     assert refused.id == "ForeignNode"
     assert MAKERS[maker][-1].partition(", runs")[0] in refused.message
@@ -294,3 +300,31 @@ def test_what_kubeadm_writes_after_an_adoption_is_a_conflict_until_it_is_adopted
     assert found[f"file {FLAGS}: written"] == ("by kubeadm, since winboot took the node over", "noted")
     assert bench.run(ADOPTION).states == {ADOPTION: "changed"}
     assert bench.run(ADOPTION, mode="Look", facts=alone).states == {ADOPTION: "ok"}
+
+
+IMAGES = r"C:\ProgramData\docker\windowsfilter\0123"
+
+
+def test_dockers_services_networks_and_images_go_and_what_is_others_stays(bench: Bench) -> None:
+    bench.machine.features.install_now("Containers")
+    made_by(bench, "PrepareNode.ps1 with Docker")
+    bench.write(rf"{IMAGES}\layerchain.json", b"[]")
+    for name, kind in (("nat", "NAT"), ("theirs", "NAT")):
+        subnet = {"AddressPrefix": "172.20.0.0/16", "GatewayAddress": "172.20.0.1"}
+        hcn.call(bench.machine, "POST", "/networks/", {"Name": name, "Type": kind, "Subnets": [subnet]})
+
+    assert bench.look(ADOPTION).differences(ADOPTION)["HNS network nat: Docker's"] == ("present", None)
+    bench.run("directories", ADOPTION)
+    for _ in range(10):
+        bench.machine.tasks.wait_idle()
+        bench.machine.settle(30)
+    assert bench.look(ADOPTION).differences(ADOPTION) == {}
+    assert [one["Name"] for one in hcn.networks(bench.machine)] == ["theirs"]
+    purge = {"Purge": True}
+    found = bench.run(ADOPTION, mode="Look", facts=purge).differences(ADOPTION)
+    assert found == {r"folder C:\ProgramData\docker: images": ("1 layers", None)}
+    assert bench.run(ADOPTION, facts=purge).states == {ADOPTION: "changed"}
+    assert not bench.machine.files.is_directory(IMAGES)
+
+    bench.undo(ADOPTION)
+    assert bench.machine.services.need("docker").start == AUTO

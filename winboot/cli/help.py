@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _TITLES: Final = {
     "What": "node nodes inventory limit only skip plan action",
     "How much": "workers processes max_unavailable max_failed canary deadline timeout",
-    "Safety": "dry_run yes drain drain_timeout grace delete_emptydir_data force trust no_restart adopt take_over "
+    "Safety": "dry_run yes drain drain_timeout grace delete_emptydir_data force trust no_restart adopt purge take_over "
     "skip_preflight",
     "Output": "output report verbose passed log_file diff out help",
 }

@@ -191,6 +191,12 @@ Adopt = Annotated[
         "--adopt", help="Take over a machine that another tool made a node; record its previous state first."
     ),
 ]
+Purge = Annotated[
+    bool,
+    typer.Option(
+        "--purge", help="Delete the images of Docker on an adopted node; an undo does not bring them back."
+    ),
+]
 SkipPreflight = Annotated[
     list[str] | None,
     typer.Option(
@@ -283,10 +289,17 @@ class Looked(Checked):
     only: Only = None
     skip: Skip = None
     adopt: Adopt = False
+    purge: Purge = False
 
     def options(self, **others: Any) -> Options:
         """See `Checked`."""
-        return super().options(only=words(self.only), skip=words(self.skip), adopt=self.adopt, **others)
+        chosen = {
+            "only": words(self.only),
+            "skip": words(self.skip),
+            "adopt": self.adopt,
+            "purge": self.purge,
+        }
+        return super().options(**chosen, **others)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import structs
 
 from winboot.base.errors import ClusterError, InvalidInput, NotDone
+from winboot.config.compat import Version
 from winboot.config.node_spec import NodeSpec
 from winboot.node.drain import drain
 from winboot.node.fleet import Budget, NodeRun, Options, RunContext, run_nodes
@@ -30,6 +31,10 @@ DRAIN: Final = "drain"
 NODE_OBJECT: Final = "node-object"
 # How it calls a machine that is another tool's node, or is one again after the undo.
 OTHERS: Final = "undo:other-tool"
+# And one whose kubelet ran Docker before winboot took it over.
+DOCKER: Final = "undo:docker"
+# The first minor without dockershim (kubernetes CHANGELOG-1.24).
+WITHOUT_DOCKERSHIM: Final = "1.24"
 # How a look calls what it finds without a note (templates/powershell/lib/removal.ps1).
 UNNOTED: Final = "unnoted:"
 
@@ -107,13 +112,29 @@ def _remove(run: NodeRun, *, removal: Removal) -> None:
 def _looked(run: NodeRun, node: NodeFacts | None) -> Pass:
     look = run.look(node)
     refuse_another_machine(run.spec, node, look)
+    refuse_dockershim(run.name, node.kubelet_version if node is not None else "", look.steps)
     return look
 
 
 def _seen(removal: Removal, look: Pass) -> Removal:
     """The removal of this machine: the Node of another tool stays."""
-    keys = {found.key for step in look.steps for found in step.differences}
-    return replace(removal, keep_node=True, others=True) if OTHERS in keys else removal
+    return replace(removal, keep_node=True, others=True) if OTHERS in _keys(look.steps) else removal
+
+
+def refuse_dockershim(name: str, kubelet: str, steps: Sequence[StepDone]) -> None:
+    """Raises NotDone where the undo would bring back dockershim after the kubelet's version, '' if unknown, has lost it."""
+    if not kubelet or DOCKER not in _keys(steps):
+        return
+    if Version.parse(kubelet.removeprefix("v")).at_least(WITHOUT_DOCKERSHIM):
+        raise NotDone(
+            f"{name}: left alone: it ran Docker with dockershim before, which Kubernetes {kubelet} no longer has",
+            hint="Install the machine again, then run `winboot remove --cluster-only`; or go back to 1.23 first.",
+            node=name,
+        )
+
+
+def _keys(steps: Sequence[StepDone]) -> set[str]:
+    return {found.key for step in steps for found in step.differences}
 
 
 def _reached(run: NodeRun, removal: Removal) -> NodeFacts | None:

@@ -19,7 +19,7 @@ function Get-NodeMaker {
 }
 
 function Get-MakerOfFile {
-    # Id and name of the tool whose files are here; nothing where there are none.
+    # Id and name of the tool whose files are here; nothing if none exists.
     param([string]$Managed)
     $kubeadm = [IO.File]::Exists('C:\var\lib\kubelet\kubeadm-flags.env')
     if ([IO.File]::Exists('C:\AzureData\CustomDataSetupScript.ps1')) { 'aks', 'AKS' }
@@ -45,9 +45,9 @@ function Get-FormerRuntime {
 }
 
 function Get-AdoptionDifference {
-    # What an adoption changes about the node as a whole, and files that kubeadm wrote since. Credential is the kubelet's. Nothing on
-    # a node that winboot made.
-    param([hashtable]$Credential)
+    # What an adoption changes about the node as a whole, Docker that is to end, and files that kubeadm wrote since. Credential is the
+    # kubelet's; LeavesDocker: the profile's runtime is another. Nothing on a node that winboot made.
+    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services)
     $maker = Get-NodeMaker
     if ($maker -and -not (Test-FormerNote -Kind 'Adoption' -Key 'kubelet')) {
         $is = "made by $($maker.what)" + $(if ($maker.runtime) { ", runs $($maker.runtime)" })
@@ -56,27 +56,102 @@ function Get-AdoptionDifference {
     if (Test-KeptIdentity -Credential $Credential) {
         New-Difference -Key 'adoption:identity' -What 'kubelet identity' -Is (Get-KubeadmCredential) -Want "the same certificate, by $($Credential.kubeconfig)"
     }
+    if ($LeavesDocker -and (Get-AdoptedRuntime -Maker $maker) -eq 'docker') { Get-DockerDifference }
     foreach ($path in Get-KubeadmConflict) {
         New-Difference -Key "adoption:$path" -What "file ${path}: written" -Is 'by kubeadm, since winboot took the node over' -Want 'noted'
     }
 }
 
 function Set-Adoption {
-    # Notes what an undo starts again, remembers kubeadm's files, and gives winboot's kubelet the identity of the former one. Returns
-    # nothing.
-    param([hashtable]$Credential)
+    # Notes what an undo starts again, remembers kubeadm's files, gives winboot's kubelet the identity of the former one, and ends
+    # Docker where the node leaves it. Returns nothing.
+    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services)
     $maker = Get-NodeMaker
     if ($maker) {
-        $running = @(@('docker', 'containerd', 'kubelet', 'kube-proxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
+        $running = @(@('docker') + $Services + @('Kubeproxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
         $serving = @(Get-ServingCertificate -Folder $Credential.pki)
-        Save-FormerValue -Kind 'Adoption' -Key 'kubelet' -Value @{ maker = $maker.id; running = $running; pki = $Credential.pki; serving = $serving }
+        Save-FormerValue -Kind 'Adoption' -Key 'kubelet' -Value @{ maker = $maker.id; runtime = $maker.runtime; running = $running; pki = $Credential.pki; serving = $serving }
     }
     Write-StateJson -Name 'adoption.json' -Value @(Get-KubeadmMark)
-    if (-not (Test-KeptIdentity -Credential $Credential)) { return }
-    # It names the certificate by its path, which stays: the one that the kubelet renews.
-    $kubeconfig = Read-FileText -Path (Get-KubeadmCredential)
-    Save-SecretFile -Path $Credential.kubeconfig
-    Write-FileText -Path $Credential.kubeconfig -Text $kubeconfig -Private
+    if (Test-KeptIdentity -Credential $Credential) {
+        # It names the certificate by its path, which stays: the one that the kubelet renews.
+        $kubeconfig = Read-FileText -Path (Get-KubeadmCredential)
+        Save-SecretFile -Path $Credential.kubeconfig
+        Write-FileText -Path $Credential.kubeconfig -Text $kubeconfig -Private
+    }
+    if ($LeavesDocker -and (Get-AdoptedRuntime -Maker $maker) -eq 'docker') { Stop-Docker }
+}
+
+function Get-AdoptedRuntime {
+    # The runtime of the node before winboot: that of its maker, or of the note about the adoption; nothing where neither is known.
+    param([hashtable]$Maker)
+    if ($Maker) { return $Maker.runtime }
+    foreach ($line in Get-FormerLine -Step 'adoption' -Key 'kubelet') {
+        if ($line.kind -eq 'Adoption') { return "$(Read-Member -Object $line.value -Names 'runtime')" }
+    }
+}
+
+function Get-DockerDifference {
+    # Docker's services that run or start by themselves, and the networks that it makes for itself.
+    foreach ($name in Get-DockerService) {
+        $is = "$(Get-ServiceState -Name $name), starts $((Read-Service -Name $name).start)"
+        Compare-Wanted -Key "adoption:service:$name" -What "service ${name}: use" -Is $is -Want 'Stopped, starts demand' -Disturbs
+    }
+    foreach ($network in Get-DockerNetwork) {
+        New-Difference -Key "adoption:network:$($network.Name)" -What "HNS network $($network.Name): Docker's" -Is 'present' -Want $null -Disrupts
+    }
+    $layers = @(Get-DockerLayer)
+    if ($layers) { New-Difference -Key 'adoption:images' -What "folder $(Get-DockerRoot): images" -Is "$($layers.Count) layers" -Want $null }
+}
+
+function Get-DockerLayer {
+    # The layers of Docker's images by path, while --purge asks for their end; nothing otherwise, or if none exists.
+    if (-not $script:Run.Facts.Purge) { return }
+    $store = "$(Get-DockerRoot)\windowsfilter"
+    if ([IO.Directory]::Exists($store)) { [IO.Directory]::GetDirectories($store) }
+}
+
+function Get-DockerRoot {
+    # Docker's folder: data-root of its daemon.json, or its default (docker/cli docs/reference/dockerd.md).
+    $found = [regex]::Match("$(Read-FileText -Path 'C:\ProgramData\docker\config\daemon.json')", '"data-root"\s*:\s*("[^"]+")')
+    if ($found.Success) { ConvertFrom-Json -InputObject $found.Groups[1].Value } else { 'C:\ProgramData\docker' }
+}
+
+function Remove-DockerLayer {
+    # Removes the layers of Docker's images by the host compute service, which alone can, and then the list of its images. Returns nothing.
+    param([string[]]$Layers)
+    $failed = @(foreach ($layer in $Layers) { Remove-Layer -Path $layer })
+    if ($failed) { Stop-Step -Id 'LayerLeft' -Message "layers of Docker's images cannot be removed: $($failed -join ', ')" }
+    foreach ($name in @('windowsfilter', 'image')) { Remove-Folder -Path "$(Get-DockerRoot)\$name" }
+}
+
+function Get-DockerService {
+    # The services of a Docker node that work against containerd: the engine, and AKS Engine's kube-proxy. Nothing if none exists.
+    foreach ($name in @('docker', 'Kubeproxy')) { if (Test-RegistryKey -Path (Get-ServicePath -Name $name)) { $name } }
+}
+
+function Get-DockerNetwork {
+    # The HNS networks that dockerd makes: nat by itself, and host, which PrepareNode.ps1 asks it for. Those that it found in HNS are
+    # others' (moby daemon/daemon_windows.go, initNetworkController, initBridgeDriver). Nothing if none exists.
+    foreach ($name in @('nat', 'host')) { Get-HnsObject -Kind networks -Name $name | Where-Object { $_.Type -ieq 'NAT' } }
+}
+
+function Stop-Docker {
+    # Stops the kubelet and Docker, with its containers, and keeps Docker from starting by itself. Its images stay. Returns nothing.
+    Stop-RunningService -Name 'kubelet'
+    foreach ($name in Get-DockerService) {
+        Save-FormerService -Name $name
+        Stop-RunningService -Name $name
+        # Not disabled: an undo starts it by the kubelet that depends on it.
+        Invoke-ServiceControl -Arguments @('config', $name, 'start=', 'demand')
+    }
+    $layers = @(Get-DockerLayer)
+    if ($layers) { Remove-DockerLayer -Layers $layers }
+}
+
+function Remove-DockerNetwork {
+    # Removes Docker's own networks. The pods' network stays, whose switch carries this machine's address. Returns nothing.
+    foreach ($network in Get-DockerNetwork) { Remove-PodNetwork -Name $network.Name }
 }
 
 function Restore-Adoption {

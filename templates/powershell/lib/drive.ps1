@@ -5,7 +5,7 @@ function New-Run {
     # found out; what it did not send is as in the table below.
     param([string]$Mode, [string]$Id, [hashtable[]]$Steps, [hashtable]$Secrets, [hashtable]$Facts, [string]$Text, [hashtable]$Plan)
     $known = @{
-        NodeIsLive = $false; Drained = $false; Drains = $false; TakeOver = $false; Adopt = $false
+        NodeIsLive = $false; Drained = $false; Drains = $false; TakeOver = $false; Adopt = $false; Purge = $false
         Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''; Unnoted = @()
         NodeIsReady = $false; Versions = ''; Now = $null; Alone = $false
     }

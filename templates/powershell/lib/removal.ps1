@@ -11,6 +11,8 @@ function Get-RemovalDifference {
     $first = $script:Run.Steps[0].Name -eq $script:Run.Step
     if ($first -and (Test-OtherNode)) {
         New-Difference -Key 'undo:other-tool' -What 'node of another tool' -Is "the machine is one, or was one before winboot" -Want 'it stays in the cluster' -Policy
+        $former = Get-AdoptedRuntime -Maker (Get-NodeMaker)
+        if ((Test-Adopted) -and $former -eq 'docker') { New-Difference -Key 'undo:docker' -What 'container runtime' -Is 'containerd' -Want 'docker' -Policy }
     }
     $state = (Get-StatePath).TrimEnd('\')
     if ($first -and [IO.Directory]::Exists($state)) {

@@ -30,6 +30,8 @@ class Options:
     drain: bool = False
     take_over: bool = False
     adopt: bool = False
+    # Deletes the images of a runtime that an adoption leaves.
+    purge: bool = False
     skip_preflight: tuple[str, ...] = ()
     workers: int = 32
     ready: float = 300.0

@@ -305,6 +305,7 @@ class NodeRun:
             # The run that had it before may be paused, not dead: the fence refuses that run when it wakes up.
             "TakeOver": self.options.take_over or (self._held is not None and self._held.claim.taken_over),
             "Adopt": self.options.adopt,
+            "Purge": self.options.purge,
             "Holder": self.context.holder,
             "Steps": self.plan.selection,
             "Addresses": list(self._addresses()),

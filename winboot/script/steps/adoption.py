@@ -6,11 +6,18 @@ from collections.abc import Mapping
 
 from winboot.config.node_spec import NodeSpec
 from winboot.script.steps.kubelet_credentials import credential_table
+from winboot.script.steps.pod_network import guard_table
 from winboot.script.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"credential": credential_table(spec)}
+    return {
+        "credential": credential_table(spec),
+        "leaves_docker": True,
+        "services": [one.name for one in spec.services.all],
+        # The pods' network is another tool's here: nothing is removed where this run fails.
+        "guard": {**guard_table(spec), "agent": "", "networks": []},
+    }
 
 
 ADOPTION = Step(

@@ -81,7 +81,8 @@ def _dual(spec: NodeSpec) -> bool:
     return len(spec.cluster.pod_cidrs) > 1
 
 
-def _guard(spec: NodeSpec) -> dict[str, object]:
+def guard_table(spec: NodeSpec) -> dict[str, object]:
+    """What the guard of a detached run holds on to: the port of the management, and what a rollback removes."""
     connection = spec.machine.connection
     return {
         # On the machine itself there is no listener to lose.
@@ -102,7 +103,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     solution = spec.network.solution
     return {
         "network": network_table(spec),
-        "guard": _guard(spec),
+        "guard": guard_table(spec),
         "dependents": list(started_by_the_guard(spec)[1:]),
         "restart_hns": bool(solution.fixes),
     }
