@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72
+# Settings  4f79cfd147142fc74f166ea267077b9f864dfdfb8850b504a5071a10f0415a3c
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -127,7 +127,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72'
+    Digest  = '4f79cfd147142fc74f166ea267077b9f864dfdfb8850b504a5071a10f0415a3c'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72
+# Settings  4f79cfd147142fc74f166ea267077b9f864dfdfb8850b504a5071a10f0415a3c
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -130,7 +130,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72'
+    Digest  = '4f79cfd147142fc74f166ea267077b9f864dfdfb8850b504a5071a10f0415a3c'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -339,15 +339,21 @@ Change = {
 Name = 'adoption'
 Needs = @('directories')
 Values = {
-    $credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
+    $node = @{ Credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
         certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac' }
+        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac' }; LeavesDocker = $true; Services = @('containerd', 'kubelet', 'flanneld', 'kube-proxy') }
+    $guard = @{ management_port = 5986; agent = ''; networks = @() }
 }
 Look = {
-    Get-AdoptionDifference -Credential $credential
+    Get-AdoptionDifference @node
 }
 Change = {
-    Set-Adoption -Credential $credential
+    Set-Adoption @node
+    # HNS works on all networks at a time: none is removed from within this session.
+    if ($node.LeavesDocker -and @(Get-DockerNetwork).Count -gt 0) { Start-DetachedRun -Guard $guard -Seconds 300 }
+}
+Detached = {
+    Remove-DockerNetwork
 }
 }
 

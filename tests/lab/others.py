@@ -234,7 +234,9 @@ def _joined(site: Site) -> None:
     site.machine.files.link(CERTIFICATE, _PAIR, "SymbolicLink")
     actions.write(CREDENTIAL, _kubeconfig(cluster.plan.server))(site)
     fields = set() if _with_field(site) else {"containerRuntimeEndpoint"}
-    actions.write(CONFIG, json.dumps({key: value for key, value in _CONFIG.items() if key not in fields}))(site)
+    actions.write(CONFIG, json.dumps({key: value for key, value in _CONFIG.items() if key not in fields}))(
+        site
+    )
     actions.write(FLAGS, f'KUBELET_KUBEADM_ARGS="--hostname-override={node}"\n')(site)
 
 

@@ -114,7 +114,7 @@ function Get-DockerLayer {
 function Get-DockerRoot {
     # Docker's folder: data-root of its daemon.json, or its default (docker/cli docs/reference/dockerd.md).
     $found = [regex]::Match("$(Read-FileText -Path 'C:\ProgramData\docker\config\daemon.json')", '"data-root"\s*:\s*("[^"]+")')
-    if ($found.Success) { ConvertFrom-Json -InputObject $found.Groups[1].Value } else { 'C:\ProgramData\docker' }
+    if ($found.Success) { "$(ConvertFrom-Json -InputObject $found.Groups[1].Value)" } else { 'C:\ProgramData\docker' }
 }
 
 function Remove-DockerLayer {
