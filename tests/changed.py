@@ -119,8 +119,9 @@ def is_test(path: str) -> bool:
 
 
 def by_names(files: Iterable[str]) -> Iterator[str]:
-    """Test files named after a changed file, and after the templates that call what a library file defines."""
-    stems = {_noun(path) for path in with_callers(files)}
+    """Test files named after a changed file, and after the templates that call what a library file defines. A helper of tests
+    is used by those that import it, and names none."""
+    stems = {_noun(path) for path in with_callers(files) if not path.startswith(("tests/", "lab/tests/"))}
     for path in _git("ls-files", "tests", "lab/tests"):
         if is_test(path) and PurePosixPath(path).stem.removeprefix("test_") in stems:
             yield path

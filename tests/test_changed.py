@@ -45,7 +45,10 @@ def test_each_file_of_ours_has_a_module_and_back(folder: str) -> None:
 
 
 def test_a_new_line_in_the_list_of_steps_runs_few_files() -> None:
-    found = chosen_for(["winboot/script/steps/__init__.py", "winboot/script/steps/dynamic_ports.py"])
+    """Also with its damage: the doctor's tests of damages join sites, and have nothing to do with it."""
+    steps = "winboot/script/steps"
+    found = chosen_for([f"{steps}/__init__.py", f"{steps}/dynamic_ports.py", "tests/lab/damages.py"])
 
     assert "tests/steps/test_catalogue.py" in found
+    assert "tests/doctor/test_damages.py" not in found
     assert len(found) <= len(ALWAYS) + 8

@@ -49,6 +49,23 @@ def test_every_file_that_is_named_is_there(page: Path) -> None:
     assert [path for path in named if not any(one in path for one in EXAMPLES) and not is_there(path)] == []
 
 
+MODULE = re.compile(r"\bpython -m ((?:winboot|winboot_lab|tools|tests|benchmarks)[\w.]*)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_module_that_a_page_runs_can_be_run(page: Path) -> None:
+    for name in MODULE.findall(page.read_text(encoding="utf-8")):
+        inside = name.replace(".", "/")
+        places = [
+            ROOT / room / f"{inside}{end}"
+            for room in ("", "lab")
+            for end in (".py", "/__main__.py", "/__init__.py")
+        ]
+        found = next((one for one in places if one.is_file()), None)
+        assert found is not None, name
+        assert found.name == "__main__.py" or "__main__" in found.read_text(encoding="utf-8"), name
+
+
 COMMANDS: Final = [
     (page.name, words)
     for page in PAGES

@@ -1,4 +1,4 @@
-"""docs/steps.md, written from STEPS: `python -m winboot.script.steps > docs/steps.md`."""
+"""docs/steps.md, written from STEPS (`python -m tools.pages`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEAD: Final = """\
     winboot steps                  # this list
     winboot join --only NAME       # one step and the steps that it needs
 
-winboot applies these steps to a node, in this order. `python -m winboot.script.steps` writes this page. A step marked ○ carries
+winboot applies these steps to a node, in this order. `make golden` writes this page. A step marked ○ carries
 `identity: no`: it does not depend on the node's identity, so it also runs on machines of a [warm pool](clouds.md#warm-pools).
 To add a step, see [how-to-add-a-step.md](how-to-add-a-step.md).
 

@@ -1,7 +1,7 @@
 """The next step for each problem that a script on a node reports; the script need not carry it.
 
 A script sends a problem's id and message. It may send, as the hint, the ids of several problems (the preflight finds
-all of them at once), or its own text (a user's step). `python -m winboot.script.problems` puts the page together.
+all of them at once), or its own text (a user's step). docs/problems.md is written from them (`python -m tools.pages`).
 """
 
 from __future__ import annotations
