@@ -15,7 +15,7 @@ from winboot.base.exits import INTERRUPTED
 from winboot.cli.board import Board
 from winboot.cli.options import Output, View
 from winboot.cli.output import progress
-from winboot.cli.progress import ProgressConsole, lasted
+from winboot.cli.progress import Lines, ProgressConsole, lasted
 from winboot.report.events import Detached, Event, Problem, RunStarted, StepDone
 from winboot.report.notices import NodeEnded, Notice, PassBegun, Waiting
 from winboot.report.results import Failure, NodeReport, StepReport
@@ -352,3 +352,19 @@ def test_verbose_lines_tell_each_step_and_a_file_gets_them_too(
     ] * 2
     assert log.stat().st_mode & 0o777 == 0o600
     assert "win-1: artifacts: ok in 12 ms" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_steps_that_are_blocked_are_one_line_at_the_nodes_end(everything: bool) -> None:
+    """Each once had a line, and the table below names them all."""
+    drain, file = Problem("NeedsDrain", "pods run here"), io.StringIO()
+    lines = Lines(ProgressConsole(file), everything=everything)
+
+    for name in STEPS:
+        lines.event("win-1", StepDone("r", name, "blocked", 1, problem=drain))
+    steps = tuple(StepReport(name, "blocked", problem=drain) for name in STEPS)
+    lines.event("win-1", NodeEnded(NodeReport("win-1", "", "2022", steps=steps, ready=True, seconds=5)))
+
+    told = file.getvalue().splitlines()
+    assert len(told) == 1 + (len(STEPS) if everything else 0)
+    assert "blocked in 5 s, Ready: computer-name: NeedsDrain: pods run here (and 5 more)" in told[-1]

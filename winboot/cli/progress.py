@@ -51,14 +51,16 @@ def ending(report: NodeReport) -> str:
     line = f"{report.outcome} in {lasted(report.seconds)}"
     if report.ready is not None:
         line += ", Ready" if report.ready else ", not Ready"
-    for cause in causes([report]):
+    found = causes([report])
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    for cause in found:
         if cause.failure is not None:
             if cause.failure.message == report.outcome:  # an interrupted node says so once
                 return line
-            return f"{line}: {cause.failure.name}: {cause.failure.message}"
+            return f"{line}: {cause.failure.name}: {cause.failure.message}{more}"
         if cause.step is not None and cause.step.problem is not None:
             problem = cause.step.problem
-            return f"{line}: {cause.step.name}: {problem.id}: {problem.message}"
+            return f"{line}: {cause.step.name}: {problem.id}: {problem.message}{more}"
     return line
 
 
@@ -77,8 +79,8 @@ def lasted(seconds: float) -> str:
 
 
 def describe(event: Event | Notice, *, everything: bool = False) -> str | None:
-    """An event in a few words; None for those that are not shown: what is right (but with `everything`), and what waits for
-    another step."""
+    """An event in a few words; None for those that are not shown: what is right and what is blocked (but with `everything`),
+    and what waits for another step. The line of the node's end names what blocks it."""
     match event:
         case NodeEnded(report=report):
             return ending(report)
@@ -86,7 +88,7 @@ def describe(event: Event | Notice, *, everything: bool = False) -> str | None:
             return f"{step}: {state} in {event.ms} ms"
         case StepDone(problem=Problem(id=id)) if id == FOLLOWS:
             return None
-        case StepDone(step=step, state=state) if state not in ("ok", "would-change"):
+        case StepDone(step=step, state=state) if everything or state not in ("ok", "would-change", "blocked"):
             return f"{step}: {state}" + (f" ({event.problem.message})" if event.problem else "")
         case RebootWanted(steps=steps):
             return f"needs a restart for {', '.join(steps)}"
