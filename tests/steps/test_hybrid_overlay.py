@@ -1,4 +1,4 @@
-"""Run OVN-Kubernetes' hybrid-overlay-node as a service of ours: it makes the pod network above the base network."""
+"""Run OVN-Kubernetes' hybrid-overlay-node as our own service: it makes the pod network above the base network."""
 
 from __future__ import annotations
 

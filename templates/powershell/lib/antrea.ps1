@@ -88,7 +88,7 @@ function Clear-StalePort {
 }
 
 function Stop-AntreaPod {
-    # Ends the pods of Antrea's DaemonSet on this node (build/yamls/antrea-windows-with-ovs.yml).
+    # Ends the pods that Antrea's DaemonSet runs on this node (build/yamls/antrea-windows-with-ovs.yml).
     $answer = Invoke-Crictl -Arguments @('pods', '--quiet', '--name', 'antrea-agent-windows')
     $ids = @("$answer".Split("`n") | ForEach-Object { $_.Trim() } | Where-Object { $_ -ne '' })
     if ($ids) { [void](Invoke-Crictl -Arguments (@('stopp') + $ids) -Seconds 120) }

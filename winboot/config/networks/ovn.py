@@ -34,7 +34,7 @@ VNI = 4097
 def _agent(choices: Choices) -> Agent:
     """The flags are those of OpenShift's operator for Windows nodes (openshift/windows-machine-config-operator
     pkg/services/services.go, hybridOverlayConfiguration). The kubelet's kubeconfig only asks for a certificate of its own
-    (pkg/util/kube.go, StartNodeCertificateManager), which ovnkube-identity approves. It lies beside
+    (pkg/util/kube.go, StartNodeCertificateManager), which ovnkube-identity approves. It is next to
     the kubelet's, in a folder that SYSTEM and Administrators alone can read."""
     return Agent(
         service=_SERVICE,

@@ -52,7 +52,7 @@ class NodeFacts:
     unschedulable: bool = False
     provider_id: str = ""
     network_reason: str = ""  # of the condition NetworkUnavailable, which a cloud's route controller writes
-    machine_id: str = ""  # on Windows the computer name
+    machine_id: str = ""
     runtime_version: str = ""  # as in containerd://2.1.4
     # Since when the cluster has received nothing from its kubelet, by the control plane's clock; None where it has.
     # The node controller writes Ready=Unknown (node_lifecycle_controller.go, tryUpdateNodeHealth), a kubelet True or

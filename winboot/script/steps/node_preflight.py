@@ -22,7 +22,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         # How a service that winboot has made is known when its notes are lost.
         "services": {one.name: one.description for one in spec.services.all},
         "server": spec.cluster.server,
-        # What must not be beside a network that needs its adapter alone.
+        # What must not share the adapter with a network that needs its adapter alone.
         "alone": spec.network.network_name if spec.network.solution.alone else "",
         "other_services": [one for one in (*AGENTS, "kube-proxy") if one not in spec.services],
         "own_macs": spec.network.solution.pods_own_macs,

@@ -36,7 +36,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
         )
     if solution.test_signed and network.antrea.testsigning is None:
         wrong = f"the driver of {solution.id} is test-signed, so Windows must allow every test-signed driver"
-        expected = "antrea: {testsigning: accepted} beside it, if you accept that"
+        expected = "antrea: {testsigning: accepted} next to it, if you accept that"
         yield draft.at(("network", "cni"), wrong, expected)
     yield from _vxlan(draft, network, solution)
     yield from _network_name(draft, network, solution)
