@@ -21,6 +21,8 @@ It also works on nodes that winboot did not join: describe them in an inventory.
 - **Limits**: the script stops reading after 60 seconds. A fact that cannot be read hides no other; the answer lists it.
 - **Secrets**: a document holds no log line, key, token, environment or command line. Of logs it counts known texts only.
 - **Exit codes**: 1 if a node has a fault or something degraded, or if neither machine nor cluster answered; 0 for warnings.
+- **Without a login**: `--api-only` counts the known texts in the logs that the kubelet gives (NodeLogQuery): set
+  `enableSystemLogQuery: true` in `kubelet.config`, before 1.36 also the gate `NodeLogQuery`. You need `get` on `nodes/proxy`.
 - **Siblings**: rules compare a node with the other nodes of the same command, so run it for the whole pool.
 
 ## Collect
@@ -43,7 +45,7 @@ default `--since 24h`.
 
 ## Rules
 
-Causes come before their consequences. `tests/doctor/damages.py` has a damage for each rule.
+Causes come before their consequences; [troubles.md](troubles.md) lists troubles with their rules. `tests/doctor/damages.py` has a damage for each rule.
 
 | rule | severity | what is wrong | next | repair | source |
 | --- | --- | --- | --- | --- | --- |

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from winboot_lab.cluster import ApiFailure
 
 from tests.doctor.damages import DAMAGES
 from tests.doctor.documents import bundle, documents
@@ -115,3 +116,40 @@ def test_a_textfile_has_a_sample_for_each_finding(joined_site: Callable[[str], S
     sample = 'winboot_doctor_finding{node="win-1",rule="service-stopped",severity="fault",first="true"} 1'
     assert sample in text.splitlines()
     assert all(line.startswith(("# ", "winboot_doctor_")) for line in text.splitlines())
+
+
+def test_the_cluster_alone_counts_known_texts_of_logs(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
+    (spec,) = site.specs()
+    actions.append(spec.services["containerd"].log_file, "x: 0xc0370101\r\n")(site)
+
+    def judged() -> list[str]:
+        cluster = site.controller().context.cluster(spec)
+        (found,) = judge([gather(spec, None, cluster)])
+        assert found.unread == ()
+        return [one.rule.id for one in found.findings]
+
+    assert judged() == []
+
+    path = spec.paths.kubelet_config
+    actions.replace(path, '"clusterDomain"', '"enableSystemLogQuery": true, "clusterDomain"')(site)
+    actions.stop("kubelet")(site)
+    for name in ("kubelet", "kube-proxy"):
+        actions.sc("start", name)(site)
+    site.settle(60)
+
+    assert judged() == ["other-os"]
+    assert not site.refusals
+
+
+def test_a_refused_log_is_named_and_costs_nothing_else(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("plain")
+    (spec,) = site.specs()
+    site.cluster.faults.refuse = lambda who, method, path: (
+        ApiFailure(403, "nodes/proxy is forbidden") if "/proxy/" in path else None
+    )
+
+    (found,) = judge([gather(spec, None, site.controller().context.cluster(spec))])
+
+    assert found.findings == ()
+    assert ["nodes/proxy is forbidden" in one for one in found.unread] == [True]

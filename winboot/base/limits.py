@@ -36,6 +36,7 @@ LONGEST_DETACHED: Final = (
 # What a node says of itself to `winboot verify`.
 LARGEST_FACTS: Final = 8 << 20  # characters of one look
 LARGEST_COLLECTION: Final = 64 << 20  # bytes that the task of `winboot collect` writes on a node
+LARGEST_LOG: Final = 256 << 10  # bytes of the end of a log that the kubelet gives
 MOST_FACTS: Final = 10_000  # of one kind: load balancers, endpoints, routes
 
 # A file of `winboot plan --out`.

@@ -181,6 +181,9 @@ class LabCluster:
             self._authorize(who, target, "get", ())
             pod = self.store.get(PODS, target.namespace, target.name)
             return Answer(200, self.kubelet(str(pod["spec"].get("nodeName", ""))).log(pod))
+        if target is not None and target.kind is NODES and target.rest == "logs":
+            self._authorize(who, target, "get", ())
+            return Answer(200, self.kubelet(target.name).node_log(query or {}))
         with self.store.lock:
             self.controllers.catch_up()
             if target is None:

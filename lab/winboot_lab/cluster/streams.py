@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -45,6 +45,9 @@ class NodeApi(Protocol):
 
     def log(self, pod: Object) -> str:
         """What the container has written."""
+
+    def node_log(self, query: Mapping[str, str]) -> str:
+        """What `/logs/` answers to a query."""
 
     def forward(self, pod: Object, port: int, request: bytes) -> bytes:
         """One request to a port of the pod, and its answer."""

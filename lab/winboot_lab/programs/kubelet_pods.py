@@ -42,6 +42,14 @@ class Pods:
         return str(self._settings.get("containerRuntimeEndpoint"))
 
     @property
+    def answers_log_queries(self) -> bool:
+        """Whether NodeLogQuery, on from 1.36, and `enableSystemLogQuery` are on (kubernetes pkg/kubelet/kubelet.go, Run)."""
+        gate = self._settings.get(
+            "featureGates.NodeLogQuery", Version.parse(self._kubelet.run.version).at_least("1.36")
+        )
+        return gate is True and self._settings.get("enableSystemLogQuery", False) is True
+
+    @property
     def dockershim(self) -> bool:
         """Whether the kubelet speaks to Docker itself, as up to 1.23 by default (kubelet.go, PreInitRuntimeService)."""
         old = not Version.parse(self._kubelet.run.version).at_least("1.24")

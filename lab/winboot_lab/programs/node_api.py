@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot_lab.cluster import ApiFailure
@@ -59,6 +59,20 @@ class MachineApi:
         head = f"HTTP/1.1 {status} OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n\r\n"
         return (head + body).encode()
 
+    def node_log(self, query: Mapping[str, str]) -> str:
+        """The log of a service that writes a file below C:\\var\\log (kubernetes pkg/kubelet/kubelet_server_journal.go)."""
+        if not self._pods.answers_log_queries:
+            # The file server lists the folder (Go net/http/fs.go, dirList).
+            return '<!doctype html>\n<meta name="viewport" content="width=device-width">\n<pre>\n</pre>\n'
+        service = query["query"]
+        if len(query) > 1:
+            return f"\noptions present and query resolved to log files for [{service}]\ntry without specifying options\n"
+        for name in (service, f"{service}.log", rf"{service}\{service}.log"):
+            path = rf"C:\var\log\{name}"
+            if self._machine.files.exists(path) and not self._machine.files.is_directory(path):
+                return self._machine.files.text(path)
+        return f"\nlog not found for {service}\n"
+
     def _start(self, pod: Object) -> End:
         """The pod's end; the kubelet and the runtime must have it."""
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
@@ -104,6 +118,10 @@ class LinuxApi:
         return "".join(
             f"{line}\n" for line in self._outside.containers().logs.get(pod["metadata"]["uid"], [])
         )
+
+    def node_log(self, query: Mapping[str, str]) -> str:
+        """The lab has no log of a Linux node."""
+        raise ApiFailure(404, "the lab has no log of a Linux node")
 
     def forward(self, pod: Object, port: int, request: bytes) -> bytes:
         """Nobody forwards to a Linux pod here."""

@@ -78,7 +78,7 @@ class ApiView(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """All facts of one node. `machine` is empty and `login` false if winboot only asked the cluster."""
+    """All facts of one node. Without a login, `login` is false, and `machine` has known texts of logs at most."""
 
     schema: int
     node: str

@@ -54,6 +54,14 @@ def gather(spec: NodeSpec, read: Reading | None, cluster: Cluster | None) -> Doc
             raise
         except WinbootError as error:
             login_problem = clean(str(error))
+    if (
+        not login
+        and cluster is not None
+        and api is not None
+        and api.node is not None
+        and not api.node.silent_since
+    ):
+        machine, problems = _of_logs(spec, cluster, now)
     return Document(
         schema=SCHEMA,
         node=spec.node.name,
@@ -162,6 +170,24 @@ def _of_cluster(
     except ClusterError as error:
         return None, clean(str(error)), lambda: datetime.now(UTC)
     return api, "", cluster.server_time
+
+
+def _of_logs(
+    spec: NodeSpec, cluster: Cluster, now: datetime
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """Known texts in the logs of services, as the machine would count them, and why there are none."""
+    since, rows, given = now - timedelta(seconds=WINDOW_S), [], False
+    try:
+        for service in (one.name for one in spec.services.all):
+            text = cluster.node_log(spec.node.name, service, since)
+            given = given or text is not None
+            counts = {
+                mark.id: (text or "").count(mark.text) for mark in SIGNATURES if service in mark.services
+            }
+            rows += [{"service": service, "id": id, "count": count} for id, count in counts.items() if count]
+    except ClusterError as error:
+        return {}, {"signatures": clean(str(error))}
+    return ({"signatures": rows}, {}) if given else ({}, {})
 
 
 def _node_view(node: NodeFacts) -> NodeView:

@@ -729,7 +729,7 @@ def _pull(id: str, title: str, fix: str, source: str, text: str, *services: str)
     """A rule about pods that cannot start: lines in the log of a healthy containerd."""
 
     def check(s: Subject) -> Iterator[str]:
-        if s.was_read("known") and (count := s.signature(id, *services)):
+        if s.was_read("signatures") and (count := s.signature(id, *services)):
             yield f"“{text}” is in the log {count} times"
 
     _rule(id, "runtime", "warning", title, fix, source)(check)
@@ -772,7 +772,7 @@ _pull(
     "go crypto/x509 verify.go",
 )
 def _registry_ca(s: Subject) -> Iterator[str]:
-    if s.was_read("known") and (count := s.signature("unknown-authority", "containerd")):
+    if s.was_read("signatures") and (count := s.signature("unknown-authority", "containerd")):
         yield f"“certificate signed by unknown authority” is in containerd's log {count} times"
 
 

@@ -56,6 +56,8 @@ class Subject:
 
     def is_sick(self, name: str) -> bool:
         """Whether a service does not run, or ended without being asked in the last day."""
+        if not self.document.login:
+            return self.node is not None and not self.node.ready
         ends = next((one["ends"] for one in self.rows("services") if one["name"] == name), 0)
         return self.was_read("known") and (not self.runs(name) or ends > 0)
 

@@ -257,6 +257,11 @@ class Nodes(Protocol):
         """Remove the taints with this key; False when the node had none."""
         ...
 
+    def node_log(self, name: str, service: str, since: datetime) -> str | None:
+        """The end of a service's log, as the kubelet of the node gives it; None where it gives no logs. Needs `get` on
+        `nodes/proxy`."""
+        ...
+
     def tell(self, name: str, reason: str, message: str, *, good: bool) -> None:
         """Leave an Event about the node, which need not exist: `kubectl describe node` shows it. `reason` is one word."""
         ...

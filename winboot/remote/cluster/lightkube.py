@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar, cast
 import httpx2
 from lightkube import Client, KubeConfig, SingleConfig
 from lightkube.config import client_adapter
+from lightkube.exceptions import ApiError
 from lightkube.generic_resource import GenericGlobalResource, create_global_resource
 from lightkube.models.authorization_v1 import (
     ResourceAttributes,
@@ -38,6 +39,7 @@ from lightkube.types import PatchType
 
 from winboot.base.clean import clean
 from winboot.base.errors import ClusterConflict, ClusterError, ClusterRefused, ClusterUnreachable
+from winboot.base.limits import LARGEST_LOG
 from winboot.base.retry import retried
 from winboot.base.secret import Secret as HiddenText
 from winboot.base.tls import even
@@ -560,6 +562,38 @@ class LightkubeCluster:
             ]
 
         return self._found(f"listing {kind.kind}", ask)
+
+    def node_log(self, name: str, service: str, since: datetime) -> str | None:
+        """The end of a service's log; see the protocol."""
+        # Once: a kubelet that is out of reach does not come back within seconds.
+        doing = f"reading the log of {service} on {name}"
+        return self._call.once(doing, lambda: self._node_log(name, service, since))
+
+    def _node_log(self, name: str, service: str, since: datetime) -> str | None:
+        # On Windows `since` filters nothing, and a query for a service that logs to a file has no options (kubernetes
+        # pkg/kubelet/kubelet_server_journal_windows.go, getLoggingCmdArgs; kubelet_server_journal.go, copyForBoot).
+        for options in ({"sinceTime": f"{since:%Y-%m-%dT%H:%M:%SZ}"}, {}):
+            text = self._log_end(f"api/v1/nodes/{name}/proxy/logs/", {"query": service, **options})
+            if "options present and query resolved to log files" not in text[:500]:
+                break
+        # Without the query the kubelet lists its folder (Go net/http/fs.go, dirList).
+        return None if text.startswith(("<!doctype html>", "<pre>")) else text
+
+    def _log_end(self, path: str, query: Mapping[str, str]) -> str:
+        """At most the last LARGEST_LOG bytes of an answer, whose beginning is read, too."""
+        end = b""
+        with self._plain.stream("GET", path, params=query) as answer:
+            if answer.status_code == httpx2.codes.NOT_FOUND:
+                return "<pre>"
+            if answer.is_error:
+                answer.read()
+                # The API server's own refusal; the kubelet answers with plain text.
+                if "json" in answer.headers.get("Content-Type", ""):
+                    raise ApiError(answer.request, answer)
+            answer.raise_for_status()
+            for part in answer.iter_bytes():
+                end = (end + part)[-LARGEST_LOG:]
+        return end.decode("utf-8", "replace")
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, str] | None:
         """The data of a ConfigMap; None where it does not exist."""
