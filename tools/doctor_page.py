@@ -45,7 +45,8 @@ default `--since 24h`.
 
 ## Rules
 
-Causes come before their consequences; [troubles.md](troubles.md) lists troubles with their rules. `tests/doctor/damages.py` has a damage for each rule.
+Causes come before their consequences; [troubles.md](troubles.md) lists troubles with their rules.
+`tests/doctor/damages.py` has a damage for each rule.
 
 | rule | severity | what is wrong | next | repair | source |
 | --- | --- | --- | --- | --- | --- |

@@ -175,7 +175,7 @@ def _of_cluster(
 def _of_logs(
     spec: NodeSpec, cluster: Cluster, now: datetime
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
-    """Known texts in the logs of services, as the machine would count them, and why there are none."""
+    """Known texts in the logs of services, as the machine would count them, and what kept them from being read."""
     since, rows, given = now - timedelta(seconds=WINDOW_S), [], False
     try:
         for service in (one.name for one in spec.services.all):
