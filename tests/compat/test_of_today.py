@@ -96,7 +96,7 @@ def test_environment_variables_stay_out_of_the_shims_log(
     profile = (
         f"kubernetes: {{version: {minor}}}\nruntime: {{containerd: {containerd}, isolation: [process]}}\n"
     )
-    text = a_spec(tmp_path, profile=profile).runtime.config_toml
+    text = a_spec(tmp_path, profile=profile).runtime.config_text
 
     assert ("ScrubLogs = true" in text) is written
 

@@ -119,8 +119,8 @@ def test_a_setting_is_in_the_file_of_the_lines_that_have_it(
         assert len(wrong(config, line)) == 1
         return
     assert wrong(config, line) == []
-    plain = tomllib.loads(a_spec(tmp_path, profile=profile("{}", line)).runtime.config_toml)
-    written = tomllib.loads(a_spec(tmp_path, profile=profile(config, line)).runtime.config_toml)
+    plain = tomllib.loads(a_spec(tmp_path, profile=profile("{}", line)).runtime.config_text)
+    written = tomllib.loads(a_spec(tmp_path, profile=profile(config, line)).runtime.config_text)
 
     assert at(written, path) == value
     # winboot's own settings stay beside it.
@@ -194,7 +194,7 @@ AKS: Final = f"""
 
 def test_the_containerd_settings_of_aks_can_be_carried_over(tmp_path: Path):
     assert wrong(AKS) == []
-    written = tomllib.loads(a_spec(tmp_path, profile=profile(AKS, "2.3")).runtime.config_toml)
+    written = tomllib.loads(a_spec(tmp_path, profile=profile(AKS, "2.3")).runtime.config_text)
     handlers = at(written, f"plugins/{RUNTIME}/containerd/runtimes")
     assert set(handlers) == {"runhcs-wcow-process", "runhcs-wcow-hypervisor-17763"}
     assert handlers["runhcs-wcow-hypervisor-17763"]["options"]["SandboxIsolation"] == 1
@@ -205,7 +205,7 @@ def pulls(folder: Path, line: str, words: str) -> dict[str, Any]:
     section = f"{CRI}: {{containerd: {words}}}" if line == "1.7" else f"{IMAGES}: {words}"
     config = f"{{plugins: {{{section}}}}}"
     assert wrong(config, line) == []
-    written = tomllib.loads(a_spec(folder, profile=profile(config, line)).runtime.config_toml)
+    written = tomllib.loads(a_spec(folder, profile=profile(config, line)).runtime.config_text)
     found = at(written, f"plugins/{CRI}/containerd" if line == "1.7" else f"plugins/{IMAGES}")
     return {key: value for key, value in found.items() if "layers" in key or "pull" in key}
 
@@ -242,7 +242,7 @@ def test_settings_of_1_7_have_another_place_in_its_file():
 def test_null_drops_a_setting_of_winboots(tmp_path: Path):
     config = f"{{plugins: {{{RUNTIME}: {{containerd: {{runtimes: {{runhcs-wcow-process: {{options: null}}}}}}}}}}}}"
     assert wrong(config, "2.0") == []
-    written = tomllib.loads(a_spec(tmp_path, profile=profile(config, "2.0")).runtime.config_toml)
+    written = tomllib.loads(a_spec(tmp_path, profile=profile(config, "2.0")).runtime.config_text)
     assert "options" not in at(written, f"plugins/{RUNTIME}/containerd/runtimes/runhcs-wcow-process")
 
 

@@ -163,7 +163,7 @@ def test_containerds_configuration_is_toml_with_the_pause_image_where_that_versi
     profile = f'kubernetes: {{version: "1.34.8"}}\nruntime: {{containerd: "{containerd}"}}'
     spec = a_spec(tmp_path, profile=profile)
 
-    config = tomllib.loads(spec.runtime.config_toml)
+    config = tomllib.loads(spec.runtime.config_text)
 
     plugins = config["plugins"]
     assert config["version"] == spec.runtime.config_version

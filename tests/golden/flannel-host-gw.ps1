@@ -10,6 +10,10 @@
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
 # Settings  4f79cfd147142fc74f166ea267077b9f864dfdfb8850b504a5071a10f0415a3c
+# Settings  1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72
+# Settings  cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c
+# Settings  281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb
+# Settings  fbb0804a8d5935cdf5c1774f374c44907bbb569da3f61fd61d9d7b11c43c6501
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -74,12 +78,12 @@
 #                       winboot-node-ports-tcp (in, TCP 30000-32767), winboot-node-ports-udp (in, UDP 30000-32767)
 #   folders             C:\k, C:\k\versions, C:\var\lib\kubelet\pki, C:\ProgramData\containerd,
 #                       C:\ProgramData\containerd\certs.d, C:\ProgramData\containerd\root,
-#                       C:\ProgramData\containerd\state, C:\var\lib\kubelet, C:\k\versions\containerd-2.3.6,
-#                       C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1, C:\Program Files\containerd,
-#                       C:\Program Files\containerd\conf.d, C:\etc\kubernetes\pki, C:\etc\cni\net.d,
-#                       C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel, C:\var\log\pods,
-#                       C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet, C:\var\log\flanneld,
-#                       C:\var\log\kube-proxy
+#                       C:\ProgramData\containerd\state, C:\var\lib\kubelet,
+#                       C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1, C:\k\versions\containerd-2.3.6,
+#                       C:\Program Files\containerd, C:\Program Files\containerd\conf.d, C:\etc\kubernetes\pki,
+#                       C:\etc\cni\net.d, C:\etc\kube-flannel, C:\var\lib\cni, C:\var\lib\cni\networks, C:\run\flannel,
+#                       C:\var\log\pods, C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet,
+#                       C:\var\log\flanneld, C:\var\log\kube-proxy
 #   images              registry.k8s.io/pause:3.10.2
 #   page file           one that Windows manages, if the machine has none
 #   ports are open to   any address
@@ -131,6 +135,10 @@ $plan = @{
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
     Digest  = '4f79cfd147142fc74f166ea267077b9f864dfdfb8850b504a5071a10f0415a3c'
+    Digest  = '1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72'
+    Digest  = 'cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c'
+    Digest  = '281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb'
+    Digest  = 'fbb0804a8d5935cdf5c1774f374c44907bbb569da3f61fd61d9d7b11c43c6501'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -138,7 +146,7 @@ $plan = @{
 # What most steps have to know of this node.
 $script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
     kubectl = 'C:\k\versions\kubectl-1.36.5\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'
-    crictl = 'C:\k\versions\crictl-1.36.0\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'
+    crictl = 'C:\k\versions\crictl-1.36.0\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'; runtime = 'containerd'
     artifacts = @(@{ name = 'containerd'; version = '2.3.6'
             url = 'https://github.com/containerd/containerd/releases/download/v2.3.6/containerd-2.3.6-windows-amd64.tar.gz'
             members = @(@{ path = 'bin/containerd.exe'; to = 'C:\k\versions\containerd-2.3.6\containerd.exe'; asks = @('--version')
@@ -310,7 +318,7 @@ Values = {
         Private = @('C:\k', 'C:\k\versions', 'C:\var\lib\kubelet\pki', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\certs.d',
         'C:\ProgramData\containerd\root', 'C:\ProgramData\containerd\state')
         # Everybody may read these: pods do, and collectors of logs.
-        Readable = @('C:\var\lib\kubelet', 'C:\k\versions\containerd-2.3.6', 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1',
+        Readable = @('C:\var\lib\kubelet', 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1', 'C:\k\versions\containerd-2.3.6',
         'C:\Program Files\containerd', 'C:\Program Files\containerd\conf.d', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
         'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
         'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
@@ -318,9 +326,9 @@ Values = {
         Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
         'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
         # A file in one of these is run, or heeded, because it is there: files of others are reported.
-        Watched = @('C:\k', 'C:\ProgramData\containerd\certs.d', 'C:\k\versions\containerd-2.3.6',
-        'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1', 'C:\Program Files\containerd\conf.d',
-        'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d', 'C:\etc\kube-flannel')
+        Watched = @('C:\k', 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1', 'C:\ProgramData\containerd\certs.d',
+        'C:\k\versions\containerd-2.3.6', 'C:\Program Files\containerd\conf.d', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
+        'C:\etc\kube-flannel')
         # Filled by pods and images, with owners of their own: not looked through.
         Opaque = @('C:\var\lib\kubelet\pods\*\*', 'C:\ProgramData\containerd\root\*\snapshots\*')
     }
@@ -536,7 +544,7 @@ Change = {
     Set-ServiceDefinition -Service $service
     Assert-PipeFree -Service $service.name -Path '\\.\pipe\containerd-containerd'
     Start-CurrentService -Name $service.name
-    Wait-Containerd
+    Wait-Runtime
 }
 }
 

@@ -198,7 +198,7 @@ DOCKER_KINDS: Final[Mapping[str, Callable[[Site], str]]] = {
 
 def _containerd(site: Site) -> None:
     (spec,) = site.specs()
-    version = str(spec.runtime.containerd)
+    version = str(spec.runtime.version)
     folder = CONTAINERD.rpartition("\\")[0]
     actions.write(CONTAINERD, program("containerd", version))(site)
     actions.write(rf"{folder}\containerd-shim-runhcs-v1.exe", program("containerd-shim-runhcs-v1", version))(

@@ -42,7 +42,7 @@ def _runs(site: Site) -> dict[str, Any]:
     }
     info = site.node()["status"]["nodeInfo"]
     assert info["kubeletVersion"] == f"v{spec.kubernetes.version}"
-    assert info["containerRuntimeVersion"] == f"containerd://{spec.runtime.containerd}"
+    assert info["containerRuntimeVersion"] == f"containerd://{spec.runtime.version}"
     return files | {"kubelet": info["kubeletVersion"], "pause": spec.runtime.pause_image}
 
 

@@ -158,7 +158,7 @@ def _state(node: NodeFacts) -> str:
 def _drift(spec: NodeSpec, node: NodeFacts) -> list[str]:
     """The Node object differs from the profile."""
     wanted = f"v{spec.kubernetes.version}"
-    runtime = f"containerd://{spec.runtime.containerd}"
+    runtime = f"{spec.runtime.name}://{spec.runtime.version}"
     build = f"10.0.{spec.machine.build}"
     told = node.labels.get(_BUILD, build)
     found = [

@@ -103,8 +103,8 @@ class Admission:
         wanted = {
             "kubelet": (node.kubelet_version, str(self.spec.kubernetes.version)),
             "container runtime": (
-                node.runtime_version.removeprefix("containerd://"),
-                str(self.spec.runtime.containerd),
+                node.runtime_version.removeprefix(f"{self.spec.runtime.name}://"),
+                str(self.spec.runtime.version),
             ),
         }
         return tuple(

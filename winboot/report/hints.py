@@ -20,7 +20,10 @@ HINTS: Final[Mapping[str, str]] = {
         "The message quotes Windows or the program; `winboot render` shows the script with the line that "
         "failed."
     ),
-    "ContainerdSilent": "Read its log: a key of config.toml that this version does not know ends it at once.",
+    "ContainerdSilent": (
+        "Read its log (Docker's is in the event log Application): a key of its configuration that this version does not know "
+        "ends it at once."
+    ),
     "ClockOff": (
         "Set the clock (w32tm /resync /force, or Set-Date), give the machine a time source, and run the same command again. "
         "Certificates and tokens fail when clocks disagree."

@@ -1,9 +1,10 @@
 # SUMMARY Handles containerd's images, hosts files, pipe and leftover shims.
 
 function Invoke-Crictl {
-    # What crictl prints; nothing where it or containerd is not there yet, or where it ends with an error.
+    # What crictl prints; nothing where it or what answers it is not there yet, or where it ends with an error. With dockershim the
+    # kubelet answers.
     param([string[]]$Arguments, [int]$Seconds = 30)
-    if ((Get-ServiceState -Name 'containerd') -ne 'Running') { return }
+    if ((Get-ServiceState -Name $script:Node.runtime) -ne 'Running') { return }
     $program = $script:Node.crictl
     if (-not (Test-OwnPath -Path $script:Node.crictl_config) -or -not (Test-OwnPath -Path $program -Program)) { return }
     $ended = Start-Crictl -Arguments $Arguments -Seconds $Seconds
@@ -18,16 +19,18 @@ function Start-Crictl {
 }
 
 function Get-MissingImage {
-    # Those of the images that containerd does not have; nothing where it has all. Names are compared as containerd lists them, with registry and tag or
+    # Those of the images that the runtime does not have; nothing where it has all. Names are compared as it lists them, with registry and tag or
     # digest.
     param([string[]]$Images)
-    $listed = Invoke-Crictl -Arguments @('images', '--output', 'json')
-    $names = if ($listed) { (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { @($_.repoTags) + @($_.repoDigests) } }
+    $names = if ($script:Node['docker']) { Invoke-Docker -Arguments @('image', 'ls', '--format', '{{.Repository}}:{{.Tag}}') }
+    elseif ($listed = Invoke-Crictl -Arguments @('images', '--output', 'json')) {
+        (ConvertFrom-Json -InputObject $listed).images | ForEach-Object { @($_.repoTags) + @($_.repoDigests) }
+    }
     $Images | Where-Object { @($names) -notcontains $_ }
 }
 
 function Get-ImageDifference {
-    # A difference for each image that containerd does not have.
+    # A difference for each image that the runtime does not have.
     param([string[]]$Images)
     foreach ($image in Get-MissingImage -Images $Images) {
         New-Difference -Key "image:$image" -What "image $image" -Is $null -Want 'present'
@@ -36,9 +39,10 @@ function Get-ImageDifference {
 
 function Install-Image {
     # Pulls an image, or stops the step with what crictl said. Returns nothing. crictl's own limit is 600 seconds: it
-    # ends before Invoke-Program would end it, and says why.
+    # ends before Invoke-Program would end it, and says why. Docker pulls by itself: dockershim is there with the kubelet only.
     param([string]$Image)
-    $ended = Start-Crictl -Arguments @('--timeout', '600s', 'pull', $Image) -Seconds 620
+    $ended = if ($script:Node['docker']) { Invoke-Program -Path $script:Node.docker -Arguments @('pull', $Image) -Seconds 620 }
+    else { Start-Crictl -Arguments @('--timeout', '600s', 'pull', $Image) -Seconds 620 }
     if ($ended.ExitCode -ne 0) { Stop-Step -Id 'ImagePull' -Message "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
 }
 
@@ -122,11 +126,12 @@ function Assert-NamedFile {
     }
 }
 
-function Wait-Containerd {
-    # Returns nothing when containerd answers, or stops the step. A running service does not answer at once: containerd
+function Wait-Runtime {
+    # Returns nothing when the runtime answers, or stops the step. A running service does not answer at once: containerd
     # first looks at what every pod left behind.
-    if (Wait-Until -Test { $null -ne (Invoke-Crictl -Arguments @('version')) } -Seconds 60) { return }
-    Stop-Step -Id 'ContainerdSilent' -Message 'containerd does not answer after 60 seconds'
+    param([scriptblock]$Test = { $null -ne (Invoke-Crictl -Arguments @('version')) })
+    if (Wait-Until -Test $Test -Seconds 60) { return }
+    Stop-Step -Id 'ContainerdSilent' -Message "$(if ($script:Node['docker']) { 'Docker' } else { 'containerd' }) does not answer after 60 seconds"
 }
 
 function Get-FormerShimPath {

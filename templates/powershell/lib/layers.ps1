@@ -48,9 +48,14 @@ function Restore-Layer {
     Remove-AllPod
     [void](Invoke-Crictl -Arguments @('rmi', '--all') -Seconds 600)
     Stop-RunningService -Name 'containerd'
-    $store = Get-LayerStore -Root $Former.root
-    if (-not [IO.Directory]::Exists($store)) { return }
-    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($store)) { Remove-Layer -Path $layer })
+    Remove-LayerStore -Store (Get-LayerStore -Root $Former.root)
+}
+
+function Remove-LayerStore {
+    # Removes all layers of a folder, or stops the step. Returns nothing.
+    param([string]$Store)
+    if (-not [IO.Directory]::Exists($Store)) { return }
+    $failed = @(foreach ($layer in [IO.Directory]::GetDirectories($Store)) { Remove-Layer -Path $layer })
     if ($failed) { Stop-Step -Id 'LayerLeft' -Message "layers of container images cannot be removed: $($failed -join ', ')" }
 }
 

@@ -170,8 +170,9 @@ function Get-PreflightNotice {
     $patching = Get-ServicingState
     if ($patching) { New-Difference -Key 'servicing' -What 'servicing in progress' -Is $patching -Want $null -Policy }
     $docker = Get-ServiceState -Name 'docker'
-    if ($docker) { New-Difference -Key 'docker' -What 'competing software: service docker' -Is $docker -Want $null -Policy }
-    foreach ($network in Get-HnsObject -Kind networks -Name 'nat') {
+    $other = -not $script:Node['docker']
+    if ($docker -and $other) { New-Difference -Key 'docker' -What 'competing software: service docker' -Is $docker -Want $null -Policy }
+    foreach ($network in Get-HnsObject -Kind networks -Name 'nat' | Where-Object { $other }) {
         New-Difference -Key 'nat-network' -What 'competing software: HNS network nat' -Is $network.Type -Want $null -Policy
     }
     $off = Get-ClockText

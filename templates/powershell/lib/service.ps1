@@ -91,7 +91,9 @@ function Test-StopEndsPod {
     # Whether a stop of this service would end the pods of this machine.
     # NSSM stops a program by a Ctrl-C to every process on its console (kill_console of its process.cpp), and the shims of
     # containerd are on that console: with them all pods end, unless NSSM started containerd with a setting against it.
+    # Of Docker every pod is a child.
     param([string]$Name)
+    if ($Name -eq 'docker') { return (Get-ServiceState -Name $Name) -eq 'Running' -and [bool]$script:Node['docker'] }
     if ($Name -ne 'containerd' -or (Get-ServiceState -Name $Name) -ne 'Running' -or -not (Test-NssmService -Name $Name)) {
         return $false
     }

@@ -46,7 +46,11 @@ _NO_PATCH: Final = 100
 
 
 def check_kubernetes(
-    compat: Compat, version: Version, *, traits: frozenset[str] = frozenset()
+    compat: Compat,
+    version: Version,
+    *,
+    traits: frozenset[str] = frozenset(),
+    runtime: str = "containerd",
 ) -> list[Finding]:
     """Is this a version to make nodes of? `traits` (`l2bridge`, `dual-stack`) bring in patches that are bad
     for them."""
@@ -55,7 +59,13 @@ def check_kubernetes(
         # The highest patch of any minor so far is 17 or so (kubernetes.io/releases/patch-releases); 2.0 is not announced.
         reason = "there is no such version"
         return [Finding("error", "unsupported", about, reason, f"{compat.floor} to {compat.newest}", "")]
-    if minor_key(version.minor) < minor_key(compat.floor):
+    if runtime == "docker":
+        first = str(compat.section("docker")["shim"]["first"])
+        if minor_key(version.minor) < minor_key(first):
+            reason = "its API server has certificates.k8s.io/v1beta1 alone, and winboot approves certificates by v1"
+            source = compat.source("k8s-src")
+            return [Finding("error", "unsupported", about, reason, f"{first} or later", source)]
+    elif minor_key(version.minor) < minor_key(compat.floor):
         reason = "winboot makes nodes that run containerd alone, which it knows from " + compat.floor + " on"
         return [
             Finding(
@@ -183,15 +193,16 @@ def check_crictl(crictl: Version, version: Version) -> list[Finding]:
     ]
 
 
-def check_pause_image(compat: Compat, image: str, build: int, containerd: Version) -> list[Finding]:
-    """Has the sandbox image a variant for this build? Images of other repositories are not judged."""
+def check_pause_image(compat: Compat, image: str, build: int, containerd: Version | None) -> list[Finding]:
+    """Has the sandbox image a variant for this build? Images of other repositories are not judged. `containerd` is None with
+    Docker, which runs no image of an older build."""
     repository, _, tag = image.rpartition(":")
     builds = _builds_of(compat, repository, tag)
     if builds is None or build in builds:
         return []
     about = f"pause image {image} on build {build}"
     source = compat.source("pause-changelog")
-    if build > 20348 and 20348 in builds and has_stable_abi(compat, containerd):
+    if build > 20348 and 20348 in builds and containerd and has_stable_abi(compat, containerd):
         reason = "it has no variant of this build; the one of 20348 runs under process isolation alone"
         return [Finding("warning", "no-effect", about, reason, _PAUSE_2025, source)]
     reason = "it has no variant of this build, and pods would never start"

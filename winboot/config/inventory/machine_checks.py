@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from winboot.config import compat
+from winboot.config.compat.docker import check_docker_build
 from winboot.config.inventory.complaints import Complaints
 from winboot.config.inventory.connection import address_of
 from winboot.config.inventory.machine import Machine
@@ -40,6 +41,8 @@ def _check_build(into: Complaints, machine: Machine, merged: Table) -> None:
     profile, facts = machine.profile, facts_of(machine.profile)
     version = profile.kubernetes.version
     into.found(merged, ("os",), compat.check_build(facts, version, machine.build))
+    if profile.runtime.name == "docker":
+        into.found(merged, ("os",), list(check_docker_build(facts, version, machine.build)))
     try:
         features = list(profile.solution.features)
     except ValueError:
@@ -57,8 +60,10 @@ def _check_pause_image(into: Complaints, machine: Machine, merged: Table) -> Non
     runtime, facts = machine.profile.runtime, facts_of(machine.profile)
     if runtime.pause_image is None:
         return
-    default = compat.default_containerd(facts, machine.profile.kubernetes.version)
-    containerd = runtime.containerd or compat.Version.parse(default)
+    containerd = None
+    if runtime.name == "containerd":
+        default = compat.default_containerd(facts, machine.profile.kubernetes.version)
+        containerd = runtime.containerd or compat.Version.parse(default)
     found = compat.check_pause_image(facts, runtime.pause_image, machine.build, containerd)
     into.found(merged, ("os",), found)
 

@@ -36,16 +36,17 @@ def artifacts(
     profile: Profile,
     facts: Compat,
     places: Places,
+    runtime: Mapping[str, Mapping[str, str]],
     *,
     nssm: bool,
     log_runner: bool,
     kube_proxy: bool,
     flex_volumes: str,
 ) -> tuple[Artifact, ...]:
-    """Every download of a node, in the order of their use."""
+    """Every download of a node, in the order of their use; `runtime` has those of the runtime."""
     published = (
         _artifact(profile, facts, name, places.versions[name], members)
-        for name, members in _wanted(profile, places, nssm, log_runner, kube_proxy)
+        for name, members in _wanted(profile, places, runtime, nssm, log_runner, kube_proxy)
     )
     return (*published, *_of_the_user(profile, places.paths, flex_volumes))
 
@@ -80,8 +81,13 @@ def _own(name: str, file: UserFile, destination: str) -> Artifact:
 
 
 def _wanted(
-    profile: Profile, places: Places, nssm: bool, log_runner: bool, kube_proxy: bool
-) -> Iterator[tuple[str, dict[str, str]]]:
+    profile: Profile,
+    places: Places,
+    runtime: Mapping[str, Mapping[str, str]],
+    nssm: bool,
+    log_runner: bool,
+    kube_proxy: bool,
+) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Name, and program → destination."""
     paths = places.paths
     programs = {"kubelet": paths.kubelet}
@@ -89,8 +95,7 @@ def _wanted(
         programs["kube-proxy"] = paths.kube_proxy
     if log_runner:
         programs["kube-log-runner"] = paths.kube_log_runner
-    runtime = ("containerd", "ctr", "containerd-shim-runhcs-v1")
-    yield "containerd", {one: rf"{paths.containerd_bin}\{one}.exe" for one in runtime}
+    yield from runtime.items()
     yield "kubernetes", programs
     yield "kubectl", {"kubectl": paths.kubectl}
     yield "crictl", {"crictl": paths.crictl}
@@ -99,7 +104,7 @@ def _wanted(
     yield from _network(profile, places)
 
 
-def _network(profile: Profile, places: Places) -> Iterator[tuple[str, dict[str, str]]]:
+def _network(profile: Profile, places: Places) -> Iterator[tuple[str, Mapping[str, str]]]:
     solution = profile.solution
     programs = {one: rf"{places.paths.cni_bin}\{one}.exe" for one in solution.plugins}
     programs |= {program: places.programs[path] for program, path in solution.programs}
@@ -107,7 +112,9 @@ def _network(profile: Profile, places: Places) -> Iterator[tuple[str, dict[str, 
         yield one.name, programs
 
 
-def _artifact(profile: Profile, facts: Compat, name: str, version: str, programs: dict[str, str]) -> Artifact:
+def _artifact(
+    profile: Profile, facts: Compat, name: str, version: str, programs: Mapping[str, str]
+) -> Artifact:
     entry: dict[str, Any] = facts.section("artifacts")[name]
     named = profile.artifacts.urls.get(name)
     upstream = str(named or entry["url"]).replace("{version}", version)

@@ -7,10 +7,17 @@ from typing import Any, Final
 
 from winboot.config import compat
 from winboot.config.compat import Compat, Version
-from winboot.config.compat.flags import Component, field_exists, network_gates, normal, whole_maps
+from winboot.config.compat.flags import (
+    Component,
+    field_exists,
+    flag_exists,
+    network_gates,
+    normal,
+    whole_maps,
+)
 from winboot.config.networks.base import Data, Known, Text
 from winboot.config.node_spec.merged import over, without_nones
-from winboot.config.node_spec.node import Manager, Paths, Taint
+from winboot.config.node_spec.node import Manager, Paths, RuntimeSpec, Taint
 from winboot.config.profile import Profile
 from winboot.config.profile.owned import said
 
@@ -33,6 +40,7 @@ def kubelet_config(
     dns: tuple[str, ...],
     paths: Paths,
     *,
+    endpoint: str,
     provider_id: str | None = None,
 ) -> dict[str, Data]:
     """The whole KubeletConfiguration: winboot's, without fields this version lacks, and the user's over it."""
@@ -49,7 +57,7 @@ def kubelet_config(
         "clusterDomain": profile.cluster.dns_domain,
         "containerLogMaxFiles": 5,
         "containerLogMaxSize": "50Mi",
-        "containerRuntimeEndpoint": paths.containerd_endpoint,
+        "containerRuntimeEndpoint": endpoint,
         "enableSystemLogHandler": True,
         "enforceNodeAllocatable": [],
         "evictionHard": EVICTION_HARD,
@@ -77,7 +85,13 @@ def kubelet_config(
 
 
 def kubelet_arguments(
-    profile: Profile, facts: Compat, name: str, node_ip: Text, manager: Manager, paths: Paths
+    profile: Profile,
+    facts: Compat,
+    name: str,
+    node_ip: Text,
+    manager: Manager,
+    paths: Paths,
+    runtime: RuntimeSpec,
 ) -> dict[str, Text]:
     """The kubelet's flags: what the configuration file cannot say, then the user's."""
     version = profile.kubernetes.version
@@ -94,7 +108,8 @@ def kubelet_arguments(
         # Their default is dockershim (pkg/kubelet/config/flags.go, --container-runtime).
         own["container-runtime"] = "remote"
     if not field_exists(facts, "kubelet", "containerRuntimeEndpoint", version):
-        own["container-runtime-endpoint"] = paths.containerd_endpoint
+        own["container-runtime-endpoint"] = runtime.endpoint
+    own |= runtime.kubelet_flags
     if any(profile.kubelet.credential_providers.values()):
         own["image-credential-provider-bin-dir"] = paths.credential_providers
         own["image-credential-provider-config"] = paths.credential_config
@@ -204,18 +219,23 @@ def _composed(
 ) -> dict[str, Any]:
     """winboot's fields, the fields of moved flags over them, the user's fields over all."""
     section = profile.kubelet if component == "kubelet" else profile.kube_proxy
-    moved = compat.move_flags(facts, component, _flags(component, profile), profile.kubernetes.version)
+    moved = compat.move_flags(facts, component, _flags(component, profile, facts), profile.kubernetes.version)
     whole = whole_maps(facts, component)
     return over(over(own, moved.fields, whole), said(component, section.config, profile.solution), whole)
 
 
 def _remaining_flags(component: Component, profile: Profile, facts: Compat) -> dict[str, Text]:
-    moved = compat.move_flags(facts, component, _flags(component, profile), profile.kubernetes.version)
+    moved = compat.move_flags(facts, component, _flags(component, profile, facts), profile.kubernetes.version)
     return dict(moved.flags)
 
 
-def _flags(component: Component, profile: Profile) -> dict[str, str]:
+def _flags(component: Component, profile: Profile, facts: Compat) -> dict[str, str]:
     """winboot's default flags with the user's over them; a null of the user drops winboot's flag."""
     section = profile.kubelet if component == "kubelet" else profile.kube_proxy
-    own: Mapping[str, str | None] = DEFAULT_FLAGS[component]
+    version = profile.kubernetes.version
+    own: dict[str, str | None] = {
+        name: value
+        for name, value in DEFAULT_FLAGS[component].items()
+        if flag_exists(facts, component, name, version)
+    }
     return without_nones({**own, **{normal(name): value for name, value in section.flags.items()}})

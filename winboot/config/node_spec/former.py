@@ -33,7 +33,8 @@ def _profile_at(profile: Profile, versions: Mapping[str, str]) -> Profile:
     wanted = {key: versions[name] for name, key in keys.items() if name in versions}
     read = Artifacts.model_validate(wanted)
     kubernetes = {"version": Version.parse(versions["kubernetes"])} if "kubernetes" in versions else {}
-    runtime = {"containerd": Version.parse(versions["containerd"])} if "containerd" in versions else {}
+    keys = {"containerd": "containerd", "docker": "docker", "cri-dockerd": "cri_dockerd"}
+    runtime = {key: Version.parse(versions[name]) for name, key in keys.items() if name in versions}
     return profile.model_copy(
         update={
             "kubernetes": profile.kubernetes.model_copy(update=kubernetes),

@@ -56,6 +56,14 @@ class Paths:
     containerd_certs: str = r"C:\ProgramData\containerd\certs.d"
     containerd_pipe: str = r"\\.\pipe\containerd-containerd"
     containerd_endpoint: str = CONTAINERD
+    docker_bin: str = r"C:\Program Files\docker"
+    docker: str = r"C:\Program Files\docker\docker.exe"
+    dockerd: str = r"C:\Program Files\docker\dockerd.exe"
+    docker_config: str = r"C:\ProgramData\docker\config\daemon.json"
+    docker_root: str = r"C:\ProgramData\docker"
+    dockershim_root: str = r"C:\var\lib\dockershim"
+    cri_dockerd: str = r"C:\k\cri-dockerd.exe"
+    cri_dockerd_root: str = r"C:\var\lib\cri-dockerd"
     crictl_config: str = r"C:\k\crictl.yaml"
     cni_bin: str = r"C:\opt\cni\bin"
     cni_conf: str = r"C:\etc\cni\net.d"
@@ -158,25 +166,6 @@ class HandlerSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeSpec:
-    """containerd. `config_toml` is the whole text of config.toml (LF line ends). `discards_unasked`: it discards unpacked
-    layers, and the profile does not mention them."""
-
-    containerd: Version
-    config_version: Literal[2, 3]
-    config_toml: str
-    pause_image: str
-    # What is pulled before a pod needs it: the pause image first.
-    images: tuple[str, ...]
-    registries: tuple[RegistrySpec, ...]
-    # Host of each registry that is named here or that the pause image is from -> where containerd asks it, in order.
-    registry_urls: Mapping[str, tuple[str, ...]]
-    log: Log
-    handlers: tuple[HandlerSpec, ...]
-    discards_unasked: bool
-
-
-@dataclass(frozen=True, slots=True)
 class ServiceSpec:
     """One Windows service, whatever manages it.
 
@@ -199,6 +188,54 @@ class ServiceSpec:
     runs: str = ""
     restart_ms: tuple[int, ...] = (10_000, 30_000, 60_000)
     reset_s: int = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The runtime's folders by the rights that users have there; see the step directories. `layers` holds image layers."""
+
+    private: tuple[str, ...]
+    readable: tuple[str, ...]
+    ours: tuple[str, ...]
+    opaque: tuple[str, ...]
+    watched: tuple[str, ...]
+    layers: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSpec:
+    """The container runtime: containerd, or Docker with dockershim or cri-dockerd. Only its own steps ask which it is."""
+
+    name: Literal["containerd", "docker"]
+    version: Version
+    # Where kubelet and crictl find CRI; the service that the kubelet depends on; the one that answers crictl while it runs.
+    endpoint: str
+    service: str
+    answers: str
+    # Download -> program -> where it goes.
+    programs: Mapping[str, Mapping[str, str]]
+    # In the order they start, before the kubelet.
+    services: tuple[ServiceSpec, ...]
+    kubelet_flags: Mapping[str, str]
+    # HNS version whose form the CNI configuration has.
+    cni_form: Literal[1, 2]
+    folders: Folders
+    # The whole text of config.toml or daemon.json (LF line ends).
+    config_text: str
+    pause_image: str
+    # What is pulled before a pod needs it: the pause image first.
+    images: tuple[str, ...]
+    # Host of each registry that is named here or that the pause image is from -> where containerd asks it, in order.
+    registry_urls: Mapping[str, tuple[str, ...]]
+    log: Log
+    # containerd's alone: the form of its file, registries, handlers, and whether it discards unpacked layers though the profile
+    # does not mention them.
+    config_version: Literal[2, 3] = 3
+    registries: tuple[RegistrySpec, ...] = ()
+    handlers: tuple[HandlerSpec, ...] = ()
+    discards_unasked: bool = False
+    # Docker's alone: whether there is the network `host` of pods with hostNetwork.
+    host_network: bool = False
 
 
 @dataclass(frozen=True, slots=True)

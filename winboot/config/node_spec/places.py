@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from winboot.config.compat import Compat, Version
+from winboot.config.compat import Compat
 from winboot.config.node_spec.node import Paths
 from winboot.config.profile import Profile
 
@@ -23,16 +23,15 @@ class Places:
     versions: Mapping[str, str]
 
 
-def places(profile: Profile, facts: Compat, containerd: Version) -> Places:
-    """The places of every program that a node with this profile can have."""
-    own, wanted = Paths(), _versions(profile, containerd)
+def places(profile: Profile, facts: Compat, runtime: Mapping[str, str]) -> Places:
+    """The places of every program that a node with this profile can have; `runtime`: its downloads with versions."""
+    own, wanted = Paths(), _versions(profile, runtime)
     folder = {name: rf"{own.versions}\{name}-{version}" for name, version in wanted.items()}
-    moved = {
-        "containerd_bin": folder["containerd"],
-        "cni_bin": _plugins(profile, facts, wanted, folder) or own.cni_bin,
-    }
+    moved = {"cni_bin": _plugins(profile, facts, wanted, folder) or own.cni_bin}
+    moved |= {f"{name}_bin": folder[name] for name in ("containerd", "docker") if name in folder}
     for path, artifact in _ARTIFACT_OF.items():
-        moved[path] = _in(folder[artifact], getattr(own, path))
+        if artifact in folder:
+            moved[path] = _in(folder[artifact], getattr(own, path))
     if profile.storage.csi_proxy is not None:
         version = profile.storage.csi_proxy.version
         moved["csi_proxy"] = _in(rf"{own.versions}\csi-proxy-{version}", own.csi_proxy)
@@ -46,10 +45,10 @@ def places(profile: Profile, facts: Compat, containerd: Version) -> Places:
     return Places(replace(own, **moved), programs, wanted)
 
 
-def _versions(profile: Profile, containerd: Version) -> dict[str, str]:
+def _versions(profile: Profile, runtime: Mapping[str, str]) -> dict[str, str]:
     section, version = profile.artifacts, profile.kubernetes.version
     return {
-        "containerd": str(containerd),
+        **runtime,
         "kubernetes": str(version),
         "kubectl": str(version),
         "crictl": str(section.crictl or f"{version.minor}.0"),
@@ -89,4 +88,7 @@ _ARTIFACT_OF: Final[Mapping[str, str]] = {
     "nssm": "nssm",
     "containerd": "containerd",
     "ctr": "containerd",
+    "docker": "docker",
+    "dockerd": "docker",
+    "cri_dockerd": "cri-dockerd",
 }

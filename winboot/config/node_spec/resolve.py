@@ -16,10 +16,12 @@ from winboot.config.compat.downloads import line_of
 from winboot.config.compat.platform import bad_updates
 from winboot.config.inventory import Machine
 from winboot.config.networks.base import Choices, Known, Network, PortRule, Text
+from winboot.config.networks.first_form import in_form
 from winboot.config.networks.first_switch import first_switch_range
 from winboot.config.networks.vxlan import Vxlan
 from winboot.config.node_spec import artifacts as downloads
 from winboot.config.node_spec import components
+from winboot.config.node_spec.docker import docker, docker_versions
 from winboot.config.node_spec.merged import without_nones
 from winboot.config.node_spec.node import (
     BootSpec,
@@ -37,6 +39,7 @@ from winboot.config.node_spec.node import (
     ProfileSource,
     ProxySpec,
     RegistryFix,
+    RuntimeSpec,
     ServiceSpec,
     ServicesSpec,
     StepSource,
@@ -55,15 +58,15 @@ NODE_PORTS = "30000-32767"
 def resolve(profile: Profile, machine: Machine) -> NodeSpec:
     """Decide everything about one node. Raises InvalidInput where a file the profile names cannot be used."""
     facts = facts_of(profile)
-    where = places(profile, facts, containerd_version(profile, facts))
+    where = places(profile, facts, runtime_versions(profile, facts))
     paths = where.paths
     node, boot = _node(profile, machine), _boot(profile)
     cluster = _cluster(profile)
     node_ip: Text = machine.node_ip or Known("node_ip")
     dsr = components.wants_dsr(profile, machine.build)
-    network = _network(profile, machine, facts, node_ip, cluster, where, dsr=dsr)
-    runs = runtime(profile, facts, machine.build, paths)
     proxy = _proxy(profile, machine, cluster)
+    runs = _runtime(profile, facts, machine.build, paths, proxy)
+    network = _network(profile, machine, facts, node_ip, cluster, where, runs, dsr=dsr)
     kube_proxy = _kube_proxy(profile, facts, node.name, network.network_name, paths, dsr=dsr)
     kubelet = KubeletSpec(
         config=components.kubelet_config(
@@ -73,14 +76,15 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
             (*node.taints, *boot.taints, *(() if cluster.token_alone else (node.startup_taint,))),
             cluster.dns_service_ips,
             paths,
+            endpoint=runs.endpoint,
             provider_id=machine.provider_id,
         ),
         arguments=components.kubelet_arguments(
-            profile, facts, node.name, node_ip, manager_of(profile, "kubelet"), paths
+            profile, facts, node.name, node_ip, manager_of(profile, "kubelet"), paths, runs
         ),
         credentials=components.credential_config(profile),
     )
-    services = _services(profile, network, kubelet, kube_proxy, proxy, paths)
+    services = _services(profile, network, runs, kubelet, kube_proxy, proxy, paths)
     return NodeSpec(
         profile=ProfileSource(profile.name),
         kubernetes=KubernetesSpec(profile.kubernetes.version, profile.kubernetes.keep_versions),
@@ -96,7 +100,7 @@ def resolve(profile: Profile, machine: Machine) -> NodeSpec:
         fixes=tuple(_fixes(profile, facts, network.solution)),
         firewall=tuple(_firewall(profile, network.solution, kube_proxy)),
         trust_roots=tuple(dict.fromkeys(_trust_roots(profile))),
-        artifacts=_artifacts(profile, facts, services, kube_proxy, where, kubelet),
+        artifacts=_artifacts(profile, facts, services, kube_proxy, where, runs, kubelet),
         machine=machine.alone,
         steps=tuple(_steps(profile)),
         paths=paths,
@@ -127,6 +131,19 @@ def manager_of(profile: Profile, service: str) -> Manager:
         return chosen
     unlogged = service in LOGGED_BY_RUNNER and not profile.kubernetes.version.at_least(LOG_RUNNER_SINCE)
     return "nssm" if unlogged or service in NSSM_ALONE else profile.services.manager
+
+
+def _runtime(profile: Profile, facts: Compat, build: int, paths: Paths, proxy: ProxySpec) -> RuntimeSpec:
+    if profile.runtime.name == "docker":
+        return docker(profile, facts, build, paths, proxy)
+    return runtime(profile, facts, build, paths, proxy, manager_of(profile, "containerd"))
+
+
+def runtime_versions(profile: Profile, facts: Compat) -> dict[str, str]:
+    """The versions of the runtime's downloads."""
+    if profile.runtime.name == "docker":
+        return docker_versions(profile, facts)
+    return {"containerd": str(containerd_version(profile, facts))}
 
 
 def _node(profile: Profile, machine: Machine) -> NodeObjectSpec:
@@ -181,6 +198,7 @@ def _network(
     node_ip: Text,
     cluster: ClusterSpec,
     where: Places,
+    runs: RuntimeSpec,
     *,
     dsr: bool,
 ) -> NetworkSpec:
@@ -210,7 +228,7 @@ def _network(
         solution=solution,
         network_name=network_name,
         vxlan=vxlan,
-        cni_conf=solution.cni_conf(choices) if solution.cni_conf else None,
+        cni_conf=in_form(runs.cni_form, solution.cni_conf(choices)) if solution.cni_conf else None,
         cni_conf_path=rf"{paths.cni_conf}\{solution.conf_file}" if solution.conf_file else "",
         net_conf=solution.net_conf(choices) if solution.net_conf else None,
         ipam_store=rf"{paths.ipam_store}\{network_name}" if solution.owners.ipam_store == "winboot" else "",
@@ -274,15 +292,16 @@ def _kube_proxy(
 def _services(
     profile: Profile,
     network: NetworkSpec,
+    runs: RuntimeSpec,
     kubelet: KubeletSpec,
     kube_proxy: KubeProxySpec,
     proxy: ProxySpec,
     paths: Paths,
 ) -> ServicesSpec:
-    """In the order they start: containerd, csi-proxy, kubelet, the network's agent, kube-proxy."""
+    """In the order they start: the runtime, csi-proxy, kubelet, the network's agent, kube-proxy."""
     agent = network.agent
     services = [
-        _containerd(manager_of(profile, "containerd"), proxy, paths),
+        *runs.services,
         *_csi_proxy(profile, paths),
         _service(
             "kubelet",
@@ -291,7 +310,7 @@ def _services(
             paths.kubelet,
             _words(kubelet.arguments),
             paths,
-            depends_on=("containerd",),
+            depends_on=(runs.service,),
             environment=dict(proxy.environment),
         ),
     ]
@@ -331,26 +350,6 @@ def _as_wished(profile: Profile, service: ServiceSpec) -> ServiceSpec:
     environment = without_nones({**service.environment, **own})
     return replace(
         service, environment=environment, priority_class=profile.services.priority.get(service.name)
-    )
-
-
-def _containerd(manager: Manager, proxy: ProxySpec, paths: Paths) -> ServiceSpec:
-    log = rf"{paths.logs}\containerd\containerd.log"
-    arguments = ["--config", paths.containerd_config, "--log-level", "info"]
-    if manager == "sc":
-        # containerd answers the service manager itself, and then writes its log itself.
-        arguments += ["--log-file", log, "--run-service"]
-    return ServiceSpec(
-        name="containerd",
-        display_name="containerd",
-        description="Runs containers for Kubernetes. Managed by winboot.",
-        manager=manager,
-        program=paths.containerd,
-        arguments=tuple(arguments),
-        log_file=log,
-        log_runner=False,
-        depends_on=(),
-        environment=proxy.environment,
     )
 
 
@@ -486,12 +485,14 @@ def _artifacts(
     services: ServicesSpec,
     kube_proxy: KubeProxySpec,
     where: Places,
+    runs: RuntimeSpec,
     kubelet: KubeletSpec,
 ) -> tuple[Any, ...]:
     return downloads.artifacts(
         profile,
         facts,
         where,
+        runs.programs,
         nssm=any(service.manager == "nssm" for service in services.all),
         log_runner=any(service.log_runner for service in services.all),
         kube_proxy=kube_proxy.wanted,

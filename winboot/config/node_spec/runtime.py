@@ -9,7 +9,16 @@ from winboot.config import compat
 from winboot.config.compat import Compat, Version
 from winboot.config.compat.platform import missing_defaults, uses_bin_dirs
 from winboot.config.node_spec.merged import over
-from winboot.config.node_spec.node import HandlerSpec, Paths, RegistrySpec, RuntimeSpec
+from winboot.config.node_spec.node import (
+    Folders,
+    HandlerSpec,
+    Manager,
+    Paths,
+    ProxySpec,
+    RegistrySpec,
+    RuntimeSpec,
+    ServiceSpec,
+)
 from winboot.config.node_spec.toml import quoted, toml
 from winboot.config.profile import Profile, sections
 
@@ -26,8 +35,10 @@ def containerd_version(profile: Profile, facts: Compat) -> Version:
     )
 
 
-def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> RuntimeSpec:
-    """Everything about containerd on a machine of this build."""
+def runtime(
+    profile: Profile, facts: Compat, build: int, paths: Paths, proxy: ProxySpec, manager: Manager
+) -> RuntimeSpec:
+    """Everything about containerd on a machine of this build; `manager` is that of its service."""
     section, version = profile.runtime, profile.kubernetes.version
     containerd = containerd_version(profile, facts)
     image = section.pause_image or compat.default_pause_image(facts, version, build)
@@ -41,10 +52,20 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
         if config_version == 3
         else _form_2(image, tables, layers, paths)
     )
+    names = ("containerd", "ctr", "containerd-shim-runhcs-v1")
     return RuntimeSpec(
-        containerd=containerd,
+        name="containerd",
+        version=containerd,
+        endpoint=paths.containerd_endpoint,
+        service="containerd",
+        answers="containerd",
+        programs={"containerd": {one: rf"{paths.containerd_bin}\{one}.exe" for one in names}},
+        services=(_service(manager, proxy, paths),),
+        kubelet_flags={},
+        cni_form=2,
+        folders=_folders(containerd, paths),
         config_version=config_version,
-        config_toml="\n".join(toml(over(own, section.config))) + "\n",
+        config_text="\n".join(toml(over(own, section.config))) + "\n",
         pause_image=image,
         images=tuple(dict.fromkeys((image, *section.images))),
         registries=tuple(_registry(host, one) for host, one in section.registries.items() if one is not None),
@@ -53,6 +74,47 @@ def runtime(profile: Profile, facts: Compat, build: int, paths: Paths) -> Runtim
         handlers=handlers,
         discards_unasked=DISCARD not in _asked_of_layers(section.config),
     )
+
+
+def _service(manager: Manager, proxy: ProxySpec, paths: Paths) -> ServiceSpec:
+    log = rf"{paths.logs}\containerd\containerd.log"
+    arguments = ["--config", paths.containerd_config, "--log-level", "info"]
+    if manager == "sc":
+        # containerd answers the service manager itself, and then writes its log itself.
+        arguments += ["--log-file", log, "--run-service"]
+    return ServiceSpec(
+        name="containerd",
+        display_name="containerd",
+        description="Runs containers for Kubernetes. Managed by winboot.",
+        manager=manager,
+        program=paths.containerd,
+        arguments=tuple(arguments),
+        log_file=log,
+        log_runner=False,
+        depends_on=(),
+        environment=proxy.environment,
+    )
+
+
+def _folders(containerd: Version, paths: Paths) -> Folders:
+    """containerd makes its root for SYSTEM and Administrators alone when it is not there yet: the environment of every pod,
+    all layers (pkg/sys/filesys_windows.go, SddlAdministratorsLocalSystem). As SYSTEM it lays drop-ins over its
+    configuration, plug-ins' programs included."""
+    data, pattern = _parent(paths.containerd_root), drop_ins(containerd)
+    folders = [_parent(pattern)] if pattern else []
+    return Folders(
+        private=(data, paths.containerd_certs, paths.containerd_root, paths.containerd_state),
+        # The configuration's is made before the step that writes it, so that an undo ends with it.
+        readable=(paths.containerd_bin, _parent(paths.containerd_config), *folders),
+        ours=(data,),
+        opaque=(rf"{paths.containerd_root}\*\snapshots\*",),
+        watched=(paths.containerd_certs, paths.containerd_bin, *folders),
+        layers=rf"{paths.containerd_root}\io.containerd.snapshotter.v1.windows\snapshots",
+    )
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("\\")[0]
 
 
 DISCARD: Final = "discard_unpacked_layers"

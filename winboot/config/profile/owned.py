@@ -10,6 +10,8 @@ from winboot.config.networks import Network
 
 CLUSTER_CA: Final = r"C:\etc\kubernetes\pki\ca.crt"
 CONTAINERD: Final = "npipe:////./pipe/containerd-containerd"
+CRI_DOCKERD: Final = "npipe:////./pipe/cri-dockerd"
+DOCKERSHIM: Final = "npipe:////./pipe/dockershim"
 KUBE_PROXY_KUBECONFIG: Final = r"C:\k\kube-proxy.kubeconfig"
 
 # The key of the profile that each field comes from.

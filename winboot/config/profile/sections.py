@@ -30,9 +30,12 @@ from winboot.config.profile.values import (
 )
 from winboot.config.source import Wrong
 
-SERVICES = ("containerd", "csi-proxy", "kubelet", "kube-proxy", *networks.AGENTS)
+SERVICES = ("containerd", "docker", "cri-dockerd", "csi-proxy", "kubelet", "kube-proxy", *networks.AGENTS)
 # Programs that answer no service manager.
-NSSM_ALONE = networks.NSSM_AGENTS
+# cri-dockerd has no code of a Windows service (Mirantis/cri-dockerd backend/daemon_windows.go).
+NSSM_ALONE = (*networks.NSSM_AGENTS, "cri-dockerd")
+# dockerd registers itself as a service, and NSSM has nothing to add.
+SC_ALONE = ("docker",)
 # Before 1.24 the archive of the node has no kube-log-runner, without which their output is lost (kubernetes hack/lib/golang.sh,
 # node_targets: read without it in the trees of 1.20 to 1.22, with it from 1.24 on; that of 1.23 was not read).
 LOG_RUNNER_SINCE = "1.24"
@@ -225,11 +228,23 @@ class Log(Model):
 
 
 class Runtime(Model):
-    """containerd and how it pulls and starts."""
+    """The container runtime and how it pulls and starts."""
+
+    name: Literal["containerd", "docker"] = Field(
+        default="containerd",
+        description="containerd; docker: Docker Engine with dockershim (Kubernetes 1.19 to 1.23) or cri-dockerd (from 1.24)",
+    )
 
     containerd: PatchVersion | None = Field(
         default=None,
         description="default: the newest that the Kubernetes minor is tested with; 1.x writes the version-2 form",
+    )
+    docker: PatchVersion | None = Field(
+        default=None,
+        description="Docker Engine; default: the last 20.10 for dockershim, the last 28 for cri-dockerd",
+    )
+    cri_dockerd: PatchVersion | None = Field(
+        default=None, description="cri-dockerd, from Kubernetes 1.24 on; its hash is yours (artifacts.sha256)"
     )
     pause_image: str | None = Field(
         default=None, description="the sandbox image; default: by minor and Windows build"
@@ -248,7 +263,7 @@ class Runtime(Model):
     config: OpenMap = Field(
         default={},
         description="settings of containerd's config.toml over winboot's, nested as there, in version 3 of the file (2 for "
-        "containerd 1.7); null drops one",
+        "containerd 1.7); with docker those of daemon.json; null drops one",
     )
 
 

@@ -473,7 +473,9 @@ def _are_wanted(versions: VersionSet, spec: NodeSpec) -> bool:
 
 def _in_words(versions: VersionSet) -> str:
     named = {
-        name: versions.versions[name] for name in ("kubernetes", "containerd") if name in versions.versions
+        name: versions.versions[name]
+        for name in ("kubernetes", "containerd", "docker")
+        if name in versions.versions
     }
     return ", ".join(f"{name} {version}" for name, version in (named or versions.versions).items())
 

@@ -15,9 +15,12 @@ from winboot.script.steps.cni_config import CNI_CONFIG
 from winboot.script.steps.computer_name import COMPUTER_NAME
 from winboot.script.steps.containerd import CONTAINERD
 from winboot.script.steps.containerd_config import CONTAINERD_CONFIG
+from winboot.script.steps.cri_dockerd import CRI_DOCKERD
 from winboot.script.steps.csi_proxy import CSI_PROXY
 from winboot.script.steps.defender_exclusions import DEFENDER_EXCLUSIONS
 from winboot.script.steps.directories import DIRECTORIES
+from winboot.script.steps.docker import DOCKER
+from winboot.script.steps.docker_config import DOCKER_CONFIG
 from winboot.script.steps.download_sources import DOWNLOAD_SOURCES
 from winboot.script.steps.dynamic_ports import DYNAMIC_PORTS
 from winboot.script.steps.firewall_rules import FIREWALL_RULES
@@ -69,7 +72,10 @@ STEPS: Final[tuple[Step, ...]] = (
     ARTIFACTS,
     CONTAINERD_CONFIG,
     CONTAINERD,
+    DOCKER_CONFIG,
+    DOCKER,
     PAUSE_IMAGE,
+    CRI_DOCKERD,
     CSI_PROXY,
     ADDRESS_GUARD,
     ANTREA_PORTS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from winboot.config.node_spec import NodeSpec
+from winboot.script.steps.containerd_config import runs_containerd
 from winboot.script.steps.services import service_table
 from winboot.script.steps.step import Step
 
@@ -19,6 +20,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 CONTAINERD = Step(
     name="containerd",
+    wanted=runs_containerd,
     why="the kubelet starts no pod without a container runtime, and containerd writes no log unless it is given a file",
     inputs=_inputs,
     leaves=lambda spec: {"services": ["containerd"]},

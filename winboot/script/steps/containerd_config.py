@@ -9,6 +9,11 @@ from winboot.config.node_spec.runtime import DISCARD, drop_ins
 from winboot.script.steps.step import Step
 
 
+def runs_containerd(spec: NodeSpec) -> bool:
+    """Whether containerd is the runtime."""
+    return spec.runtime.name == "containerd"
+
+
 def hosts_path(spec: NodeSpec, registry: RegistrySpec) -> str:
     """Where the hosts.toml of a registry lies on the node."""
     return rf"{spec.paths.containerd_certs}\{registry.folder}\hosts.toml"
@@ -17,7 +22,7 @@ def hosts_path(spec: NodeSpec, registry: RegistrySpec) -> str:
 def _files(spec: NodeSpec) -> Mapping[str, str]:
     endpoint = spec.paths.containerd_endpoint
     crictl = f"runtime-endpoint: {endpoint}\nimage-endpoint: {endpoint}\ntimeout: 10\n"
-    return {spec.paths.containerd_config: spec.runtime.config_toml, spec.paths.crictl_config: crictl}
+    return {spec.paths.containerd_config: spec.runtime.config_text, spec.paths.crictl_config: crictl}
 
 
 def _mirrors(spec: NodeSpec) -> dict[str, str]:
@@ -43,7 +48,7 @@ def _logins(spec: NodeSpec) -> list[dict[str, object]]:
 def _drop_ins(spec: NodeSpec) -> dict[str, object]:
     """The folder of drop-ins, and what they may not change: our settings by the names that all versions of the file have
     for them."""
-    pattern = drop_ins(spec.runtime.containerd)
+    pattern = drop_ins(spec.runtime.version)
     if not pattern:
         return {}
     paths, default = spec.paths, spec.runtime.handlers[0].name
@@ -92,6 +97,7 @@ def _secrets(spec: NodeSpec) -> tuple[str, ...]:
 
 CONTAINERD_CONFIG = Step(
     name="containerd-config",
+    wanted=runs_containerd,
     why="containerd's defaults look for CNI files in another folder, and its pause image must match this Windows build",
     inputs=_inputs,
     leaves=lambda spec: {

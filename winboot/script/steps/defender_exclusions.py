@@ -14,7 +14,7 @@ def _exclusions(spec: NodeSpec) -> dict[str, list[str]]:
     return {
         "processes": sorted(program for program in programs if program.lower().endswith(".exe")),
         "paths": [
-            rf"{spec.paths.containerd_root}\io.containerd.snapshotter.v1.windows\snapshots",
+            spec.runtime.folders.layers,
             spec.paths.logs,
         ],
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from winboot.config.node_spec import NodeSpec
-from winboot.config.node_spec.runtime import drop_ins
 from winboot.script.steps.step import Step
 
 
@@ -21,7 +20,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     and links of their own.
     """
     paths = spec.paths
-    containerd = _parent(paths.containerd_root)
+    runtime = spec.runtime.folders
     logs = [rf"{paths.logs}\{name}" for name in ("pods", "containers", *(s.name for s in spec.services.all))]
     solution = spec.network.solution
     configuration = [
@@ -29,8 +28,6 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         paths.cni_conf,
         *(_parent(solution.paths[name]) for name in solution.configuration),
     ]
-    # containerd, which runs as SYSTEM, lays what is there over its configuration, plug-ins' programs included.
-    drop_in_folders = [_parent(pattern)] if (pattern := drop_ins(spec.runtime.containerd)) else []
     written = [_parent(solution.paths[name]) for name in solution.written]
     store = _parent(paths.ipam_store)
     # The kubelet, which runs as SYSTEM, starts what is there.
@@ -38,27 +35,19 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     # The same is true of FlexVolume drivers.
     drivers = [*dict.fromkeys(map(_parent, spec.storage.drivers)), *spec.storage.drivers]
     return {
-        # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials. Also what containerd makes
-        # for SYSTEM and Administrators alone when it is not there yet: the environment of every pod, all layers
-        # (containerd: pkg/sys/filesys_windows.go, SddlAdministratorsLocalSystem).
+        # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials, and what the runtime keeps.
         "private": [
             paths.bin,
             paths.versions,
             paths.kubelet_pki,
-            containerd,
-            paths.containerd_certs,
-            paths.containerd_root,
-            paths.containerd_state,
+            *runtime.private,
             *providers,
         ],
         # Pods read what the kubelet mounts into them, and collectors of logs what is in those.
         "readable": [
             paths.kubelet_root,
-            paths.containerd_bin,
             paths.cni_bin,
-            # Made before the step that writes config.toml, so that an undo ends with it.
-            _parent(paths.containerd_config),
-            *drop_in_folders,
+            *runtime.readable,
             *configuration,
             store,
             paths.ipam_store,
@@ -67,14 +56,12 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             *logs,
         ],
         # Nobody but the services of this node writes there.
-        "ours": [paths.kubelet_root, containerd, store, *written, *logs],
-        "opaque": [rf"{paths.kubelet_root}\pods\*\*", rf"{paths.containerd_root}\*\snapshots\*"],
+        "ours": [paths.kubelet_root, *runtime.ours, store, *written, *logs],
+        "opaque": [rf"{paths.kubelet_root}\pods\*\*", *runtime.opaque],
         "watched": [
             paths.bin,
-            paths.containerd_certs,
-            paths.containerd_bin,
             paths.cni_bin,
-            *drop_in_folders,
+            *runtime.watched,
             *configuration,
             *drivers,
             *providers,

@@ -25,6 +25,6 @@ IPAM_RESERVATIONS = Step(
     name="ipam-reservations",
     why="host-local would give a pod the address of the host's own endpoint, and after a hard restart it runs out of addresses",
     inputs=_inputs,
-    needs=("registration", "containerd"),
+    needs=("registration", "containerd", "docker"),
     wanted=_wanted,
 )

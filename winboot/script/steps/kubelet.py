@@ -22,6 +22,8 @@ KUBELET = Step(
         "kubelet-config",
         "kubelet-credentials",
         "containerd",
+        "docker",
+        "cri-dockerd",
         "artifacts",
         "firewall-rules",
         "address-guard",

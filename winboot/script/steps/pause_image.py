@@ -17,6 +17,6 @@ PAUSE_IMAGE = Step(
     why="every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before any pod hangs",
     inputs=_inputs,
     leaves=lambda spec: {"images": list(spec.runtime.images)},
-    needs=("containerd",),
+    needs=("containerd", "docker"),
     identity=False,
 )

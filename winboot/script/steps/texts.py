@@ -57,7 +57,7 @@ def _plain(data: Data) -> object:
 
 
 def source(spec: NodeSpec) -> dict[str, object]:
-    """What the library needs to find out addresses, ask for the Node and ask containerd."""
+    """What the library needs to find out addresses, ask for the Node and ask the runtime."""
     solution = spec.network.solution
     found: dict[str, object] = {
         "node": spec.node.name,
@@ -71,11 +71,14 @@ def source(spec: NodeSpec) -> dict[str, object]:
         "kubeconfig": spec.paths.kubeconfig,
         "crictl": spec.paths.crictl,
         "crictl_config": spec.paths.crictl_config,
+        "runtime": spec.runtime.answers,
         "artifacts": artifact_tables(spec),
         "keep_versions": spec.kubernetes.keep_versions,
     }
     if solution.pod_cidr_annotation:
         found["subnet_annotation"] = solution.pod_cidr_annotation
+    if spec.runtime.name == "docker":
+        found["docker"] = spec.paths.docker
     if solution.source_vip_endpoint is not None:
         found.update(vip_by="Get-EndpointVip", vip_place=solution.source_vip_endpoint)
     elif solution.source_vip:

@@ -13,6 +13,7 @@ from winboot.config.profile.checks.draft import Draft
 from winboot.config.profile.owned import (
     CLUSTER_CA,
     CONTAINERD,
+    CRI_DOCKERD,
     KUBE_PROXY_KUBECONFIG,
     OF_LINUX,
     at,
@@ -55,6 +56,17 @@ OWNED_FLAGS: Final[Mapping[Component, Mapping[str, str]]] = {
         "root-hnsendpoint-name": "",
         "proxy-mode": "",
     },
+}
+
+
+# With Docker these are winboot's, too.
+_OF_DOCKER: Final[Mapping[str, str]] = {
+    "container-runtime": "runtime.name",
+    "docker-endpoint": "",
+    "network-plugin": "network.cni",
+    "cni-bin-dir": "network.cni",
+    "cni-conf-dir": "network.cni",
+    "pod-infra-container-image": "runtime.pause_image",
 }
 
 
@@ -127,6 +139,8 @@ def _one_flag(
         yield draft.at(path, f"{flag!r} holds more than a name", "name: value", key=True)
         return
     owned = OWNED_FLAGS[component].get(bare)
+    if component == "kubelet" and draft.runtime and draft.runtime.name == "docker":
+        owned = _OF_DOCKER.get(bare, owned)
     if owned is not None:
         yield draft.at(path, f"winboot sets --{bare} itself", owned or "nothing here", key=True)
         return
@@ -172,7 +186,9 @@ def _own_values(draft: Draft, component: Component) -> Mapping[str, Any]:
 
 def _of_kubelet(draft: Draft) -> Mapping[str, Any]:
     own: dict[str, Any] = {
-        "containerRuntimeEndpoint": CONTAINERD,
+        "containerRuntimeEndpoint": CRI_DOCKERD
+        if draft.runtime and draft.runtime.name == "docker"
+        else CONTAINERD,
         "authentication.x509.clientCAFile": CLUSTER_CA,
     }
     if draft.cluster is not None:

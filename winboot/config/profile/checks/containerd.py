@@ -36,7 +36,7 @@ _BASE: Final[PathParts] = ("runtime", "config")
 
 def check(draft: Draft) -> Iterator[Complaint]:
     """Whether the containerd of this profile takes the settings, and a node can live with them."""
-    if draft.runtime is None or draft.version is None:
+    if draft.runtime is None or draft.version is None or draft.runtime.name != "containerd":
         return
     containerd = draft.runtime.containerd or compat.Version.parse(
         compat.default_containerd(draft.facts, draft.version)

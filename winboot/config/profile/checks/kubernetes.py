@@ -19,7 +19,8 @@ def check(draft: Draft) -> Iterator[Complaint]:
         traits.add("l2bridge")
     if draft.dual_stack:
         traits.add("dual-stack")
-    findings = compat.check_kubernetes(draft.facts, draft.version, traits=frozenset(traits))
+    runtime = draft.runtime.name if draft.runtime else "containerd"
+    findings = compat.check_kubernetes(draft.facts, draft.version, traits=frozenset(traits), runtime=runtime)
     yield from draft.found(("kubernetes", "version"), findings)
     old = age.said(draft.facts)
     if old is not None:

@@ -21,7 +21,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
     """Versions that go together, an image with a tag, registries with a name."""
     if draft.runtime is None:
         return
-    if draft.version and draft.runtime.containerd:
+    if draft.version and draft.runtime.containerd and draft.runtime.name == "containerd":
         findings = compat.check_containerd(draft.facts, draft.runtime.containerd, draft.version)
         yield from draft.found(("runtime", "containerd"), findings)
     if draft.runtime.pause_image is not None:

@@ -37,6 +37,8 @@ def check(draft: Draft) -> Iterator[Complaint]:
         if old and manager == "sc" and name in sections.LOGGED_BY_RUNNER:
             wrong = f"Kubernetes {draft.version} has no kube-log-runner that keeps its log"
             yield draft.at(path, wrong, "nssm")
+        if name in sections.SC_ALONE and manager == "nssm":
+            yield draft.at(path, f"{name} is a Windows service by itself", "sc")
 
 
 def _service_names(draft: Draft, services: sections.Services) -> Iterator[Complaint]:
