@@ -71,7 +71,9 @@ def test_a_map_of_the_kubelet_replaces_winboots_whole(field: str, value: str, tm
     profile = a_profile("", tmp_path)
     config = profile.kubelet.model_copy(update={"config": {field: wanted}})
 
-    spec = kubelet_config(profile.model_copy(update={"kubelet": config}), Compat(), (), (), Paths(), endpoint="")
+    spec = kubelet_config(
+        profile.model_copy(update={"kubelet": config}), Compat(), (), (), Paths(), endpoint=""
+    )
 
     assert spec[field] == wanted
 

@@ -65,6 +65,17 @@ class Damage:
     meanwhile: Hand | None = None
 
 
+def _docker(*words: str) -> Hand:
+    """docker.exe, which must succeed."""
+
+    def do(site: Site) -> None:
+        (spec,) = site.specs()
+        ended = actions.program(site, spec.paths.docker, *words)
+        assert ended.code == 0, ended
+
+    return do
+
+
 def damage(
     name: str, *whats: str, do: Hand, scene: str = "everything", meanwhile: Hand | None = None
 ) -> Damage:
@@ -1097,6 +1108,12 @@ DAMAGES: tuple[Damage, ...] = (
         scene="vxlan",
     ),
     # A network and routes of winboot's own
+    damage(
+        "the network of pods with hostNetwork is removed",
+        "Docker network host",
+        do=_docker("network", "rm", "host"),
+        scene="docker",
+    ),
     damage(
         "winboot's network is removed",
         "HNS network l2bridge",

@@ -37,6 +37,8 @@ class Scene:
     profile: str | None = None
     wishes: Mapping[str, Any] = field(default_factory=dict)
     prepare: Callable[[Site], None] = lambda site: None
+    # Of the cluster, where no shipped profile names it.
+    version: str = ""
 
     @property
     def file(self) -> Path | None:
@@ -46,7 +48,7 @@ class Scene:
     def cluster(self) -> ClusterPlan:
         """A cluster that is as the profile says."""
         if self.file is None:
-            return ClusterPlan()
+            return ClusterPlan(version=self.version) if self.version else ClusterPlan()
         profile = yaml.safe_load(self.file.read_text(encoding="utf-8"))
         network, cluster = profile["network"], profile["cluster"]
         own = "calico" in profile.get("artifacts", {})
@@ -206,6 +208,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     "antrea": Scene(profile="antrea"),
     "ovn": Scene(profile="ovn-hybrid"),
     "installed by hand": Scene(profile="calico-services", prepare=_by_hand),
+    "docker": Scene(release="2019", version="1.30.14", wishes={"runtime": {"name": "docker"}}),
 }
 
 

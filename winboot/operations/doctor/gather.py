@@ -82,7 +82,7 @@ def wanted(spec: NodeSpec) -> dict[str, object]:
     paths = spec.paths
     return {
         "known": [
-            *({"name": name, "files": []} for name in _WINDOWS),
+            *({"name": name, "files": []} for name in _WINDOWS if name not in spec.services),
             *({"name": one.name, "files": _programs(spec, one)} for one in spec.services.all),
         ],
         "logs": [

@@ -13,6 +13,7 @@ from winboot.script.steps.step import Step
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "service": service_table(spec, "docker"),
+        "pipe": r"\\.\pipe\docker_engine",
         "layers": spec.runtime.folders.layers,
         "host_network": spec.runtime.host_network,
     }
