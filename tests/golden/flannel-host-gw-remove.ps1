@@ -14,6 +14,7 @@
 # Settings  cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c
 # Settings  281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb
 # Settings  fbb0804a8d5935cdf5c1774f374c44907bbb569da3f61fd61d9d7b11c43c6501
+# Settings  46b93eb6e1d8f2b8a8cb33e5061d4044f3cb46cf3a474b4c2bbcfaa8a4a236b3
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -136,6 +137,7 @@ $plan = @{
     Digest  = 'cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c'
     Digest  = '281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb'
     Digest  = 'fbb0804a8d5935cdf5c1774f374c44907bbb569da3f61fd61d9d7b11c43c6501'
+    Digest  = '46b93eb6e1d8f2b8a8cb33e5061d4044f3cb46cf3a474b4c2bbcfaa8a4a236b3'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }
