@@ -14,7 +14,7 @@ from winboot.config.compat import Version, load
 from winboot.config.compat.docker import check_docker_build
 from winboot.config.networks.first_form import in_form
 
-# Kubernetes, the runtime's further keys, the network; the level and a part of what is said, '' where all is well.
+# Kubernetes, the runtime's further keys, the network; the level and a part of the complaint, '' where all is well.
 CASES: list[tuple[str, str, str, str, str]] = [
     ("1.18.20", "", "{cni: flannel}", "error", "certificates.k8s.io/v1beta1"),
     ("1.19.16", "", "{cni: flannel}", "warning", "its minor ended"),

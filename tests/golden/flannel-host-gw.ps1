@@ -9,12 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  4f79cfd147142fc74f166ea267077b9f864dfdfb8850b504a5071a10f0415a3c
-# Settings  1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72
-# Settings  cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c
-# Settings  281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb
-# Settings  fbb0804a8d5935cdf5c1774f374c44907bbb569da3f61fd61d9d7b11c43c6501
-# Settings  46b93eb6e1d8f2b8a8cb33e5061d4044f3cb46cf3a474b4c2bbcfaa8a4a236b3
+# Settings  d7d74e946e72fe580f91ce4536746bb241b57f29a2c8d19997026067175dac64
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -135,12 +130,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '4f79cfd147142fc74f166ea267077b9f864dfdfb8850b504a5071a10f0415a3c'
-    Digest  = '1354ce50a2d44a0e8a0b91aec68ee9b924b0aa8a45baf9233a5492be3aba2c72'
-    Digest  = 'cdbb3b46577b699d6b84ae125a74d3dfbeaaba76793bc51a28f0a453860da69c'
-    Digest  = '281ed01cf4fcaf2053c5c13930d33757d1460e6240c71516d7400763b0bcc9bb'
-    Digest  = 'fbb0804a8d5935cdf5c1774f374c44907bbb569da3f61fd61d9d7b11c43c6501'
-    Digest  = '46b93eb6e1d8f2b8a8cb33e5061d4044f3cb46cf3a474b4c2bbcfaa8a4a236b3'
+    Digest  = 'd7d74e946e72fe580f91ce4536746bb241b57f29a2c8d19997026067175dac64'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }

@@ -1,4 +1,4 @@
-# SUMMARY Asks Docker Engine, keeps its network, and takes away what came with it.
+# SUMMARY Asks Docker Engine, keeps its network, and removes what came with it.
 
 function Invoke-Docker {
     # The lines that docker.exe prints; nothing where the engine is not there yet, or where it ends with an error.

@@ -1,4 +1,4 @@
-"""Docker as the runtime of a node: daemon.json, services, and what the kubelet must be told of it."""
+"""Docker as the runtime of a node: daemon.json, services, and the flags of the kubelet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Give Docker its configuration, and crictl the pipe where it is asked."""
+"""Give Docker its configuration, and crictl the pipe of the runtime."""
 
 from __future__ import annotations
 
