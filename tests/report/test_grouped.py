@@ -62,6 +62,30 @@ def test_what_only_some_nodes_have_stands_below_their_names() -> None:
     assert told[at : at + 3] == ["win-1, win-3:", "  kubelet", "    ~ flag: 1 -> 2"]
 
 
+def test_boot_scripts_of_many_nodes_are_one_paragraph() -> None:
+    """Each node's has another hash and another length; a task's command that differs otherwise stands alone."""
+
+    def boot(number: int, more: str = "") -> StepReport:
+        old, new = (f"C:\\winboot\\boot-{digit}{number:015x}.ps1" for digit in "ab")
+        file = Difference(f"file {new}: content", None, f"{900 + number} lines, sha256 {number:012x}")
+        task = Difference("task boot: command", f"-File {old}", f"-File {new}{more}")
+        return StepReport("postboot-task", "would-change", differences=(file, task))
+
+    told = plan(a_node(1, boot(1)), a_node(2, boot(2)), a_node(3, boot(3, " -Wait")))
+
+    at = told.index("win-1, win-2:")
+    assert told[at : at + 6] == [
+        "win-1, win-2:",
+        "  postboot-task",
+        "    + file C:\\winboot\\boot-<hash>.ps1: content: the node's script",
+        "    ~ task boot: command:",
+        "        - -File C:\\winboot\\boot-<old>.ps1",
+        "        + -File C:\\winboot\\boot-<new>.ps1",
+    ]
+    assert any(line.startswith("win-3:") for line in told)
+    assert "boot-b000000000000001.ps1" in "".join(plan(a_node(1, boot(1)), width=200))
+
+
 @pytest.mark.parametrize(("texts", "lines"), [(False, 0), (True, 30)])
 def test_the_text_of_a_file_is_shown_on_request(texts: bool, lines: int) -> None:
     assert sum("+line " in line for line in plan(a_node(1), texts=texts)) == lines

@@ -19,6 +19,9 @@ from winboot.report.results import NodeReport
 _STYLES: Final = {"+": "green", "~": "yellow", "-": "red"}
 # A file that is named by the hash of a node's own script.
 _HASH: Final = re.compile(r"\b[0-9a-f]{16,64}\b")
+# The script of the boot task is the node's own: its hash is in the file's name, and its text has a length of its own.
+_BOOT: Final = re.compile(r"(?<=\\boot-)[0-9a-f]{16}(?=\.ps1)")
+_TEXT: Final = re.compile(r"\d+ lines, sha256 [0-9a-f]{12}")
 _COSTS: Final = re.compile("|".join(re.escape(text) for _, text in FLAGS))
 
 
@@ -59,7 +62,7 @@ def _rows(nodes: Sequence[NodeReport], width: int, *, texts: bool) -> dict[_Row,
             if step.differences and step.problem is None:
                 differences = step.differences
                 if len(nodes) > 1:
-                    differences = tuple(_without_own(node, one) for one in differences)
+                    differences = tuple(_without_script(_without_own(node, one)) for one in differences)
                 brief = node.live is False and not texts
                 row = (
                     _Row(step.name, line=_brief(step.name, differences, width))
@@ -83,6 +86,22 @@ def _without_own(node: NodeReport, difference: Difference) -> Difference:
         want=placed(difference.want),
         was=placed(difference.was),
         will=placed(difference.will),
+    )
+
+
+def _without_script(difference: Difference) -> Difference:
+    """The difference without the hash of the node's boot script, where it names one."""
+    is_, want = difference.is_ or "", difference.want or ""
+    if not any(_BOOT.search(text) for text in (difference.what, is_, want)):
+        return difference
+    differ = is_ and want and _BOOT.findall(is_) != _BOOT.findall(want)
+    if _BOOT.search(difference.what):
+        is_, want = (_TEXT.sub("the node's script", text) for text in (is_, want))
+    return structs.replace(
+        difference,
+        what=_BOOT.sub("<hash>", difference.what),
+        is_=_BOOT.sub("<old>" if differ else "<hash>", is_) or None,
+        want=_BOOT.sub("<new>" if differ else "<hash>", want) or None,
     )
 
 
