@@ -15,6 +15,7 @@ from winboot_lab.programs.flanneld import Flanneld
 from tests.lab import actions
 from tests.lab.actions import (
     CLIENT,
+    STATE,
     Hand,
     all_of,
     append,
@@ -40,6 +41,7 @@ CNI: Final = r"C:\etc\cni\net.d"
 CONFLIST: Final = rf"{CNI}\10-flannel.conflist"
 STORE: Final = r"C:\var\lib\cni\networks\cbr0"
 LOGS: Final = r"C:\var\log"
+FLAGS: Final = r"C:\var\lib\kubelet\kubeadm-flags.env"
 SERVICES: Final = r"SYSTEM\CurrentControlSet\Services"
 CURRENT: Final = r"SOFTWARE\Microsoft\Windows\CurrentVersion"
 SESSION: Final = r"SYSTEM\CurrentControlSet\Control\Session Manager"
@@ -412,6 +414,17 @@ DAMAGES: Final = (
     Damage("low-memory", _event("Microsoft-Windows-Resource-Exhaustion-Detector", 2004)),
     Damage("unexpected-restart", _event("EventLog", 6008)),
     Damage("restart-pending", _key(rf"{CURRENT}\WindowsUpdate\Auto Update\RebootRequired")),
+    Damage(
+        "other-tool",
+        all_of(
+            _registry(rf"{SERVICES}\kubelet", "Description", "String", "The kubelet."),
+            delete(rf"{STATE}\former\kubelet.jsonl"),
+        ),
+    ),
+    Damage(
+        "kubeadm-conflict",
+        write(rf"{STATE}\adoption.json", json.dumps([{"path": FLAGS, "written": "1"}])),
+    ),
     Damage("path-too-long", _registry(rf"{SESSION}\Environment", "Path", "ExpandString", r"C:\a;" * 500)),
     Damage("firewall-policy", lambda site: site.machine.faults.policy_without_local_rules()),
     Damage("no-gateway", _no_gateway),

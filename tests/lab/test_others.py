@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.doctor.documents import verdict
 from tests.lab import actions
 from tests.lab.others import CERTIFICATE, FLAGS, MAKERS, kubeadm_node
 from tests.lab.scenes import SCENES
@@ -62,6 +63,8 @@ def test_a_kubeadm_node_is_adopted_with_its_identity_and_given_back(maker: str, 
     site = a_node(tmp_path, maker)
     before, services = identity(site), command_lines(site)
 
+    found = verdict(site)
+    assert found.first is not None and found.first.rule.id == "other-tool"
     refused = site.join()
     assert "ForeignNode" in problem_ids(refused)
     assert [one.flag for one in site.plan().nodes[0].needs] == ["--adopt"]

@@ -140,6 +140,7 @@ FORMS: Final[Mapping[str, Form]] = {
         containers=_word,
         ignored=_several(_word),
     ),
+    "maker": _table(id=_word, what=_word, changed=_several(_word)),
     "known": _table(
         name=_word,
         state=_word,

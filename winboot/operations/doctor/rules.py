@@ -94,6 +94,37 @@ def _kubelet_silent(s: Subject) -> Iterator[str]:
 
 
 @_rule(
+    "other-tool",
+    "machine",
+    "warning",
+    "another tool made this node",
+    "doctor, verify and status only read. `winboot join --adopt --drain` takes the node over.",
+    "sig-windows-tools hostprocess/PrepareNode.ps1; image-builder roles/kubernetes; aks-engine windowskubeletfunc.ps1",
+    # What winboot would have installed is missing there, and files are believed only where winboot closed their folders.
+    explains=("program-missing", "runtime-silent", "certificate-broken", "firewall-rule", "taint-missing"),
+)
+def _other_tool(s: Subject) -> Iterator[str]:
+    maker = s.one("maker")
+    if maker is not None and maker["what"]:
+        yield f"the node is made by {maker['what']}"
+
+
+@_rule(
+    "kubeadm-conflict",
+    "machine",
+    "fault",
+    "kubeadm changed this node after winboot took it over",
+    "Give the profile the version that the node is to have, and run `winboot join --adopt`; or run `winboot remove`.",
+    "kubernetes cmd/kubeadm/app/phases/kubelet/flags.go; cmd/reset.go",
+    explains=("services", "credentials", "kubelet", "node"),
+)
+def _kubeadm_conflict(s: Subject) -> Iterator[str]:
+    maker = s.one("maker")
+    for path in maker["changed"] if maker is not None else ():
+        yield f"{path} was written or deleted"
+
+
+@_rule(
     "os-build",
     "machine",
     "fault",
