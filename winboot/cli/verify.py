@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated
 
@@ -57,6 +58,18 @@ def verify(
             help="Use this existing namespace; delete only this run's own objects in it.",
         ),
     ] = "",
+    storage_class: Annotated[
+        str,
+        typer.Option(
+            "--storage-class", metavar="NAME", help="Flow volume: make a claim of this StorageClass."
+        ),
+    ] = "",
+    share: Annotated[
+        str,
+        typer.Option(
+            "--share", metavar=r"\\HOST\NAME", help="Flow smb: the share that a pod lists as its account."
+        ),
+    ] = "",
     output: OutputForm = Output.table,
     passed: Passed = False,
 ) -> None:
@@ -75,6 +88,8 @@ def verify(
         timeout=timeout,
         keep=keep,
         namespace=namespace,
+        storage_class=storage_class,
+        share=share_of(share),
     )
     specs = load_targets(machines.inventory, machines.chosen, trust=machines.trust)
     with (
@@ -84,6 +99,17 @@ def verify(
         report = verify_nodes(specs, context, options)
     show_flows(report, output, passed=passed)
     raise typer.Exit(report.exit_code)
+
+
+def share_of(given: str) -> str:
+    """`--share`, which stands in a command line of Windows. Raises UsageError."""
+    from winboot.base.errors import UsageError
+
+    if given and not re.fullmatch(r"\\\\[A-Za-z0-9.-]+(\\[A-Za-z0-9._$-]+)+", given):
+        raise UsageError(
+            f"--share {given}: not a share", hint=r"Write it as '\\HOST\NAME', in quotation marks."
+        )
+    return given
 
 
 def images(given: list[str] | None) -> dict[str, str]:

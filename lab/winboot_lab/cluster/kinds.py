@@ -49,6 +49,9 @@ KINDS: Final[tuple[Kind, ...]] = (
         namespaced=True,
         subresources=("status", "eviction", "binding", "exec", "log", "portforward"),
     ),
+    Kind(
+        "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True, subresources=("status",)
+    ),
     Kind("", "v1", "services", "Service", namespaced=True, subresources=("status",)),
     Kind("", "v1", "endpoints", "Endpoints", namespaced=True),
     Kind("", "v1", "secrets", "Secret", namespaced=True),

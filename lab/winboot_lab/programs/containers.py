@@ -51,6 +51,10 @@ class Containers:
         self._domain = domain
         # What each pod has written to its output, by its uid.
         self.logs: dict[str, list[str]] = {}
+        # What is around the pods: domains that answer, shares, and files of volumes by namespace and claim.
+        self.domains: set[str] = set()
+        self.shares: set[str] = set()
+        self.volumes: dict[tuple[str, str], dict[str, str]] = {}
 
     # ---- servers ---------------------------------------------------------------------------------------
 
@@ -97,9 +101,43 @@ class Containers:
     def execute(self, pod: Object, start: End, command: Sequence[str]) -> Ended:
         """Run a command in a pod's container."""
         name = command[0].rpartition("\\")[2].rpartition("/")[2].lower().removesuffix(".exe")
-        if name != "curl":
-            raise Refusal("program", f"{command[0]} in a container")
-        return self._curl(pod, start, command[1:])
+        match name:
+            case "curl":
+                return self._curl(pod, start, command[1:])
+            case "nltest":
+                return self._nltest(pod, command[1:])
+            case "cmd" if command[1:2] == ["/c"]:
+                return self._cmd(pod, command[2])
+        raise Refusal("program", f"{command[0]} in a container")
+
+    def _nltest(self, pod: Object, words: Sequence[str]) -> Ended:
+        """A pod's secure channel, as learn.microsoft.com ("Troubleshoot gMSAs for Windows containers") shows it."""
+        verb, _, domain = words[0].partition(":")
+        if verb != "/sc_verify":
+            raise Refusal("parameter", f"nltest {verb}")
+        if _account(pod) and domain in self.domains:
+            status = "Status = 0 0x0 NERR_Success"
+            return Ended(0, f"Trusted DC Connection {status}\nTrust Verification {status}\n")
+        return Ended(1, "", "I_NetLogonControl failed: Status = 1355 0x54b ERROR_NO_SUCH_DOMAIN\n")
+
+    def _cmd(self, pod: Object, line: str) -> Ended:
+        """dir of a share, and one file of a volume: written by echo, read by type."""
+        verb, _, rest = line.partition(" ")
+        if verb == "dir":
+            there = _account(pod) and rest in self.shares
+            return Ended(0, " Directory of the share\n") if there else Ended(1, "", "Access is denied.\n")
+        files = self.volumes.setdefault(_claim(pod), {})
+        if verb == "echo":
+            text, _, file = rest.partition(">")
+            files[file] = text
+            return Ended(0)
+        if verb == "type":
+            return (
+                Ended(0, files[rest] + "\n")
+                if rest in files
+                else Ended(1, "", "The system cannot find the file specified.\n")
+            )
+        raise Refusal("program", f"cmd /c {verb} in a container")
 
     def _curl(self, pod: Object, start: End, words: Sequence[str]) -> Ended:
         """curl, as far as scripts use it. Codes: https://everything.curl.dev/cmdline/exitcode.html"""
@@ -235,6 +273,17 @@ def _is_agnhost(pod: Object) -> bool:
 
 _VALUED: Final = ("max-time", "output", "write-out", "proxy", "noproxy", "connect-timeout")
 _PLAIN: Final = ("silent", "show-error", "insecure")
+
+
+def _account(pod: Object) -> str:
+    """The CredentialSpec at pod level."""
+    options = pod["spec"].get("securityContext", {}).get("windowsOptions", {})
+    return str(options.get("gmsaCredentialSpecName", ""))
+
+
+def _claim(pod: Object) -> tuple[str, str]:
+    claims = [one.get("persistentVolumeClaim", {}).get("claimName") for one in pod["spec"].get("volumes", [])]
+    return pod["metadata"]["namespace"], next(filter(None, claims), "")
 
 
 def _curl_options(words: Sequence[str]) -> tuple[dict[str, str], str]:

@@ -46,6 +46,7 @@ def cause_of(trial: Trial, outcome: Outcome, scene: Scene, known: Mapping[str, C
     the one that this flow usually has."""
     looked: Sequence[Callable[[], Iterator[Cause]]] = (
         lambda: _api(trial, outcome),
+        lambda: _workload(trial),
         lambda: _hidden(trial, outcome),
         lambda: _names(trial, outcome, scene),
         lambda: _services(trial, scene),
@@ -62,6 +63,28 @@ def cause_of(trial: Trial, outcome: Outcome, scene: Scene, known: Mapping[str, C
         if found is not None:
             return found
     return _usual(trial, outcome, scene)
+
+
+# What the flows of accounts and volumes usually fail for; the network below them has flows of its own.
+_WORKLOADS: Final[Mapping[str, Cause]] = {
+    "gmsa": (
+        "the machine cannot read the account's password, or no domain controller answers it",
+        "`winboot plan` runs the step gmsa on the node; docs/identity.md lists what it needs.",
+    ),
+    "smb": (
+        "the account has no right on the share, or the share's name leads to no server",
+        "Set the known fix smb-compartment, and look at the share's permissions for the account.",
+    ),
+    "volume": (
+        "the driver of the StorageClass has no pod on the node, or needs csi-proxy there",
+        "`kubectl describe pvc` and `kubectl describe pod`, with --keep; docs/storage.md lists the drivers.",
+    ),
+}
+
+
+def _workload(trial: Trial) -> Iterator[Cause]:
+    if trial.flow in _WORKLOADS:
+        yield _WORKLOADS[trial.flow]
 
 
 def _facts(node: NodeScene | None, subject: str) -> Sequence[Facts]:

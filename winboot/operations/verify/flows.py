@@ -58,7 +58,14 @@ FLOWS: Final[tuple[Flow, ...]] = (
     Flow("dns-full", "a pod finds a service by its full name", "an address"),
     Flow("dns-short", "a pod finds a service by its name without a dot", "an address"),
     Flow("egress", "a pod reaches the outside by TCP", "a connection"),
+    Flow("gmsa", "two pods at once on a node reach the domain as their account", "a secure channel in both"),
+    Flow("smb", "a pod lists a share as its account", "the list"),
+    Flow(
+        "volume", "a new pod, on another node if there is one, reads what a pod wrote to a volume", "the text"
+    ),
 )
+# They need more than pods: an account, a share, a StorageClass. Without it a run leaves them out and names what is missing.
+WORKLOADS: Final = ("gmsa", "smb", "volume")
 # What Windows does not have: named in each run, never a failure.
 LIMITATIONS: Final[Mapping[str, str]] = {
     "node-own-port": "a node does not reach its own NodePorts: use another machine",

@@ -104,6 +104,33 @@ def windows_pod(spec: NodeSpec, space: str, role: str, image: str, *, pull: bool
     return _object("Pod", f"{role}-{name}", space, labels, spec=pod)
 
 
+def account_pod(pod: Object, account: str, spec: str) -> Object:
+    """A Windows pod that runs as a group managed service account: LocalSystem and Network Service have it, an ordinary user
+    has not (learn.microsoft.com, gMSA for Windows containers). The spec is at pod level."""
+    security = {"windowsOptions": {"gmsaCredentialSpecName": spec}}
+    return {**pod, "spec": {**pod["spec"], "serviceAccountName": account, "securityContext": security}}
+
+
+def volume_pod(pod: Object, claim: str) -> Object:
+    """A Windows pod with the volume of a claim at C:\\data."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+    containers = [
+        {**one, "volumeMounts": [{"name": "data", "mountPath": "C:\\data"}]}
+        for one in pod["spec"]["containers"]
+    ]
+    return {**pod, "spec": {**pod["spec"], "volumes": [volume], "containers": containers}}
+
+
+def claim(space: str, name: str, storage_class: str) -> Object:
+    """A claim of one gibibyte of a StorageClass."""
+    spec: Object = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": storage_class,
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return _object("PersistentVolumeClaim", name, space, {}, spec=spec)
+
+
 def linux_pod(node: str, space: str, image: str, *, pull: bool) -> Object:
     """agnhost on one Linux node: it answers, and it has curl."""
     container = {

@@ -232,6 +232,36 @@ class Stage:
             self._make(objects.pull_secret(self.space, read))
         return bool(logins)
 
+    def start(self, *things: objects.Object) -> str:
+        """Make these objects and wait until the pods among them run; why they do not, or nothing."""
+        for thing in things:
+            try:
+                self._make(thing)
+            except ClusterRefused as error:
+                return self._explained(error).problem
+        names = [str(one["metadata"]["name"]) for one in things if one["kind"] == "Pod"]
+        waited = 0.0
+        while True:
+            pods = {str(one["metadata"]["name"]): one for one in self.bench.listed("Pod", self.space)}
+            problem = next(filter(None, (_hopeless(pods[name]) for name in names if name in pods)), "")
+            if problem or all(name in pods and _running(pods[name]) for name in names):
+                return problem
+            if waited >= self.timeout or self.wait(POLL_S):
+                return f"{', '.join(names)} did not run within {self.timeout:.0f} s"
+            waited += POLL_S
+
+    def end(self, thing: objects.Object) -> None:
+        """Delete one object of this run, and wait until it has gone."""
+        self.bench.remove(thing)
+        self.made = [one for one in self.made if one is not thing]
+        waited, name = 0.0, thing["metadata"]["name"]
+        while waited < GONE_S and any(
+            one["metadata"]["name"] == name for one in self.bench.listed(str(thing["kind"]), self.space)
+        ):
+            if self.wait(POLL_S):
+                return
+            waited += POLL_S
+
     def wait_running(self, scene: Scene) -> bool:
         """Wait until every pod runs, or will not; what is wrong is noted at its node. True when the run is to end."""
         waited = 0.0

@@ -35,6 +35,7 @@ from winboot.operations.verify.trials import (
     node_trials,
     targets,
 )
+from winboot.operations.verify.workloads import Workloads
 from winboot.remote.cluster.base import Cluster, NodeFacts
 from winboot.remote.cluster.workbench import Workbench
 from winboot.report.flows import FlowReport, FlowRow, State
@@ -58,6 +59,9 @@ class Options:
     egress: tuple[str, int] | None = None
     timeout: float = 300.0
     keep: bool = False
+    # For the flows of `WORKLOADS`: a StorageClass, and a share as \\\\HOST\\NAME.
+    storage_class: str = ""
+    share: str = ""
     # A namespace that exists, for a user who may not make one; else each run makes its own.
     namespace: str = ""
     workers: int = 8
@@ -197,6 +201,7 @@ class _Run:
             given=options.namespace,
             now=cluster.server_time,
         )
+        self._workloads = Workloads(self._stage, options.images, options.storage_class, options.share)
 
     def go(self) -> int:
         """Everything; the exit code of what ended it early, or 0."""
@@ -325,6 +330,7 @@ class _Run:
         through = node_port_trial(hands, scene, node)
         if through is not None:
             yield through
+        yield from self._workloads.trials(scene, node)
         place = self._place(node.spec)
         client = node.client
         if place is not None and client is not None:
@@ -513,6 +519,10 @@ class _Run:
                 and not (one.id == "node-pod-remote" and any(n.overlay for n in running))
             ):
                 self._row(one.id, "", "", "", "left-out", seen="only one Windows node takes part")
+        lacks = {id: why for node in running for id, why in self._workloads.missing(node.spec).items()}
+        for id, why in lacks.items():
+            if id in self._options.flows:
+                self._row(id, "", "", "", "left-out", seen=why)
         if len(running) == 1 and scene.linux is None and "node-port" in self._options.flows:
             self._row("node-port", "", "", "", "left-out", seen="no other machine takes part")
         if scene.linux is not None:

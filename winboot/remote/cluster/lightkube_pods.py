@@ -30,6 +30,7 @@ from winboot.remote.cluster.workbench import Ran, Thing
 _PLURALS: Final[Mapping[str, str]] = {
     "Namespace": "/api/v1/namespaces",
     "Pod": "/api/v1/pods",
+    "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
     "Service": "/api/v1/services",
     "Secret": "/api/v1/secrets",
     "Event": "/api/v1/events",
