@@ -14,6 +14,7 @@ import pytest
 
 from tests.doctor.damages import DAMAGES
 from tests.doctor.documents import bundle, collection, documents
+from tests.lab.scenes import Scenes
 from tests.lab.site import Direct, Site
 from winboot.base.errors import ConnectionLost, Interrupted, NodeFailed, UsageError
 from winboot.base.secret import Secret
@@ -76,6 +77,17 @@ def test_nothing_is_left_on_the_node(joined_site: Callable[[str], Site], tmp_pat
     assert [one.name for one in site.machine.tasks.all() if "collect" in one.name] == []
     files = site.machine.files.list(r"C:\ProgramData\winboot\detached")
     assert [one.name for one in files if "collect" in one.name] == []
+
+
+def test_nothing_is_left_on_a_node_that_winboot_did_not_make(scenes: Scenes) -> None:
+    site = scenes.bare("plain")
+
+    found = collection(site)
+    found.look(site.specs()[0], site.machine.now)
+
+    assert len(found.items) > 40
+    assert not site.machine.files.exists(r"C:\ProgramData\winboot")
+    assert not site.refusals
 
 
 def test_an_item_that_hangs_costs_its_own_time_only(
