@@ -101,12 +101,14 @@ function Get-DockerDifference {
         New-Difference -Key "adoption:network:$($network.Name)" -What "HNS network $($network.Name): Docker's" -Is 'present' -Want $null -Disrupts
     }
     $layers = @(Get-DockerLayer)
-    if ($layers) { New-Difference -Key 'adoption:images' -What "folder $(Get-DockerRoot): images" -Is "$($layers.Count) layers" -Want $null }
+    $want = if ($script:Run.Facts.Purge) { $null } else { 'kept until --purge' }
+    if ($layers) {
+        New-Difference -Key 'adoption:images' -What "folder $(Get-DockerRoot): images" -Is "$($layers.Count) layers" -Want $want -Policy:(-not $script:Run.Facts.Purge)
+    }
 }
 
 function Get-DockerLayer {
-    # The layers of Docker's images by path, while --purge asks for their end; nothing otherwise, or if none exists.
-    if (-not $script:Run.Facts.Purge) { return }
+    # The layers of Docker's images by path; nothing if none exists.
     $store = "$(Get-DockerRoot)\windowsfilter"
     if ([IO.Directory]::Exists($store)) { [IO.Directory]::GetDirectories($store) }
 }
@@ -146,7 +148,7 @@ function Stop-Docker {
         Invoke-ServiceControl -Arguments @('config', $name, 'start=', 'demand')
     }
     $layers = @(Get-DockerLayer)
-    if ($layers) { Remove-DockerLayer -Layers $layers }
+    if ($script:Run.Facts.Purge -and $layers) { Remove-DockerLayer -Layers $layers }
 }
 
 function Remove-DockerNetwork {

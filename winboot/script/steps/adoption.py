@@ -13,7 +13,7 @@ from winboot.script.steps.step import Step
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "credential": credential_table(spec),
-        "leaves_docker": True,
+        "leaves_docker": spec.runtime.name != "docker",
         "services": [one.name for one in spec.services.all],
         # The pods' network is another tool's here: nothing is removed where this run fails.
         "guard": {**guard_table(spec), "agent": "", "networks": []},
