@@ -1164,30 +1164,6 @@ DAMAGES: tuple[Damage, ...] = (
         do=endpoint(lambda hns, found: found.update(IsRemoteEndpoint=False), "Calico_ep"),
         scene="own calico",
     ),
-    damage(
-        "Windows started without test signing",
-        "boot option TESTSIGNING",
-        do=regedit(r"SYSTEM\CurrentControlSet\Control", "SystemStartOptions", "String", " NOEXECUTE=OPTOUT"),
-        scene="antrea",
-    ),
-    damage(
-        "HNS forgot the network and Open vSwitch did not",
-        "ports of Open vSwitch",
-        "HNS network antrea-hnsnetwork",
-        do=remove_network("antrea-hnsnetwork"),
-        scene="antrea",
-    ),
-    damage(
-        "the agent of OVN-Kubernetes is stopped and its network gone",
-        "HNS network OVNKubernetesHybridOverlayNetwork",
-        "service hybrid-overlay-node: state",
-        do=all_of(
-            actions.guard_away,
-            actions.stop("hybrid-overlay-node"),
-            remove_network("OVNKubernetesHybridOverlayNetwork"),
-        ),
-        scene="ovn",
-    ),
     # Networks that somebody else brings
     *(
         damage(
@@ -1248,6 +1224,9 @@ def _edit_rule(site: Site, name: str, old: str, new: str) -> None:
 
 # What no single hand on a joined node provokes: the test that sees it, by a piece of its text.
 ELSEWHERE: Final = {
+    # Their repair ends all pods, whose new endpoints have other names.
+    "boot option TESTSIGNING": ("tests/steps/test_test_signing.py", "boot option TESTSIGNING"),
+    "ports of Open vSwitch": ("tests/steps/test_antrea_ports.py", "ports of Open vSwitch"),
     "certificate • in the store Root": (
         "tests/steps/test_trust_roots.py",
         "test_an_issuing_ca_that_an_older_winboot_put_into_root_is_moved",
