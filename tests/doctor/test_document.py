@@ -89,6 +89,11 @@ def test_no_secret_is_in_document_bundle_or_answer(
     contents["metrics"] = metrics(judge(load(file)))
     assert keys
     assert "cluster.local" in contents["win-1/configuration.json"]
+    with zipfile.ZipFile(bundle(site, tmp_path / "logs.zip", logs=True)) as archive:
+        for name in archive.namelist():
+            # The text of logs is in the bundle as programs wrote it.
+            if not name.startswith(("win-1/log-", "win-1/events-")):
+                contents[f"with logs: {name}"] = archive.read(name).decode()
     for secret in (CANARY, REGISTRY_PASSWORD, keys):
         assert [name for name, content in contents.items() if secret in content] == []
 
