@@ -9,7 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  d7d74e946e72fe580f91ce4536746bb241b57f29a2c8d19997026067175dac64
+# Settings  7355657f1882b154f31f8cf27e2d2460bca3980fc4a6bf00b76530b48eccd39d
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -130,7 +130,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = 'd7d74e946e72fe580f91ce4536746bb241b57f29a2c8d19997026067175dac64'
+    Digest  = '7355657f1882b154f31f8cf27e2d2460bca3980fc4a6bf00b76530b48eccd39d'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }

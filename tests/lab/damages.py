@@ -1251,6 +1251,10 @@ ELSEWHERE: Final = {
         "layers that no containerd knows",
     ),
     f"folder {ANY}: of others": ("tests/steps/test_directories.py", ": of others"),
+    "UUID of the machine that joined": (
+        "tests/lab/test_copied_machine.py",
+        "UUID of the machine that joined",
+    ),
     f"node {ANY}: address": ("tests/steps/test_registration.py", "OtherNodeAddress"),
     f"pipe {ANY}": ("tests/steps/test_containerd.py", r"pipe \\.\pipe\containerd-containerd"),
     f"service {ANY}: other accounts that may change it": (

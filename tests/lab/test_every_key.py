@@ -151,6 +151,7 @@ CASES: Final[Mapping[str, Case]] = {
     "kube_proxy.dsr": Case("kube-proxy-config", _at("kube_proxy.dsr", "off")),
     "node.labels": Case("node-labels", _at("node.labels.rack", "r1")),
     "node.taints": Case("node-labels", _at("node.taints", ["a=b:NoSchedule"])),
+    "boot.check_machine": Case("kubelet", _at("boot.check_machine", True)),
     "boot.taints": Case("kubelet-config", _at("boot.taints", ["karpenter.sh/unregistered:NoExecute"])),
     "node.scheduled_events": Case("azure-events", _at("node.scheduled_events", True)),
     "proxy.http": Case("containerd", _at("proxy.http", "http://other.corp.example:3128")),

@@ -23,6 +23,7 @@ from winboot.script.literals import literal
 from winboot.script.opening import opening, reason
 from winboot.script.plan import Plan
 from winboot.script.steps.containerd_config import hosts_path
+from winboot.script.steps.services import started_by_the_task, with_identity
 from winboot.script.steps.step import Step
 from winboot.script.steps.texts import source
 
@@ -123,11 +124,16 @@ def render(plan: Plan, spec: NodeSpec, *, undo: bool = False) -> Script:
         digest=plan.digest,
         library=release.sha256,
         modes=UNDO_MODES if undo else MODES,
-        source=_Code(_laid_out(source(spec), 0)),
+        source=_Code(_laid_out({**source(spec), **_held(spec)}, 0)),
         steps=_Code(steps),
     )
     written = tuple(RenderedFile(path, content) for of in files.values() for path, content in of.items())
     return Script(text, release, plan.digest, written)
+
+
+def _held(spec: NodeSpec) -> dict[str, object]:
+    held = started_by_the_task(spec)
+    return {"held": list(held)} if held else {}
 
 
 def helpers() -> Helpers:
@@ -198,7 +204,7 @@ def bake_script(spec: NodeSpec, *, note: Mapping[str, object]) -> str:
         note=dict(note),
         files=[paths.bootstrap_kubeconfig, paths.kubeconfig],
         folders=[paths.kubelet_pki],
-        services=[one.name for one in spec.services.all if one.name != "containerd"],
+        services=list(with_identity(spec)),
         logins=[hosts_path(spec, one) for one in spec.runtime.registries if one.secret],
     )
 

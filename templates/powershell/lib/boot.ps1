@@ -67,6 +67,15 @@ function Invoke-Boot {
         Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4
     }
     Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
+    $copy = Get-CopyText
+    if ($copy) {
+        Invoke-BootWork -Name '' -Work {
+            Save-Start -Failed @(@{ step = 'registration'; message = $copy })
+            New-EventLine -Fields @{ event = 'copied-machine'; message = $copy }
+        }
+        return
+    }
+    Invoke-BootWork -Name '' -Work { Start-HeldService }
     # Before an agent that a cut left half way makes its network unwatched.
     Invoke-BootWork -Name '' -Work { Complete-InterruptedRun }
     Invoke-BootWork -Name '' -Work { Restore-AgentHold }
@@ -180,6 +189,14 @@ function Watch-OwnService {
     }
 }
 
+function Start-HeldService {
+    # Starts, without waiting, what waits for this task to know the machine. Watch-OwnService starts again what falls. Returns nothing.
+    foreach ($name in $script:Node['held']) {
+        if (Get-ServiceDoubt -Name $name) { continue }
+        Start-ProgramWithoutWait -Path (Get-SystemProgram -Name 'sc.exe') -Arguments @('start', $name)
+    }
+}
+
 function Start-FailedService {
     # Starts what can be started now, without waiting for it; emits the names of all that do not run yet. Each is
     # reported in the journal once.
@@ -230,7 +247,9 @@ function Get-AwaitedService {
     # Our services that start with the machine and do not run yet. An administrator, or a run that was rolled back, holds one that is
     # disabled; one that a person stopped has no such exit code. Nothing when all run.
     foreach ($name in Get-OwnService) {
-        if (@('auto', 'delayed-auto') -notcontains (Read-Service -Name $name).start) { continue }
+        $start = (Read-Service -Name $name).start
+        $held = $start -eq 'demand' -and @($script:Node['held']) -contains $name
+        if (-not $held -and @('auto', 'delayed-auto') -notcontains $start) { continue }
         if ((Get-ServiceState -Name $name) -eq 'StartPending' -or (Test-ServiceFailed -Name $name)) { $name }
     }
 }

@@ -244,6 +244,8 @@ function Invoke-Guard {
     # The task guard. It has no clock: where an adapter has settings made by hand it stays for the whole boot, elsewhere for as long as a
     # step's Guard block answers that its network may still come, and two minutes longer. It holds no mutex while it waits, and leaves
     # the network to a guarded run that is under way.
+    # A copy is no node: the agent has the certificate of another machine.
+    if (Get-CopyText) { return }
     $watch = @{
         Known = $null; Round = 0; Busy = [DateTime]::UtcNow; Awaited = $true; Missing = $false
         Settings = ''; Read = [DateTime]::MinValue; Work = ''; Asked = [DateTime]::MinValue

@@ -19,6 +19,26 @@ function Get-MachineIdentity {
     $script:Run.Identity
 }
 
+function Get-MachineRecordDifference {
+    # A difference where this machine is not noted as the one that joined. Without the note a copy of it looks like itself.
+    $noted = Read-Member -Object (Read-StateJson -Name 'machine.json') -Names 'uuid'
+    Compare-Wanted -Key 'machine:noted' -What 'UUID of the machine that joined' -Is $noted -Want (Get-MachineIdentity).Uuid -IgnoreCase
+}
+
+function Save-MachineRecord {
+    # Notes the machine that the Node is on. Returns nothing. The registration was seen: the credentials are this machine's own.
+    Write-StateJson -Name 'machine.json' -Value @{ uuid = (Get-MachineIdentity).Uuid; node = $script:Node.node }
+}
+
+function Get-CopyText {
+    # Why this machine is a copy of one that joined, as a sentence; nothing on that machine itself, or without a note.
+    $noted = Read-StateJson -Name 'machine.json'
+    $uuid = Read-Member -Object $noted -Names 'uuid'
+    $own = (Get-MachineIdentity).Uuid
+    if (-not $uuid -or $uuid -eq $own) { return }
+    "this machine ($own) is a copy of the node $(Read-Member -Object $noted -Names 'node') ($uuid), so winboot started no service"
+}
+
 function Get-BootId {
     # The id of the machine's current boot: a GUID as text, never empty. LastBootUpTime would move with the clock.
     # It comes from the record that the event log writes at each start.

@@ -110,7 +110,7 @@ class ClusterSpec:
     @property
     def token_alone(self) -> bool:
         """Whether a bootstrap token is all that leads to the cluster: the profile names no kubeconfig, and winboot mints no
-        token (which in a pod it does with the pod's account)."""
+        token. In a pod it does that with the pod's account."""
         return self.kubeconfig is None and self.bootstrap_token != "mint"
 
 
@@ -308,10 +308,12 @@ class NodeObjectSpec:
 @dataclass(frozen=True, slots=True)
 class BootSpec:
     """What others wait for: taints that the Node registers with and others remove. Also a file on the machine that
-    first boot writes when the Node is Ready (empty: none)."""
+    first boot writes when the Node is Ready (empty: none). `check_machine`: the startup task starts the services, on the
+    machine that joined alone."""
 
     taints: tuple[Taint, ...] = ()
     ready_file: str = ""
+    check_machine: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,8 @@ def _node(profile: Profile, machine: Machine) -> NodeObjectSpec:
 
 
 def _boot(profile: Profile) -> BootSpec:
-    return BootSpec(tuple(_taint(text) for text in profile.boot.taints), profile.boot.ready_file or "")
+    boot = profile.boot
+    return BootSpec(tuple(_taint(text) for text in boot.taints), boot.ready_file or "", boot.check_machine)
 
 
 def _taint(text: str) -> Taint:

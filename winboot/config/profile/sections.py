@@ -367,6 +367,11 @@ class Boot(Model):
         description="a file that first boot writes when the Node is Ready, such as "
         r"C:\run\cluster-api\bootstrap-success.complete",
     )
+    check_machine: bool = Field(
+        default=False,
+        description="the startup task starts the kubelet, after it has compared the machine's UUID: a copy of a joined machine "
+        "does not contact the cluster",
+    )
 
 
 class Proxy(Model):

@@ -17,7 +17,7 @@ from winboot.remote.cluster.base import REQUEST_KINDS, Cluster, ExpectedNode, No
 from winboot.remote.cluster.requests import concerns
 from winboot.remote.transport.base import Transport
 from winboot.script.rendering import doctor as doctor_script
-from winboot.script.steps.services import started_by_the_guard
+from winboot.script.steps.services import started_on_demand
 
 WINDOW_S: Final = 24 * 3600  # how far back events count
 _PENDING: Final = timedelta(minutes=1)
@@ -125,7 +125,7 @@ def _expected(spec: NodeSpec) -> Expected:
     return Expected(
         kubernetes=str(spec.kubernetes.version),
         services=tuple(one.name for one in spec.services.all),
-        on_demand=started_by_the_guard(spec),
+        on_demand=started_on_demand(spec),
         displays={one.display_name: one.name for one in spec.services.all},
         pause_image=spec.runtime.pause_image,
         network=network.network_name,

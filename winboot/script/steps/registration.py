@@ -15,6 +15,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "client": spec.paths.kubelet_client_certificate,
         "serving": serving if spec.kubelet.config.get("serverTLSBootstrap") is True else "",
         "needs_pod_cidr": spec.network.solution.pod_cidr,
+        "checked": spec.boot.check_machine,
     }
 
 

@@ -34,7 +34,7 @@ def service_table(spec: NodeSpec, name: str) -> dict[str, object]:
     # What Complete-Service knows as a default need not travel.
     if service.depends_on:
         common["depends"] = list(service.depends_on)
-    if name in started_by_the_guard(spec):
+    if name in started_on_demand(spec):
         common["start"] = "demand"
     if service.manager == "nssm":
         return common | _nssm(spec, service)
@@ -52,6 +52,26 @@ def started_by_the_guard(spec: NodeSpec) -> tuple[str, ...]:
     if agent is None or spec.network.solution.makes_own:
         return ()
     return (agent.service, *(one.name for one in spec.services.all if agent.service in one.depends_on))
+
+
+def started_by_the_task(spec: NodeSpec) -> tuple[str, ...]:
+    """The services that the startup task starts once it knows the machine: the kubelet, and what uses its certificate. The
+    guard starts the others. Without `boot.check_machine` they start with the machine."""
+    if not spec.boot.check_machine:
+        return ()
+    guarded = started_by_the_guard(spec)
+    return tuple(name for name in with_identity(spec) if name not in guarded)
+
+
+def with_identity(spec: NodeSpec) -> tuple[str, ...]:
+    """The kubelet and the services after it, which use its certificate. The runtime and csi-proxy come before it."""
+    names = [one.name for one in spec.services.all]
+    return tuple(names[names.index("kubelet") :])
+
+
+def started_on_demand(spec: NodeSpec) -> tuple[str, ...]:
+    """The services that the control manager does not start with the machine."""
+    return (*started_by_the_guard(spec), *started_by_the_task(spec))
 
 
 def _native(spec: NodeSpec, service: ServiceSpec) -> str:
