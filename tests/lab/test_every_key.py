@@ -15,7 +15,6 @@ from winboot_lab.cli.staging import hashes
 from winboot_lab.cluster import ClusterPlan
 from winboot_lab.cluster.authority import Authority
 
-from tests.config.test_gmsa import DOMAIN
 from tests.lab.scenes import Scenes
 from tests.lab.site import Site, only
 from winboot.base.errors import InvalidInput
@@ -214,15 +213,15 @@ CASES: Final[Mapping[str, Case]] = {
     "storage.iscsi": Case("storage-services", _at("storage.iscsi", True)),
     "storage.flex_volumes.url": Case(REFUSED, _flex(url="/smb.ps1"), scene="everything"),
     "storage.flex_volumes.sha256": Case("artifacts", _flex(sha256="0" * 64), scene="everything"),
-    "gmsa.domain.dns_name": Case("gmsa", {"gmsa": {"domain": DOMAIN}}),
-    "gmsa.plugin_guid": Case("gmsa", {"gmsa": {"domain": DOMAIN, "plugin_guid": DOMAIN["guid"]}}),
     "host.computer_name": Case("computer-name", host={"computer_name": "OTHER-1"}),
     "host.node_ip": Case(REFUSED_THERE, host={"node_ip": "10.0.1.12"}),
     "host.provider_id": Case("kubelet-config", host={"provider_id": "aws:///eu-west-1a/i-0abc"}),
     "host.(section)": Case("kubelet-config", host=_at("kubelet.config.maxPods", 60)),
 }
 OURS: Final = "winboot's own way, to the machine or to the cluster: the machine is the same"
-CLUSTERS: Final = "what `winboot manifests gmsa` prints for the cluster (tests/config/test_gmsa.py)"
+CLUSTERS: Final = (
+    "what `winboot manifests gmsa` prints (tests/config/test_gmsa.py), or a notice (tests/steps/test_gmsa.py)"
+)
 # Keys that change nothing on a node by themselves, with the reason.
 WITHOUT: Final[Mapping[str, str]] = {
     "kubernetes.keep_versions": "how many former versions stay: what runs is the same",
@@ -236,7 +235,8 @@ WITHOUT: Final[Mapping[str, str]] = {
     "name": "a word for people",
     **{f"gmsa.webhook.{name}": CLUSTERS for name in Webhook.model_fields},
     **{f"gmsa.accounts.{name}": CLUSTERS for name in Account.model_fields},
-    **{f"gmsa.domain.{name}": CLUSTERS for name in Domain.model_fields if name != "dns_name"},
+    **{f"gmsa.domain.{name}": CLUSTERS for name in Domain.model_fields},
+    "gmsa.plugin_guid": CLUSTERS,
     "runtime.registries.user": "a part of a secret, as `password`",
     "kube_proxy.kubeconfig": "a secret is compared by presence, server and CA, never by value",
     "runtime.registries.password": "a secret is compared by presence, never by value: a changed one is written by the next "

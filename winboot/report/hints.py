@@ -91,14 +91,6 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "ModuleMissing": "The module belongs to Windows: an image without it was made smaller. Take a complete one.",
     "RuleMissing": "The rule belongs to Windows. Restore the rule, or take storage.iscsi out of the profile.",
-    "GmsaDomain": (
-        "Join the machine to the domain (winboot does not), or name a plug-in for machines outside a domain: gmsa.plugin_guid."
-    ),
-    "GmsaChannel": "Repair it on the machine: Test-ComputerSecureChannel -Repair, with an account of the domain.",
-    "GmsaController": (
-        "Point the machine's DNS servers at the domain, or forward its zone, and open these ports to its controllers."
-    ),
-    "GmsaPlugin": "Install the plug-in as its publisher describes (docs/identity.md names the known ones).",
     "FolderTaken": (
         "Another account made the folder in the same moment as winboot. Run the same command again, which "
         "sets it aside, and check that account."

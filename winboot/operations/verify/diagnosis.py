@@ -69,7 +69,7 @@ def cause_of(trial: Trial, outcome: Outcome, scene: Scene, known: Mapping[str, C
 _WORKLOADS: Final[Mapping[str, Cause]] = {
     "gmsa": (
         "the machine cannot read the account's password, or no domain controller answers it",
-        "`winboot plan` runs the step gmsa on the node; docs/identity.md lists what it needs.",
+        "`winboot plan` shows the notices of the step gmsa; docs/identity.md explains them.",
     ),
     "smb": (
         "the account has no right on the share, or the share's name leads to no server",
