@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FOLDER: Final = r"C:\Program Files\Docker"
 DAEMON_JSON: Final = r"C:\ProgramData\docker\config\daemon.json"
 CNI_CONF: Final = r"C:\etc\cni\net.d\10-flannel.conf"
-# What StartKubelet.ps1 gives the kubelet beside kubeadm's own flags.
+# The flags that StartKubelet.ps1 adds to kubeadm's own flags.
 KUBELET: Final = (
     r"--cert-dir=C:\var\lib\kubelet\pki",
     "--config=/var/lib/kubelet/config.yaml",

@@ -49,7 +49,7 @@ def at(table: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-# Setting as YAML, where it stands in the file, and the lines that have it.
+# Setting as YAML, its place in the file, and the lines that have it.
 SETTINGS: Final = [
     ("{debug: {level: debug}}", "debug/level", "debug", ALL),
     ("{metrics: {address: '127.0.0.1:1338'}}", "metrics/address", "127.0.0.1:1338", ALL),
@@ -123,7 +123,7 @@ def test_a_setting_is_in_the_file_of_the_lines_that_have_it(
     written = tomllib.loads(a_spec(tmp_path, profile=profile(config, line)).runtime.config_text)
 
     assert at(written, path) == value
-    # winboot's own settings stay beside it.
+    # winboot's own settings stay.
     assert over(plain, written) == written
 
 
@@ -151,7 +151,7 @@ def test_a_setting_is_in_the_file_of_the_lines_that_have_it(
             f"{{plugins: {{{CRI}: {{containerd: {{discard_unpacked_layers: true}}}}}}}}",
             f"1.7 was the last line with it; instead: plugins.{IMAGES}.discard_unpacked_layers",
         ),
-        ("{plugins: {io.containerd.server.v1.metrics: {address: x}}}", "metrics or ttrpc beside plugins"),
+        ("{plugins: {io.containerd.server.v1.metrics: {address: x}}}", "metrics or ttrpc next to plugins"),
         (f"{{plugins: {{{IMAGES}: {{discard_unpacked_layers: 'yes'}}}}}}", "expected true or false"),
         (f"{{plugins: {{{IMAGES}: {{image_pull_progress_timeout: 30}}}}}}", "did you mean '30s'?"),
         (f"{{plugins: {{{IMAGES}: x}}}}", "expected setting: value"),

@@ -74,8 +74,8 @@ def authority(command: JoinCommand, server: str) -> tuple[str, str]:
 
 
 def detected(command: JoinCommand, server: str, ca_pem: str) -> Found:
-    """What the cluster shows to the token: version, networks and DNS domain of kubeadm's ConfigMap, which kubeadm lets joining
-    nodes read (cmd/kubeadm/app/phases/uploadconfig/uploadconfig.go, NodesKubeadmConfigClusterRoleName)."""
+    """What the cluster shows to the token: version, networks and DNS domain in the ConfigMap kubeadm-config, which joining
+    nodes may read (cmd/kubeadm/app/phases/uploadconfig/uploadconfig.go, NodesKubeadmConfigClusterRoleName)."""
     from winboot.cli.detect import detect
     from winboot.remote.cluster.kubeconfig import Kubeconfig
 
@@ -83,7 +83,7 @@ def detected(command: JoinCommand, server: str, ca_pem: str) -> Found:
 
 
 def renew(command: JoinCommand, folder: Path, *, dry_run: bool) -> None:
-    """Put the new token into the place of the old one, beside a profile of the same cluster. Raises UsageError for another."""
+    """Replace the token that is next to a profile of the same cluster. Raises UsageError for another."""
     from winboot.config.profile import load_profile
 
     cluster = load_profile(folder / "profile.yaml").cluster

@@ -102,7 +102,7 @@ def verify(
 
 
 def share_of(given: str) -> str:
-    """`--share`, which stands in a command line of Windows. Raises UsageError."""
+    """`--share`, which is part of a Windows command line. Raises UsageError."""
     from winboot.base.errors import UsageError
 
     if given and not re.fullmatch(r"\\\\[A-Za-z0-9.-]+(\\[A-Za-z0-9._$-]+)+", given):

@@ -159,7 +159,7 @@ def _documents(text: str, origin: str) -> Iterator[Table]:
 
 
 def _table(top: Table, *keys: str) -> Table:
-    """The mapping below these keys; an empty one where there is none."""
+    """The mapping below these keys, or an empty one."""
     found: Node | None = top
     for key in keys:
         found = found.get(key) if isinstance(found, Table) else None

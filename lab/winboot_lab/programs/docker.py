@@ -188,10 +188,10 @@ class Dockerd(Keeper):
         return found
 
     def _take_networks(self) -> None:
-        """Every network of HNS becomes one of Docker's; of those that HNS has not, NAT ones are made again, and others are
+        """Docker takes every network of HNS as its own; of those that HNS has not, NAT ones are made again, and others are
         forgotten. Each has a new id.
 
-        Unsourced: whether the HNS network of `nat` is made anew at each start, too; its Docker id is (moby/moby#43408).
+        Unsourced: whether the HNS network of `nat` gets a new id at each start, too; its Docker id is (moby/moby#43408).
         """
         nat = next((one for one in self.networks() if one["name"] == "nat"), None)
         if nat is not None and any(one["ID"] == nat["hns"] for one in hcn.networks(self.machine)):
@@ -253,7 +253,7 @@ class Dockerd(Keeper):
         return rf"{self.root}\windowsfilter\{hashlib.sha256(str(number).encode()).hexdigest()}"
 
     def _mirrors(self, host: str) -> Iterator[str]:
-        """registry-mirrors are asked for images of Docker's own registry alone (docker/docker registry/service_v2.go)."""
+        """Docker uses registry-mirrors only for images of Docker's own registry (docker/docker registry/service_v2.go)."""
         for url in self.config.get("registry-mirrors") or [] if host == "docker.io" else []:
             yield str(url).partition("://")[2].rstrip("/")
 

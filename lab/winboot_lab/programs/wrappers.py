@@ -221,7 +221,7 @@ class StartScript(Daemon):
         if "$KubeletArgs" not in last:
             return last
         given = self.run.read("/var/lib/kubelet/kubeadm-flags.env").decode("utf-8").strip()
-        # TrimStart, too, takes away each of these characters.
+        # TrimStart removes each of these characters, too.
         flags = given.lstrip("KUBELET_KUBEADM_ARGS=").strip('"')  # noqa: B005
         return last.replace("$KubeletArgs", flags).replace("$(hostname)", self.machine.name)
 

@@ -1,10 +1,9 @@
 """containerd's own settings: does this line of it know them, and what does it take?
 
 The data has the settings of config.toml by plug-in, those outside of plug-ins under `top`. `added` and `until` are lines
-of containerd; without them the lines 1.7 to 2.4 have the setting. They were recorded from the structs that containerd
-decodes each section into, at v1.7.34, v2.0.11, v2.1.9, v2.2.7, v2.3.4 and, for 2.4, at 301026e5 (the sources'
-`toml:` tags): config.go of the server and of CRI, and the `config` of each plug-in that cmd/containerd/builtins registers
-on Windows. `ignored` ones are read in files for Linux alone. Settings that winboot writes itself are not in the data.
+of containerd; without them the lines 1.7 to 2.4 have the setting. Their source is the
+`toml:` tags of containerd's structs at v1.7.34, v2.0.11, v2.1.9, v2.2.7, v2.3.4 and, for 2.4, at 301026e5. These are
+config.go of the server and of CRI, and the `config` of each plug-in that cmd/containerd/builtins registers on Windows. `ignored` ones are read in files for Linux alone. Settings that winboot writes itself are not in the data.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ _LINES: Final = ("1.7", "2.0", "2.1", "2.2", "2.3", "2.4")
 def check_settings(
     compat: Compat, config: Mapping[str, Any], containerd: Version
 ) -> Iterator[tuple[FieldPath, Finding]]:
-    """Every setting that this containerd does not know, whose value it refuses, or that does nothing on Windows, with its
-    path. containerd itself ignores what it does not know (config.go: `Ignoring unknown key in TOML`; 1.7 without a word)."""
+    """Every setting that this containerd does not know or refuses, or that does nothing on Windows, with its path.
+    containerd itself ignores what it does not know (config.go: `Ignoring unknown key in TOML`; 1.7 without a word)."""
     line = _line(containerd)
     known = _known(compat, line)
     for key, value in config.items():
@@ -137,7 +136,7 @@ def _unknown_plugin(
     reason = f"containerd {line} reads no settings under this name in the file that winboot writes"
     if plugin.startswith("io.containerd.server."):
         # Version 4 of the file, which older lines do not read, has them there (config.go, serviceMigrate).
-        return _unknown(plugin, reason, "", "debug, grpc, metrics or ttrpc beside plugins")
+        return _unknown(plugin, reason, "", "debug, grpc, metrics or ttrpc next to plugins")
     other_line = plugin in compat.section("containerd_settings")
     meant = "" if other_line else nearest(plugin, [one for one in known if one != TOP])
     return _unknown(plugin, reason, meant, "" if meant else _elsewhere(known, plugin, settings))

@@ -1,4 +1,4 @@
-"""Group managed service accounts: the domain, the accounts, who may use them, and the webhook's certificate."""
+"""Group managed service accounts: the domain, the accounts, the users that may use them, and the webhook's certificate."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ SERVICES = ("containerd", "docker", "cri-dockerd", "csi-proxy", "kubelet", "kube
 NSSM_ALONE = (*networks.NSSM_AGENTS, "cri-dockerd")
 # dockerd registers itself as a service, and NSSM has nothing to add.
 SC_ALONE = ("docker",)
-# Before 1.24 the archive of the node has no kube-log-runner, without which their output is lost (kubernetes hack/lib/golang.sh,
-# node_targets: read without it in the trees of 1.20 to 1.22, with it from 1.24 on; that of 1.23 was not read).
+# Before 1.24 the archive of the node has no kube-log-runner, and without it their output is lost (kubernetes
+# hack/lib/golang.sh, node_targets: absent in 1.20 to 1.22, present from 1.24 on; 1.23 was not read).
 LOG_RUNNER_SINCE = "1.24"
 LOGGED_BY_RUNNER = ("kubelet", "kube-proxy")
 if TYPE_CHECKING:

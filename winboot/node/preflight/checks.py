@@ -230,7 +230,7 @@ def _csi_proxy(view: ClusterView) -> Found:
     without = [spec for spec in view.specs if "csi-proxy" not in spec.services]
     running = [name for name, role in view.csi_proxies if role == "runs"]
     for name in running if ours else ():
-        reason = f"DaemonSet {name} runs csi-proxy, and the profile wants a service of winboot's, too"
+        reason = f"DaemonSet {name} runs csi-proxy, and the profile wants winboot's service, too"
         fix = "Two of them fight over the same pipes: delete the DaemonSet, or take storage.csi_proxy out of the profile."
         yield Finding("csi-proxy", "error", reason, fix, _names(ours))
     for name, role in view.csi_proxies if without and not running else ():

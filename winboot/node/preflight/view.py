@@ -34,7 +34,7 @@ class ClusterView:
 
     @cached_property
     def clock_ahead(self) -> timedelta | None:
-        """How far the API server's clock is ahead of ours; None if its answer does not show it."""
+        """How far the API server's clock is ahead of this computer's; None if its answer does not show it."""
         return self._cluster.clock_ahead()
 
     @property

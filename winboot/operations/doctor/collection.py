@@ -231,7 +231,10 @@ class _Link:
     def pause(self, seconds: float) -> None:
         """Wait. Raises Interrupted when the command is to end."""
         if self._wait(seconds):
-            raise Interrupted("the collection was interrupted", hint="Run the command again: it starts anew.")
+            raise Interrupted(
+                "the collection was interrupted",
+                hint="Run the command again: it starts again from the beginning.",
+            )
 
     def close(self) -> None:
         """End the session, if there is one."""

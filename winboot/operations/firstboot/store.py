@@ -104,7 +104,7 @@ class Remembered:
         return [one for one in everybody if word in (one.node, one.address) or same_text(word, one.uuid)]
 
     def voucher(self, id_: str) -> Voucher:
-        """The voucher with this id. Raises UsageError if there is none."""
+        """The voucher with this id. Raises UsageError for an unknown id."""
         if id_ not in self.vouchers:
             listed = ", ".join(sorted(self.vouchers)) or "none"
             raise UsageError(f"there is no voucher {id_}", hint=f"There are: {listed}.")
