@@ -1,7 +1,8 @@
 """The next step for each problem that a script on a node reports; the script need not carry it.
 
 A script sends a problem's id and message. As the hint it may send the ids of several problems, since
-the preflight finds all of them at once. A user's step may send its own text. docs/problems.md is written from them (`python -m tools.pages`).
+the preflight finds all of them at once. A user's step may send its own text. docs/problems.md is
+written from them (`python -m tools.pages`).
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ HINTS: Final[Mapping[str, str]] = {
     ),
     "ForeignNode": (
         "To let winboot take it over, run the same command with --adopt, and with --drain if pods run there. The Node "
-        "stays, and so does a valid certificate that kubeadm requested. winboot records services, kubeconfigs and keys first, and an "
-        "undo restores them."
+        "stays, and so does a valid certificate that kubeadm requested. winboot records services, kubeconfigs and keys first, "
+        "and an undo restores them."
     ),
     "FileSystem": (
         r"Give images a folder on an NTFS volume that is neither compressed nor encrypted (`compact /u /s:FOLDER`, "

@@ -3,7 +3,8 @@
 The data has the settings of config.toml by plug-in, those outside of plug-ins under `top`. `added` and `until` are lines
 of containerd; without them the lines 1.7 to 2.4 have the setting. Their source is the
 `toml:` tags of containerd's structs at v1.7.34, v2.0.11, v2.1.9, v2.2.7, v2.3.4 and, for 2.4, at 301026e5. These are
-config.go of the server and of CRI, and the `config` of each plug-in that cmd/containerd/builtins registers on Windows. `ignored` ones are read in files for Linux alone. Settings that winboot writes itself are not in the data.
+config.go of the server and of CRI, and the `config` of each plug-in that cmd/containerd/builtins registers on Windows.
+`ignored` ones are read in files for Linux alone. Settings that winboot writes itself are not in the data.
 """
 
 from __future__ import annotations

@@ -199,7 +199,8 @@ class LightkubeCluster:
         return _date_of(self._clock_answer()) or datetime.now(UTC)
 
     def clock_ahead(self) -> timedelta | None:
-        """How far, at least, its clock is ahead of this computer's: the server dated its answer between our call and its arrival."""
+        """How far, at least, its clock is ahead of this computer's: the server dated its answer between our call and its
+        arrival."""
         sent = datetime.now(UTC)
         answer = self._clock_answer()
         date, here = _date_of(answer), datetime.now(UTC)
