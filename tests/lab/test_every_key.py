@@ -96,6 +96,9 @@ CASES: Final[Mapping[str, Case]] = {
         "cni-config", _at("network.nat_exceptions.remove", ["node_subnet"])
     ),
     "runtime.containerd": Case("artifacts", _at("runtime.containerd", "2.2.9")),
+    "runtime.name": Case(REFUSED, {"runtime": {"name": "docker", "docker": "19.03.15"}}),
+    "runtime.docker": Case("artifacts", _at("runtime.docker", "28.5.1"), scene="docker"),
+    "runtime.cri_dockerd": Case("artifacts", _at("runtime.cri_dockerd", "0.3.25"), scene="docker"),
     "runtime.pause_image": Case("pause-image", _at("runtime.pause_image", "registry.k8s.io/pause:3.10")),
     "runtime.images": Case(
         "pause-image", _at("runtime.images", ["mcr.microsoft.com/oss/kubernetes/pause:3.9"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from winboot.config.compat.docker import daemon_keys, engine_row
 from winboot.config.compat.version import Version
+from winboot.config.networks.base import SERVER_2019
 from winboot_lab.programs import cni, hcn
 from winboot_lab.programs.base import GoError, Run, fetch_served, go_text
 from winboot_lab.programs.cri import PodSandbox
@@ -20,6 +21,7 @@ from winboot_lab.programs.goflags import Flags, pflags
 from winboot_lab.programs.keeper import Keeper
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.hns import NON_PERSISTENT
 from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, FailureActions
 
@@ -189,13 +191,7 @@ class Dockerd(Keeper):
 
     def _take_networks(self) -> None:
         """Docker takes every network of HNS as its own; of those that HNS has not, NAT ones are made again, and others are
-        forgotten. Each has a new id.
-
-        Unsourced: whether the HNS network of `nat` gets a new id at each start, too; its Docker id is (moby/moby#43408).
-        """
-        nat = next((one for one in self.networks() if one["name"] == "nat"), None)
-        if nat is not None and any(one["ID"] == nat["hns"] for one in hcn.networks(self.machine)):
-            hcn.call(self.machine, "DELETE", f"/networks/{nat['hns']}")
+        forgotten. Each has a new id (moby/moby#43408)."""
         there = {str(one["ID"]): one for one in hcn.networks(self.machine)}
         lost = [
             one
@@ -224,7 +220,11 @@ class Dockerd(Keeper):
             raise GoError(f"Error response from daemon: network with name {name} already exists")
         if driver != "nat":
             raise self.run.refuse(f"a network with the driver {driver}")
-        made = hcn.call(self.machine, "POST", "/networks/", {"Name": name, "Type": "nat", "Subnets": [_NAT]})
+        wanted: dict[str, Any] = {"Name": name, "Type": "nat", "Subnets": [_NAT]}
+        if self.machine.build == SERVER_2019:
+            # There they do not outlive a restart of the machine (MicrosoftDocs/Virtualization-Documentation#1087).
+            wanted["Flags"] = NON_PERSISTENT
+        made = hcn.call(self.machine, "POST", "/networks/", wanted)
         network = self._network(name, "nat", str(made["ID"]))
         self._add(network)
         return network["id"]
