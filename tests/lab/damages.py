@@ -65,17 +65,6 @@ class Damage:
     meanwhile: Hand | None = None
 
 
-def _docker(*words: str) -> Hand:
-    """docker.exe, which must succeed."""
-
-    def do(site: Site) -> None:
-        (spec,) = site.specs()
-        ended = actions.program(site, spec.paths.docker, *words)
-        assert ended.code == 0, ended
-
-    return do
-
-
 def damage(
     name: str, *whats: str, do: Hand, scene: str = "everything", meanwhile: Hand | None = None
 ) -> Damage:
@@ -1109,12 +1098,6 @@ DAMAGES: tuple[Damage, ...] = (
     ),
     # A network and routes of winboot's own
     damage(
-        "the network of pods with hostNetwork is removed",
-        "Docker network host",
-        do=_docker("network", "rm", "host"),
-        scene="docker",
-    ),
-    damage(
         "winboot's network is removed",
         "HNS network l2bridge",
         "HNS endpoint l2bridge_ep",
@@ -1227,6 +1210,7 @@ ELSEWHERE: Final = {
     # Their repair ends all pods, whose new endpoints have other names.
     "boot option TESTSIGNING": ("tests/steps/test_test_signing.py", "boot option TESTSIGNING"),
     "ports of Open vSwitch": ("tests/steps/test_antrea_ports.py", "ports of Open vSwitch"),
+    "Docker network host": ("tests/steps/test_docker.py", '"Docker network host": ('),
     "certificate • in the store Root": (
         "tests/steps/test_trust_roots.py",
         "test_an_issuing_ca_that_an_older_winboot_put_into_root_is_moved",

@@ -44,7 +44,7 @@ def docker_site(folder: Path, version: str, network: str = "flannel-host-gw") ->
 
 
 @pytest.mark.parametrize(("version", "network"), PAIRS)
-def test_a_node_of_docker_joins_and_a_second_run_changes_nothing(
+def test_a_node_of_docker_joins_is_right_at_once_and_goes_without_a_trace(
     version: str, network: str, tmp_path: Path
 ) -> None:
     site = docker_site(tmp_path, version, network)
@@ -57,5 +57,12 @@ def test_a_node_of_docker_joins_and_a_second_run_changes_nothing(
     assert info["kubeletVersion"] == f"v{version}"
     again = site.join()
     assert (problems(again), differences(again)) == ([], {})
-    assert site.refusals == []
     assert hcn.network(site.machine, "host") is not None
+
+    removed = site.controller().remove()
+
+    assert problems(removed) == []
+    assert (site.machine.services.find("docker"), site.machine.hns.networks) == (None, {})
+    left = (r"C:\ProgramData\docker", r"C:\var\lib\dockershim", r"C:\var\lib\cri-dockerd")
+    assert [path for path in left if site.machine.files.is_directory(path)] == []
+    assert site.refusals == []
