@@ -130,7 +130,7 @@ def test_a_setting_is_in_the_file_of_the_lines_that_have_it(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ("{root: 'D:\\x'}", "winboot writes it itself; expected nothing here"),
+        ("{root: 'D:\\x'}", "winboot writes it itself; expected runtime.root"),
         ("{grpc: {address: x}}", "config.grpc.address: winboot writes it itself"),
         (f"{{plugins: {{{IMAGES}: {{pinned_images: {{sandbox: x}}}}}}}}", "expected runtime.pause_image"),
         (f"{{plugins: {{{IMAGES}: {{registry: {{mirrors: {{}}}}}}}}}}", "expected runtime.registries"),

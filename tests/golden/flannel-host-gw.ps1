@@ -10,6 +10,7 @@
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
 # Settings  7355657f1882b154f31f8cf27e2d2460bca3980fc4a6bf00b76530b48eccd39d
+# Settings  a85b8d0ecdad279a0771bcd33c9b21136d442c0b4396d93dc8997925232f4e1b
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -131,6 +132,7 @@ $plan = @{
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
     Digest  = '7355657f1882b154f31f8cf27e2d2460bca3980fc4a6bf00b76530b48eccd39d'
+    Digest  = 'a85b8d0ecdad279a0771bcd33c9b21136d442c0b4396d93dc8997925232f4e1b'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -199,8 +201,9 @@ Look = {
         Test-Clock
         # A live node has its networks: there it is a notice.
         if (-not $script:Run.Facts.NodeIsLive) { Test-FirewallService }
-        if (-not $script:Run.Facts.NodeIsLive) { Test-FileSystem -Root 'C:\ProgramData\containerd\root' }
-        Test-Space -FreeGib 20
+        Test-FileSystem -Root 'C:\ProgramData\containerd\root' -Layers 'C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.windows\snapshots'
+        Test-LastingDrive -Root 'C:\ProgramData\containerd\root'
+        Test-Space -FreeGib @{ C = 20 }
         Test-Addressing
         Test-ForeignNode -Services $services -Server 'https://10.0.0.10:6443'
     )
@@ -315,8 +318,9 @@ Values = {
         'C:\etc\kube-flannel', 'C:\var\lib\cni', 'C:\var\lib\cni\networks', 'C:\run\flannel', 'C:\var\log\pods',
         'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
         # Written by the services of this node alone: an undo empties them.
-        Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\var\lib\cni', 'C:\run\flannel', 'C:\var\log\pods',
-        'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld', 'C:\var\log\kube-proxy')
+        Ours = @('C:\var\lib\kubelet', 'C:\ProgramData\containerd', 'C:\ProgramData\containerd\root', 'C:\var\lib\cni', 'C:\run\flannel',
+        'C:\var\log\pods', 'C:\var\log\containers', 'C:\var\log\containerd', 'C:\var\log\kubelet', 'C:\var\log\flanneld',
+        'C:\var\log\kube-proxy')
         # A file in one of these is run, or heeded, because it is there: files of others are reported.
         Watched = @('C:\k', 'C:\k\versions\cni-plugins-1.9.1+flannel-cni-1.9.1-flannel1', 'C:\ProgramData\containerd\certs.d',
         'C:\k\versions\containerd-2.3.6', 'C:\Program Files\containerd\conf.d', 'C:\etc\kubernetes\pki', 'C:\etc\cni\net.d',
@@ -479,6 +483,7 @@ timeout: 10
         Line = '  discard_unpacked_layers = true
 ' }
     $files = Select-LayerForm -Files $files @unasked
+    $root = @{ Path = 'C:\Program Files\containerd\config.toml'; Root = 'C:\ProgramData\containerd\root' }
     # containerd reads these at every pull: no service has to restart for them.
     $mirrors = @{ 'C:\ProgramData\containerd\certs.d\docker.io\hosts.toml' = 'server = ''https://registry-1.docker.io''
 
@@ -498,6 +503,7 @@ timeout: 10
         Version = 3 }
 }
 Look = {
+    Get-ImageRootDifference @root
     Get-RenderedFilesDifference -Files $files -Service 'containerd'
     Get-RenderedFilesDifference -Files $mirrors
     Get-LayerFormNotice -Files $files @unasked
@@ -524,6 +530,7 @@ Values = {
 Look = {
     Get-PipeDifference -Service $service.name -Path '\\.\pipe\containerd-containerd'
     Get-LayerDifference -Root 'C:\ProgramData\containerd\root'
+    Get-FormerImageRootDifference -Root 'C:\ProgramData\containerd\root'
     Get-ShimDifference
     Get-ServiceDifference -Service $service
 }
@@ -531,6 +538,7 @@ Change = {
     # An undo needs the service to remove the layers, so it goes back after them.
     Save-FormerService -Name $service.name
     Clear-UnknownLayer -Root 'C:\ProgramData\containerd\root'
+    Clear-FormerImageRoot -Root 'C:\ProgramData\containerd\root'
     Save-FormerLayer -Root 'C:\ProgramData\containerd\root'
     Remove-FormerPod
     Set-ServiceDefinition -Service $service

@@ -123,6 +123,9 @@ CASES: Final[Mapping[str, Case]] = {
         "containerd-config", _registry(header={"X-Team": "a"}), scene="everything"
     ),
     "runtime.isolation": Case(REFUSED, _at("runtime.isolation", ["process", "hypervisor"])),
+    "runtime.root": Case(REFUSED_THERE, _at("runtime.root", r"D:\containerd")),
+    "runtime.ephemeral": Case(REFUSED, _at("runtime.ephemeral", True)),
+    "runtime.config": Case("containerd-config", _at("runtime.config", {"debug": {"level": "debug"}})),
     "runtime.log.max_size_mib": Case("kubelet", _at("runtime.log.max_size_mib", 60)),
     "runtime.log.max_files": Case("log-rotation", _at("runtime.log.max_files", 6)),
     "services.manager": Case("kubelet", _at("services.manager", "nssm")),

@@ -57,7 +57,7 @@ def a_look() -> dict[str, list[dict[str, Any]]]:
         ],
         "ports": [{"name": name, "range": "33000+32536", "excluded": []} for name in ("tcp", "udp")],
         "server": [{"server": "10.0.0.10:6443", "ok": True}],
-        "disk": [{"free": 90, "size": 100, "image": True}],
+        "disk": [{"drive": "C:\\", "free": 90, "size": 100, "image": True}],
         "clock": [{"now": NOW.isoformat(), "end": (NOW + timedelta(days=90)).isoformat()}],
     }
 
@@ -108,7 +108,7 @@ FAULTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("node-services-in-hns", lambda f: f["balancers"][0].update(state=1), "not in effect"),
     ("node-ports", lambda f: f["ports"][1].update(excluded=[[33000, 65400]]), "udp: 2 blocks"),
     ("node-server", lambda f: f["server"][0].update(ok=False), "takes no connection"),
-    ("node-disk", lambda f: f["disk"][0].update(free=15), "15 % of the system drive"),
+    ("node-disk", lambda f: f["disk"][0].update(free=15), "15 % free on C:"),
     ("node-disk", lambda f: f["disk"][0].update(image=False), "pause image"),
     ("node-clock", lambda f: f["clock"][0].update(now=(NOW + timedelta(seconds=6)).isoformat()), "6 s off"),
     ("node-clock", lambda f: f["clock"][0].update(end=""), "no client certificate"),

@@ -125,7 +125,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "rules": _table(name=_text, ok=_flag),
     "ports": _table(name=_text, range=_text, excluded=_several(_pair)),
     "server": _table(server=_text, ok=_flag),
-    "disk": _table(free=_bytes, size=_bytes, image=_flag),
+    "disk": _table(drive=_word, free=_bytes, size=_bytes, image=_flag),
     "clock": _table(now=_time, end=_time_or_none),
     # templates/powershell/_doctor.ps1
     "system": _table(

@@ -481,15 +481,19 @@ def _server(facts: Sequence[Facts]) -> Probe:
     )
 
 
+def _free(disk: Facts) -> str:
+    return f"{100 * disk['free'] // disk['size']} % free"
+
+
 def _disk(spec: NodeSpec, facts: Sequence[Facts]) -> Probe:
     def faults() -> Iterator[str]:
         for one in facts:
             if one["size"] and one["free"] / one["size"] <= _FREE_SHARE:
-                yield f"{100 * one['free'] // one['size']} % of the system drive is free"
-            if not one["image"]:
-                yield f"the pause image {spec.runtime.pause_image} is missing"
+                yield f"{_free(one)} on {one['drive']}"
+        if not all(one["image"] for one in facts):
+            yield f"the pause image {spec.runtime.pause_image} is missing"
 
-    free = ", ".join(f"{100 * one['free'] // one['size']} % free" for one in facts if one["size"])
+    free = ", ".join(f"{_free(one)} on {one['drive']}" for one in facts if one["size"])
     return _probe(
         "node-disk",
         f"more than {_FREE_SHARE:.0%} free, the pause image",

@@ -60,6 +60,9 @@ HINTS: Final[Mapping[str, str]] = {
         "stays, and so does a valid certificate that kubeadm requested. winboot records services, kubeconfigs and keys first, "
         "and an undo restores them."
     ),
+    "EphemeralDrive": (
+        "Put runtime.root on a data disk, or set runtime.ephemeral: true: images are pulled again when the disk is empty."
+    ),
     "FileSystem": (
         r"Give images a folder on an NTFS volume that is neither compressed nor encrypted (`compact /u /s:FOLDER`, "
         r"`cipher /d /s:FOLDER`), and run the same command again."

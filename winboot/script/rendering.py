@@ -168,6 +168,8 @@ def _facts_script(spec: NodeSpec, more: Mapping[str, object], functions: str) ->
         # A second one is what is left of a start by hand next to the service.
         "programs": ["kubelet.exe", *(["kube-proxy.exe"] if spec.kube_proxy.wanted else [])],
         "pause_image": spec.runtime.pause_image,
+        # The letter of the drive that holds images.
+        "image_drive": spec.runtime.folders.root[0].upper(),
         "certificate": spec.paths.kubelet_client_certificate,
         "rules": [rule.id for rule in spec.firewall],
         **more,

@@ -127,6 +127,13 @@ class Files:
             "C:": Volume(root, hardware.disk, hardware.disk_used, label="Windows")
         }
 
+    def attach(self, drive: str, total: int) -> Volume:
+        """A data volume as Windows formats it: users may create folders in its root."""
+        now = self._machine.now()
+        root = Node(True, now, now, now, acl.drive_root(), attributes=DIRECTORY)
+        self.volumes[drive] = Volume(root, total, 0, label="Data")
+        return self.volumes[drive]
+
     # ---- finding ---------------------------------------------------------------------------------------
 
     def normal(self, path: str) -> str:

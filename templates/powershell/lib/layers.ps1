@@ -36,6 +36,46 @@ function Clear-UnknownLayer {
     if (Test-LayerUnknown -Store $store) { Move-Aside -Path $store }
 }
 
+function Get-ImageRootDifference {
+    # A difference where config.toml names another root: its pods and images would be lost to a containerd that restarts with it.
+    param([string]$Path, [string]$Root)
+    $is = @(Read-TomlSetting -Text "$(Read-FileText -Path $Path)" | Where-Object { $_.name -eq 'root' } | ForEach-Object { $_.value })
+    if ($is.Count -eq 0 -or $is[0] -eq $Root) { return }
+    New-Difference -Key 'containerd:root' -What 'containerd root' -Is $is[0] -Want $Root -Disturbs
+}
+
+function Get-FormerImageRoot {
+    # The roots that containerd had here before and that still hold layers, by its notes. Nothing where none do.
+    param([string]$Root)
+    $noted = @(Get-FormerLine | Where-Object { $_.kind -eq 'Layer' } | ForEach-Object { $_.value.root } | Sort-Object -Unique)
+    $noted | Where-Object { $_ -ne $Root -and [IO.Directory]::Exists((Get-LayerStore -Root $_)) }
+}
+
+function Get-FormerImageRootDifference {
+    # A difference for each of them: its images take space, and no containerd uses them.
+    param([string]$Root)
+    foreach ($path in Get-FormerImageRoot -Root $Root) {
+        New-Difference -Key "former-root:$path" -What "folder ${path}: images of a former root" -Is 'present' -Want $null -Disturbs
+    }
+}
+
+function Clear-FormerImageRoot {
+    # Removes the pods, and what containerd had in former roots. It may still run with one of them: then it removes what it can
+    # itself. The folders go where winboot made them.
+    param([string]$Root)
+    $former = @(Get-FormerImageRoot -Root $Root)
+    if ($former.Count -eq 0) { return }
+    Stop-RunningService -Name 'kubelet'
+    foreach ($path in $former) {
+        Restore-Layer -Former @{ root = $path }
+        foreach ($folder in [IO.Directory]::GetDirectories($path, 'io.containerd.*')) { Remove-Folder -Path $folder }
+        foreach ($folder in @($path, "$path-temp")) {
+            $notes = @(Get-FormerLine -Step 'directories' -Key $folder | Where-Object { $_.kind -eq 'Folder' -and $_.value.path -eq $folder })
+            foreach ($note in $notes) { Restore-Folder -Former $note.value }
+        }
+    }
+}
+
 function Get-LayerStore {
     # Where containerd's snapshotter for Windows has a folder for each layer.
     param([string]$Root)

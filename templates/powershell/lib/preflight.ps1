@@ -83,20 +83,33 @@ function Test-FirewallService {
 }
 
 function Test-Space {
-    # A fault where the system drive has too little space.
-    param([int]$FreeGib)
-    $drive = [IO.DriveInfo]::new([Environment]::SystemDirectory.Substring(0, 1))
-    $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
-    if ($free -lt $FreeGib) { New-Fault -Id 'DiskSpace' -Message "$($drive.Name) has $free GiB free, $FreeGib are needed" }
+    # A fault where a drive has too little space. FreeGib: what is needed by drive letter.
+    param([hashtable]$FreeGib)
+    foreach ($letter in $FreeGib.Keys | Sort-Object) {
+        $drive = [IO.DriveInfo]::new($letter)
+        if (-not [IO.Directory]::Exists($drive.Name)) { continue }
+        $free = [Math]::Floor($drive.AvailableFreeSpace / 1GB)
+        if ($free -lt $FreeGib[$letter]) { New-Fault -Id 'DiskSpace' -Message "$($drive.Name) has $free GiB free, $($FreeGib[$letter]) are needed" }
+    }
+}
+
+function Test-LastingDrive {
+    # A fault where the drive is the temporary disk of Azure, which comes back empty after a redeployment: Azure's file on it warns
+    # (learn.microsoft.com/azure/virtual-machines/managed-disks-overview#temporary-disk; cloud-init, DataSourceAzure.py).
+    param([string]$Root)
+    $warning = [IO.Path]::GetPathRoot($Root) + 'DATALOSS_WARNING_README.txt'
+    if ([IO.File]::Exists($warning)) { New-Fault -Id 'EphemeralDrive' -Message "$Root is on a temporary disk: $warning" }
 }
 
 function Test-FileSystem {
     # A fault where image layers cannot lie: containerd unpacks them on NTFS alone (plugins/snapshots/windows/windows.go,
     # NewWindowsSnapshotter), and the disks of containers may not be compressed or encrypted (moby/moby#26947, docker/for-win#13920).
     # What is made in a folder takes both from it.
-    param([string]$Root)
+    param([string]$Root, [string]$Layers)
     $drive = [IO.DriveInfo]::new($Root.Substring(0, 1))
     if (-not [IO.Directory]::Exists($drive.Name)) { return (New-Fault -Id 'NoDrive' -Message "there is no drive $($drive.Name) for $Root") }
+    # Layers that are there show that the folder is fit for them.
+    if ([IO.Directory]::Exists($Layers)) { return }
     if ($drive.DriveFormat -ne 'NTFS') {
         return (New-Fault -Id 'FileSystem' -Message "$($drive.Name) has the file system $($drive.DriveFormat), and images need NTFS")
     }

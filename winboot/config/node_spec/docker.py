@@ -76,6 +76,7 @@ def _folders(root: str, paths: Paths, *, shim: bool) -> Folders:
         ours=(root, state),
         opaque=(rf"{root}\windowsfilter\*", rf"{root}\containers\*"),
         watched=(paths.docker_bin, paths.docker_config.rpartition("\\")[0]),
+        root=root,
         layers=rf"{root}\windowsfilter",
     )
 

@@ -52,6 +52,8 @@ class Paths:
     ctr: str = r"C:\Program Files\containerd\bin\ctr.exe"
     containerd_config: str = r"C:\Program Files\containerd\config.toml"
     containerd_root: str = r"C:\ProgramData\containerd\root"
+    # Empty: containerd takes SYSTEM's own folder.
+    containerd_temp: str = ""
     containerd_state: str = r"C:\ProgramData\containerd\state"
     containerd_certs: str = r"C:\ProgramData\containerd\certs.d"
     containerd_pipe: str = r"\\.\pipe\containerd-containerd"
@@ -192,13 +194,15 @@ class ServiceSpec:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The runtime's folders by the rights that users have there; see the step directories. `layers` holds image layers."""
+    """The runtime's folders by the rights that users have there; see the step directories. `root` holds all of its data,
+    `layers` the image layers below it."""
 
     private: tuple[str, ...]
     readable: tuple[str, ...]
     ours: tuple[str, ...]
     opaque: tuple[str, ...]
     watched: tuple[str, ...]
+    root: str
     layers: str
 
 
@@ -228,12 +232,13 @@ class RuntimeSpec:
     # Host of each registry that is named here or that the pause image is from -> where containerd asks it, in order.
     registry_urls: Mapping[str, tuple[str, ...]]
     log: Log
-    # containerd's alone: the form of its file, registries, handlers, and whether it discards unpacked layers though the profile
-    # does not mention them.
+    # containerd's alone: the form of its file, registries, handlers, whether it discards unpacked layers though the profile
+    # does not mention them, and whether the drive of its root may come back empty.
     config_version: Literal[2, 3] = 3
     registries: tuple[RegistrySpec, ...] = ()
     handlers: tuple[HandlerSpec, ...] = ()
     discards_unasked: bool = False
+    ephemeral: bool = False
     # Docker's alone: whether there is the network `host` of pods with hostNetwork.
     host_network: bool = False
 

@@ -29,6 +29,9 @@ def places(profile: Profile, facts: Compat, runtime: Mapping[str, str]) -> Place
     folder = {name: rf"{own.versions}\{name}-{version}" for name, version in wanted.items()}
     moved = {"cni_bin": _plugins(profile, facts, wanted, folder) or own.cni_bin}
     moved |= {f"{name}_bin": folder[name] for name in ("containerd", "docker") if name in folder}
+    if root := profile.runtime.root:
+        # Layers pass through the temporary folder, which would fill C: (containerd/containerd#6241; moby/moby#35988 shows one).
+        moved |= {"containerd_root": root, "containerd_temp": f"{root}-temp"}
     for path, artifact in _ARTIFACT_OF.items():
         if artifact in folder:
             moved[path] = _in(folder[artifact], getattr(own, path))

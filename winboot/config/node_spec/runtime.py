@@ -72,6 +72,7 @@ def runtime(
         registry_urls=_registry_urls(section.registries, image),
         log=section.log,
         handlers=handlers,
+        ephemeral=section.ephemeral,
         discards_unasked=DISCARD not in _asked_of_layers(section.config),
     )
 
@@ -100,15 +101,17 @@ def _folders(containerd: Version, paths: Paths) -> Folders:
     """containerd makes its root for SYSTEM and Administrators alone when it is not there yet: the environment of every pod,
     all layers (pkg/sys/filesys_windows.go, SddlAdministratorsLocalSystem). As SYSTEM it lays drop-ins over its
     configuration, plug-ins' programs included."""
-    data, pattern = _parent(paths.containerd_root), drop_ins(containerd)
+    data, pattern = _parent(paths.containerd_state), drop_ins(containerd)
+    images = (paths.containerd_root, *([paths.containerd_temp] if paths.containerd_temp else []))
     folders = [_parent(pattern)] if pattern else []
     return Folders(
-        private=(data, paths.containerd_certs, paths.containerd_root, paths.containerd_state),
+        private=(data, paths.containerd_certs, *images, paths.containerd_state),
         # The configuration's is made before the step that writes it, so that an undo ends with it.
         readable=(paths.containerd_bin, _parent(paths.containerd_config), *folders),
-        ours=(data,),
+        ours=(data, *images),
         opaque=(rf"{paths.containerd_root}\*\snapshots\*",),
         watched=(paths.containerd_certs, paths.containerd_bin, *folders),
+        root=paths.containerd_root,
         layers=rf"{paths.containerd_root}\io.containerd.snapshotter.v1.windows\snapshots",
     )
 
@@ -197,6 +200,7 @@ def _head(paths: Paths) -> dict[str, Any]:
     return {
         "root": paths.containerd_root,
         "state": paths.containerd_state,
+        **({"temp": paths.containerd_temp} if paths.containerd_temp else {}),
         "grpc": {"address": paths.containerd_pipe},
     }
 

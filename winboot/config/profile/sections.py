@@ -27,6 +27,7 @@ from winboot.config.profile.values import (
     Sha256,
     TaintText,
     WindowsFile,
+    WindowsFolder,
 )
 from winboot.config.source import Wrong
 
@@ -260,6 +261,16 @@ class Runtime(Model):
         description="which runtime handlers there are; hypervisor needs the Hyper-V role",
     )
     log: Log = Field(default=Log(), description="rotation of service logs")
+    root: WindowsFolder | None = Field(
+        default=None,
+        description=r"the folder of images and containers, such as D:\containerd, with temporary files of containerd beside it "
+        r"in D:\containerd-temp; default: C:\ProgramData\containerd\root. On a live node it takes --drain, and images are "
+        "pulled again",
+    )
+    ephemeral: bool = Field(
+        default=False,
+        description="`root` may be on a drive that can come back empty, such as the temporary disk of Azure",
+    )
     config: OpenMap = Field(
         default={},
         description="settings of containerd's config.toml over winboot's, nested as there, in version 3 of the file (2 for "

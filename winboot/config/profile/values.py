@@ -336,7 +336,15 @@ def _windows_file(value: Any) -> str:
     return text
 
 
+def _windows_folder(value: Any) -> str:
+    text = value.replace("/", "\\").rstrip("\\") if isinstance(value, str) else ""
+    if not _WINDOWS_FILE.fullmatch(text):
+        raise Wrong(repr(value), expected=r"the path of a folder on the machine, such as D:\containerd")
+    return text
+
+
 WindowsFile = Annotated[str, PlainValidator(_windows_file), _schema()]
+WindowsFolder = Annotated[str, PlainValidator(_windows_folder), _schema()]
 
 
 _PRINCIPAL: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")

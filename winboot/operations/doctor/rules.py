@@ -174,14 +174,14 @@ def _clock_off(s: Subject) -> Iterator[str]:
     "disk-full",
     "machine",
     "fault",
-    "the system drive is nearly full",
+    "a drive of the node is nearly full",
     "Run `crictl rmi --prune` on the node, remove old logs, or extend the drive.",
     "Azure/AgentBaker staging/cse/windows: partition is extended; kubelet eviction nodefs.available 10 %",
 )
 def _disk_full(s: Subject) -> Iterator[str]:
     for one in s.rows("disk"):
         if one["size"] and one["free"] / one["size"] < 0.10:
-            yield f"{100 * one['free'] // one['size']} % of the system drive is free"
+            yield f"{100 * one['free'] // one['size']} % of {one['drive']} is free"
 
 
 @_rule(
@@ -753,7 +753,7 @@ def _cni_not_ready(s: Subject) -> Iterator[str]:
 )
 def _pause_image(s: Subject) -> Iterator[str]:
     if s.runs("containerd") and any(one["ok"] for one in s.rows("runtime")):
-        yield from (f"{s.expected.pause_image} is missing" for one in s.rows("disk") if not one["image"])
+        yield from (f"{s.expected.pause_image} is missing" for one in s.rows("disk")[:1] if not one["image"])
 
 
 def _pull(id: str, title: str, fix: str, source: str, text: str, *services: str) -> None:

@@ -53,6 +53,7 @@ def _drop_ins(spec: NodeSpec) -> dict[str, object]:
         return {}
     paths, default = spec.paths, spec.runtime.handlers[0].name
     settings = {
+        **({"temp": paths.containerd_temp} if paths.containerd_temp else {}),
         "root": paths.containerd_root,
         "state": paths.containerd_state,
         "grpc.address": paths.containerd_pipe,
@@ -85,6 +86,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
         "registries": _logins(spec),
         "drop_ins": _drop_ins(spec),
         "named": _named(spec),
+        "root": {"Path": spec.paths.containerd_config, "Root": spec.paths.containerd_root},
         "unasked": {"Path": spec.paths.containerd_config, "Line": f"  {DISCARD} = true\n"}
         if spec.runtime.discards_unasked
         else {},

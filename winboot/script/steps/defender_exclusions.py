@@ -15,6 +15,7 @@ def _exclusions(spec: NodeSpec) -> dict[str, list[str]]:
         "processes": sorted(program for program in programs if program.lower().endswith(".exe")),
         "paths": [
             spec.runtime.folders.layers,
+            *([spec.paths.containerd_temp] if spec.paths.containerd_temp else []),
             spec.paths.logs,
         ],
     }

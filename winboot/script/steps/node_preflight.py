@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from winboot.config.networks import AGENTS
 from winboot.config.node_spec import NodeSpec
 from winboot.script.steps.step import Step
 
+# Images and containers; and without them programs of 1 GiB and the logs of services and pods.
+_IMAGES_GIB: Final = 20
+_REST_GIB: Final = 5
+
+
+def _free_gib(spec: NodeSpec) -> dict[str, int]:
+    """What must be free on each drive."""
+    return {"C": _REST_GIB} | {spec.runtime.folders.root[0].upper(): _IMAGES_GIB}
+
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "build": spec.machine.build,
-        "free_gib": 20,
-        "root": spec.paths.containerd_root,
+        "free_gib": _free_gib(spec),
+        "root": spec.runtime.folders.root,
+        "layers": spec.runtime.folders.layers,
+        "lasting": not spec.runtime.ephemeral,
         "updates": [{"revision": one.revision, "kb": one.kb, "why": one.why} for one in spec.updates],
         "bad_updates": [
             {"first": one.first, "fixed": one.fixed, "kb": one.kb, "fixed_kb": one.fixed_kb, "what": one.what}

@@ -15,9 +15,9 @@ from winboot.config.source import Complaint, PathParts
 _OWNED: Final[Mapping[str, str]] = {
     "version": "",
     "imports": "",
-    "root": "",
+    "root": "runtime.root",
     "state": "",
-    "temp": "",
+    "temp": "runtime.root",
     "grpc.address": "",
     "sandbox_image": "runtime.pause_image",
     "pinned_images.sandbox": "runtime.pause_image",

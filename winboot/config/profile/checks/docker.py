@@ -14,6 +14,10 @@ from winboot.config.source import Complaint, PathParts, nearest
 # The solutions whose plug-ins take HNS version 1, by which Docker attaches containers (pkg/hns/netconf_windows.go of
 # containernetworking/plugins), with no HostProcess pod.
 NETWORKS: Final = ("flannel-host-gw", "flannel-vxlan", "win-bridge", "win-overlay")
+_AS_DOCKER: Final = {
+    "registries": "runtime.config: {registry-mirrors: […]}",
+    "root": "runtime.config: {data-root: …}",
+}
 _CONFIG: Final[PathParts] = ("runtime", "config")
 
 
@@ -22,10 +26,10 @@ def check(draft: Draft) -> Iterator[Complaint]:
     runtime = draft.runtime
     if runtime is None:
         return
-    others = ("containerd", "registries") if runtime.name == "docker" else ("docker", "cri_dockerd")
+    others = ("containerd", "registries", "root") if runtime.name == "docker" else ("docker", "cri_dockerd")
     for key in others:
         if getattr(runtime, key):
-            expected = "runtime.config: {registry-mirrors: […]}" if key == "registries" else "nothing here"
+            expected = _AS_DOCKER.get(key, "nothing here")
             yield draft.at(("runtime", key), f"runtime.name is {runtime.name}", expected, key=True)
     if runtime.name != "docker":
         return

@@ -14,6 +14,22 @@ from winboot.config.source import Complaint, PathParts, Wrong
 
 # A token of RFC 9110, 5.6.2, without the characters that only some servers take.
 _HEADER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
+# Windows' own folders, and those of winboot with other rules or another life (winboot.config.node_spec.node.Paths).
+_NOT_FOR_IMAGES: Final = tuple(
+    rf"c:\{one}" "\\"
+    for one in (
+        *(
+            "windows",
+            "users",
+            "program files",
+            "program files (x86)",
+            "k",
+            r"programdata\winboot",
+            r"var\lib",
+        ),
+        *(r"var\log", "etc", "opt", r"programdata\containerd\state", r"programdata\containerd\certs.d"),
+    )
+)
 _REGISTRY_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?")
 
 
@@ -40,9 +56,25 @@ def check(draft: Draft) -> Iterator[Complaint]:
         yield draft.at(
             ("runtime", "isolation"), "hypervisor isolation without its role", "Hyper-V in windows.features"
         )
+    yield from _root(draft, draft.runtime)
     for host, registry in draft.runtime.registries.items():
         if registry is not None:
             yield from _registry(draft, host, registry)
+
+
+def _root(draft: Draft, runtime: sections.Runtime) -> Iterator[Complaint]:
+    path: PathParts = ("runtime", "root")
+    if runtime.root is None:
+        if runtime.ephemeral:
+            yield draft.at(
+                ("runtime", "ephemeral"), "it is about runtime.root, which is not set", r"root: D:\containerd"
+            )
+        return
+    root = f"{runtime.root.lower()}\\"
+    for other in _NOT_FOR_IMAGES:
+        if root.startswith(other) or other.startswith(root):
+            wrong = f"{runtime.root} and {other.rstrip(chr(92))} would lie in one another"
+            yield draft.at(path, wrong, r"a folder of its own, such as D:\containerd")
 
 
 def _image(draft: Draft, path: PathParts, image: str) -> Iterator[Complaint]:
