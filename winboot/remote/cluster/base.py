@@ -423,8 +423,8 @@ class ServerClock(Protocol):
         ...
 
     def clock_ahead(self) -> timedelta | None:
-        """How far, at least, the API server's clock is ahead of ours; negative if it is behind. None if its answer does not
-        show the time of now."""
+        """How far, at least, the API server's clock is ahead of this computer's; negative if it is behind. None if its answer
+        does not show the time of now."""
         ...
 
 
