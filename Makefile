@@ -84,8 +84,8 @@ compat: $(STAMP) ## what upstream's own texts say otherwise than the data (UPSTR
 	$(BIN)/python -m tools.compat_upstream $(UPSTREAM) $(if $(OVERLAY),--overlay $(OVERLAY))
 
 fuzz: $(STAMP) ## the long property tests: 20,000 examples for each border parser
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q"
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest $$(grep -rl '@given' tests --include='test_*.py')
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m nightly -o addopts="--strict-markers -q" -o faulthandler_timeout=0
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -o faulthandler_timeout=0 $$(grep -rl '@given' tests --include='test_*.py')
 
 matrix: $(STAMP) ## every combination of machines, and cuts at every place: hours
 	$(BIN)/python -m pytest -m matrix -n auto --maxprocesses 8
