@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.doctor.documents import verdict
-from tests.lab import actions
 from tests.lab.others import CERTIFICATE, FLAGS, MAKERS, kubeadm_node
 from tests.lab.scenes import SCENES
 from tests.lab.site import WIN_1, Site, differences, only, problems
@@ -89,7 +88,7 @@ def test_a_kubeadm_node_is_adopted_with_its_identity_and_given_back(maker: str, 
 def test_what_kubeadm_changes_after_an_adoption_is_named_and_not_overwritten(tmp_path: Path) -> None:
     site = a_node(tmp_path, "kubeadm-prepare-node")
     site.controller().join(adopt=True, drain=True)
-    actions.write(FLAGS, b'KUBELET_KUBEADM_ARGS="--v=4"\n')(site)
+    site.machine.files.write(FLAGS, b'KUBELET_KUBEADM_ARGS="--v=4"\n')
 
     assert "KubeadmConflict" in problem_ids(site.join())
     accepted = site.controller().join(adopt=True, drain=True)
