@@ -9,8 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  7355657f1882b154f31f8cf27e2d2460bca3980fc4a6bf00b76530b48eccd39d
-# Settings  a85b8d0ecdad279a0771bcd33c9b21136d442c0b4396d93dc8997925232f4e1b
+# Settings  184049233061b307d31cb369de01c6375d913d85f7b68de1ab952f55de27b450
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -128,8 +127,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '7355657f1882b154f31f8cf27e2d2460bca3980fc4a6bf00b76530b48eccd39d'
-    Digest  = 'a85b8d0ecdad279a0771bcd33c9b21136d442c0b4396d93dc8997925232f4e1b'
+    Digest  = '184049233061b307d31cb369de01c6375d913d85f7b68de1ab952f55de27b450'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

@@ -9,8 +9,7 @@
 #   missing  artifacts.sha256: flannel-cni/1.9.1-flannel1/cni-plugin-flannel-windows-amd64-v1.9.1-flannel1.tgz
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
-# Settings  7355657f1882b154f31f8cf27e2d2460bca3980fc4a6bf00b76530b48eccd39d
-# Settings  a85b8d0ecdad279a0771bcd33c9b21136d442c0b4396d93dc8997925232f4e1b
+# Settings  184049233061b307d31cb369de01c6375d913d85f7b68de1ab952f55de27b450
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -131,8 +130,7 @@ $plan = @{
     Winboot = '0.1.0'
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
-    Digest  = '7355657f1882b154f31f8cf27e2d2460bca3980fc4a6bf00b76530b48eccd39d'
-    Digest  = 'a85b8d0ecdad279a0771bcd33c9b21136d442c0b4396d93dc8997925232f4e1b'
+    Digest  = '184049233061b307d31cb369de01c6375d913d85f7b68de1ab952f55de27b450'
     Library = '<library>'
     Modes   = @('Look', 'Change', 'Boot', 'Guard', 'Detached', 'Rescue')
 }
@@ -204,6 +202,7 @@ Look = {
         Test-FileSystem -Root 'C:\ProgramData\containerd\root' -Layers 'C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.windows\snapshots'
         Test-LastingDrive -Root 'C:\ProgramData\containerd\root'
         Test-Space -FreeGib @{ C = 20 }
+        Test-MoveSpace -Root 'C:\ProgramData\containerd\root'
         Test-Addressing
         Test-ForeignNode -Services $services -Server 'https://10.0.0.10:6443'
     )
@@ -345,7 +344,7 @@ Needs = @('directories')
 Values = {
     $node = @{ Credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
         certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac' }; LeavesDocker = $true; Services = @('containerd', 'kubelet', 'flanneld', 'kube-proxy') }
+        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac' }; LeavesDocker = $true; Services = @('containerd', 'kubelet', 'flanneld', 'kube-proxy'); Root = 'C:\ProgramData\containerd\root' }
     $guard = @{ management_port = 5986; agent = ''; networks = @() }
 }
 Look = {

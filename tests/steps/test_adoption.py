@@ -330,3 +330,45 @@ def test_dockers_services_networks_and_images_go_and_what_is_others_stays(bench:
 
     bench.undo(ADOPTION)
     assert bench.machine.services.need("docker").start == AUTO
+
+
+LAYERS = r"C:\ProgramData\docker\image\windowsfilter\layerdb\sha256"
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("free", "facts", "refused"),
+    [
+        (40, {}, False),
+        (29, {}, True),
+        (29, {"Purge": True}, False),
+        (29, {"Adopt": False}, False),
+    ],
+    ids=["room for both stores", "no room", "Docker's images go first", "no adoption"],
+)
+def test_a_move_needs_room_for_the_same_images_beside_dockers(
+    free: int, facts: dict[str, object], refused: bool, bench: Bench
+) -> None:
+    made_by(bench, "PrepareNode.ps1 with Docker")
+    for number, size in enumerate((25 * GIB, 4 * GIB + 1)):
+        bench.write(rf"{LAYERS}\{number}\size", str(size).encode())
+    bench.write(rf"{LAYERS}\9\size", b"torn")
+    bench.machine.faults.disk_full(free=free * GIB)
+
+    told = bench.run(ADOPTION, mode="Look", facts=facts)
+
+    problem = told.step("node-preflight").get("problem")
+    message = rf"C:\ has {free} GiB free, and Docker's images need 30 GiB there a second time"
+    found = (problem["id"], problem["message"]) if problem else None
+    assert (found == ("MoveSpace", message)) is refused, told.events
+
+
+def test_a_plan_shows_the_room_for_both_image_stores_until_the_move(bench: Bench) -> None:
+    made_by(bench, "PrepareNode.ps1 with Docker")
+    bench.write(rf"{LAYERS}\1\size", str(GIB).encode())
+    bench.machine.faults.disk_full(free=40 * GIB)
+    room = r"drive C:\ room for both image stores"
+
+    assert bench.look(ADOPTION).differences(ADOPTION)[room] == ("40 GiB free", "1 GiB or more")
+    bench.run("directories", ADOPTION)
+    assert room not in bench.look(ADOPTION).differences(ADOPTION)

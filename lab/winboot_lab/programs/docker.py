@@ -252,6 +252,21 @@ class Dockerd(Keeper):
     def _layer(self, number: int) -> str:
         return rf"{self.root}\windowsfilter\{hashlib.sha256(str(number).encode()).hexdigest()}"
 
+    def _known(self, reference: str) -> str:
+        """The folder where Docker keeps what it knows about an image's layer (layer/filestore.go)."""
+        identity = hashlib.sha256(reference.encode("utf-8")).hexdigest()
+        return rf"{self.root}\image\windowsfilter\layerdb\sha256\{identity}"
+
+    def _unpack(self, reference: str) -> None:
+        super()._unpack(reference)
+        self.run.write(rf"{self._known(reference)}\size", str(len(b"layer")).encode())
+
+    def remove_image(self, reference: str) -> None:
+        """Forget an image, its layer, and what is known about the layer."""
+        super().remove_image(reference)
+        if self.machine.files.exists(self._known(reference)):
+            self.machine.files.delete_directory(self._known(reference), recurse=True)
+
     def _mirrors(self, host: str) -> Iterator[str]:
         """Docker uses registry-mirrors only for images of Docker's own registry (docker/docker registry/service_v2.go)."""
         for url in self.config.get("registry-mirrors") or [] if host == "docker.io" else []:

@@ -47,11 +47,15 @@ function Get-FormerRuntime {
 function Get-AdoptionDifference {
     # What an adoption changes about the node as a whole, Docker that is to end, and files that kubeadm wrote since. Credential is the
     # kubelet's; LeavesDocker: the profile's runtime is another. Nothing on a node that winboot made.
-    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services)
+    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services, [string]$Root)
     $maker = Get-NodeMaker
     if ($maker -and -not (Test-FormerNote -Kind 'Adoption' -Key 'kubelet')) {
         $is = "made by $($maker.what)" + $(if ($maker.runtime) { ", runs $($maker.runtime)" })
         New-Difference -Key 'adoption:maker' -What 'node' -Is $is -Want "winboot's, with the same name and service"
+        $space = Get-MoveSpace -Root $Root
+        if ($LeavesDocker -and $space) {
+            New-Difference -Key 'adoption:space' -What "drive $($space.Drive) room for both image stores" -Is "$($space.Free) free" -Want "$($space.Need) or more"
+        }
     }
     if (Test-KeptIdentity -Credential $Credential) {
         New-Difference -Key 'adoption:identity' -What 'kubelet identity' -Is (Get-KubeadmCredential) -Want "the same certificate, by $($Credential.kubeconfig)"
@@ -65,7 +69,7 @@ function Get-AdoptionDifference {
 function Set-Adoption {
     # Notes what an undo starts again, remembers kubeadm's files, gives winboot's kubelet the identity of the former one, and ends
     # Docker where the node leaves it. Returns nothing.
-    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services)
+    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services, [string]$Root)
     $maker = Get-NodeMaker
     if ($maker) {
         $running = @(@('docker') + $Services + @('Kubeproxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
@@ -111,6 +115,42 @@ function Get-DockerLayer {
     # The layers of Docker's images by path; nothing if none exists.
     $store = "$(Get-DockerRoot)\windowsfilter"
     if ([IO.Directory]::Exists($store)) { [IO.Directory]::GetDirectories($store) }
+}
+
+function Get-DockerSize {
+    # The size of Docker's images in bytes. Docker notes that of each layer (moby layer/filestore.go, SetSize).
+    $sum = [long]0
+    $known = "$(Get-DockerRoot)\image\windowsfilter\layerdb\sha256"
+    if (-not [IO.Directory]::Exists($known)) { return $sum }
+    foreach ($layer in [IO.Directory]::GetDirectories($known)) {
+        $found = [regex]::Match("$(Read-FileText -Path "$layer\size")", '^\d{1,15}$')
+        if ($found.Success) { $sum += [long]$found.Value }
+    }
+    $sum
+}
+
+function Get-MoveSpace {
+    # What the same images need on the drive of the new store, as a table: drive, what is free and needed in words, and whether it is
+    # enough. Docker's images stay beside it. Nothing on a node without Docker's images, and where --purge deletes them first.
+    param([string]$Root)
+    $drive = [IO.DriveInfo]::new($Root.Substring(0, 1))
+    if ($script:Run.Facts.Purge -or (Get-AdoptedRuntime -Maker (Get-NodeMaker)) -ne 'docker' -or -not [IO.Directory]::Exists($drive.Name)) { return }
+    $need = Get-DockerSize
+    if ($need -eq 0) { return }
+    $free = $drive.AvailableFreeSpace
+    @{
+        Drive = $drive.Name; Enough = ($free -ge $need)
+        Free = "$([Math]::Floor($free / 1GB)) GiB"; Need = "$([Math]::Ceiling($need / 1GB)) GiB"
+    }
+}
+
+function Test-MoveSpace {
+    # A fault where a node that is to leave Docker has no room for its images in a second store. Nothing once the move has begun.
+    param([string]$Root)
+    if (-not $script:Run.Facts.Adopt -or (Test-Adopted)) { return }
+    $space = Get-MoveSpace -Root $Root
+    if (-not $space -or $space.Enough) { return }
+    New-Fault -Id 'MoveSpace' -Message "$($space.Drive) has $($space.Free) free, and Docker's images need $($space.Need) there a second time"
 }
 
 function Get-DockerRoot {

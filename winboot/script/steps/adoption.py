@@ -14,6 +14,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "credential": credential_table(spec),
         "leaves_docker": spec.runtime.name != "docker",
+        "root": spec.runtime.folders.root,
         "services": [one.name for one in spec.services.all],
         # The pods' network is another tool's here: nothing is removed where this run fails.
         "guard": {**guard_table(spec), "agent": "", "networks": []},

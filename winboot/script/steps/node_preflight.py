@@ -23,6 +23,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     return {
         "build": spec.machine.build,
         "free_gib": _free_gib(spec),
+        "leaves_docker": spec.runtime.name != "docker",
         "root": spec.runtime.folders.root,
         "layers": spec.runtime.folders.layers,
         "lasting": not spec.runtime.ephemeral,
