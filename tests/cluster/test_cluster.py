@@ -375,6 +375,20 @@ def test_whether_a_container_runs_is_what_its_kubelet_said_of_every_pod(
     assert not scene.cluster.runs_containers("win-2")
 
 
+def test_images_are_those_of_all_pods_that_have_not_ended(scene: Scene) -> None:
+    for name, phase, images in (("a", "Running", "xy"), ("b", "Pending", "xz"), ("c", "Succeeded", "w")):
+        init, *containers = ({"name": one, "image": one} for one in images)
+        body = {
+            "metadata": {"name": name},
+            "spec": {"nodeName": "win-1", "initContainers": [init], "containers": containers},
+            "status": {"phase": phase},
+        }
+        scene.admin("POST", "/api/v1/namespaces/default/pods", body)
+
+    assert scene.cluster.images("win-1") == ["x", "y", "z"]
+    assert scene.cluster.images("win-2") == []
+
+
 def test_a_missing_right_names_the_binding_that_would_give_it(tmp_path: Path) -> None:
     bare = LabCluster(ClusterPlan(grant_nodes=False))
     needs = {

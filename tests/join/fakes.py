@@ -149,6 +149,7 @@ class FakeCluster:
     lacks: tuple[str, ...] = ()
     pods: tuple[PodFacts, ...] = ()
     running_containers: bool = True
+    pod_images: tuple[str, ...] = ()
     kept_things: tuple[Belonging, ...] = ()
     rules: list[DrainRules] = field(default_factory=list)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -235,6 +236,10 @@ class FakeCluster:
     def pods_to_drain(self, name: str) -> Sequence[PodFacts]:
         self._call("pods")
         return self.pods
+
+    def images(self, name: str) -> Sequence[str]:
+        self._call("images")
+        return self.pod_images
 
     def runs_containers(self, name: str) -> bool:
         self._call("containers")

@@ -11,6 +11,8 @@ from typing import Final
 import pytest
 from winboot_lab.cluster import ClusterPlan
 from winboot_lab.programs import hcn
+from winboot_lab.programs.base import fetch_served
+from winboot_lab.programs.containerd import Containerd
 
 from tests.lab.others import CERTIFICATE, DOCKER_KINDS, docker_node
 from tests.lab.scenes import SCENES
@@ -21,6 +23,9 @@ from winboot.report.events import Difference, StepDone
 from winboot.report.results import Report
 
 VERSION: Final = "1.23.17"
+WEB: Final = "mcr.microsoft.com/web:1"
+# No registry of the lab gives it.
+PRIVATE: Final = "mcr.microsoft.com/private:1"
 STORE: Final = r"C:\ProgramData\docker\image\windowsfilter\repositories.json"
 
 
@@ -36,6 +41,13 @@ def a_docker_node(folder: Path, kind: str = "kubeadm-prepare-node") -> Site:
     docker_node(site, kind)
     assert runtime(site) == "docker://20.10.9"
     return site
+
+
+def a_pod(site: Site, *images: str) -> None:
+    """A pod on the node with containers of these images."""
+    containers = [{"name": f"c{number}", "image": image} for number, image in enumerate(images)]
+    body = {"metadata": {"name": "web"}, "spec": {"nodeName": "win-1", "containers": containers}}
+    site.admin("POST", "/api/v1/namespaces/default/pods", body)
 
 
 def runtime(site: Site) -> str:
@@ -79,11 +91,19 @@ def assert_moved(site: Site) -> None:
 def test_a_docker_node_moves_to_containerd_under_the_same_name_and_back(kind: str, tmp_path: Path) -> None:
     site = a_docker_node(tmp_path, kind)
     before, pods = identity(site), hcn.network(site.machine, "cbr0")
+    site.outside.images.builds[WEB] = (site.machine.build,)
+    a_pod(site, WEB, PRIVATE)
+    (step,) = [one for one in only(site.controller().plan(adopt=True)).steps if one.name == "pause-image"]
+    assert {f"image {one} of this node's pods" for one in (WEB, PRIVATE)} < {
+        one.what for one in step.differences
+    }
 
     report = moved(site)
 
     assert (problems(report), identity(site)) == ([], before)
     assert_moved(site)
+    (engine,) = (one for _, one in fetch_served(site.machine, Containerd) if isinstance(one, Containerd))
+    assert WEB in engine.images() and PRIVATE not in engine.images()
     after = hcn.network(site.machine, "cbr0")
     assert pods is not None and after is not None and after["ID"] == pods["ID"], "the session's bridge stays"
 

@@ -372,3 +372,17 @@ def test_a_plan_shows_the_room_for_both_image_stores_until_the_move(bench: Bench
     assert bench.look(ADOPTION).differences(ADOPTION)[room] == ("40 GiB free", "1 GiB or more")
     bench.run("directories", ADOPTION)
     assert room not in bench.look(ADOPTION).differences(ADOPTION)
+
+
+def test_images_of_a_moved_nodes_pods_are_noted_before_a_drain_until_they_are_pulled(bench: Bench) -> None:
+    made_by(bench, "PrepareNode.ps1 with Docker")
+    image = "mcr.microsoft.com/web:1"
+    shown = {f"image {image} of this node's pods": (None, "pulled again")}
+
+    found = bench.run("pause-image", mode="Look", facts={"PodImages": [image]}).differences("pause-image")
+    assert shown.items() <= found.items()
+    bench.run("directories", ADOPTION, facts={"PodImages": [image]})
+    # A run after the drain, which finds no pods any more.
+    bench.run("directories", ADOPTION, facts={"PodImages": []})
+
+    assert shown.items() <= bench.look("pause-image").differences("pause-image").items()

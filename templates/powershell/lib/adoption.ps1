@@ -74,6 +74,8 @@ function Set-Adoption {
     if ($maker) {
         $running = @(@('docker') + $Services + @('Kubeproxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
         $serving = @(Get-ServingCertificate -Folder $Credential.pki)
+        # Once: a later run may come after the drain.
+        if (-not (Test-Adopted)) { Write-StateJson -Name 'pod-images.json' -Value @(Get-MovedImage -LeavesDocker $LeavesDocker) }
         Save-FormerValue -Kind 'Adoption' -Key 'kubelet' -Value @{ maker = $maker.id; runtime = $maker.runtime; running = $running; pki = $Credential.pki; serving = $serving }
     }
     Write-StateJson -Name 'adoption.json' -Value @(Get-KubeadmMark)
@@ -115,6 +117,25 @@ function Get-DockerLayer {
     # The layers of Docker's images by path; nothing if none exists.
     $store = "$(Get-DockerRoot)\windowsfilter"
     if ([IO.Directory]::Exists($store)) { [IO.Directory]::GetDirectories($store) }
+}
+
+function Get-MovedImage {
+    # The images that the pods of a node that leaves Docker need again: those that the controller found before the move, and those that
+    # the adoption noted until they are pulled. Nothing on another node.
+    param([bool]$LeavesDocker)
+    if (Test-Adopted) { Read-StateJson -Name 'pod-images.json' | ForEach-Object { $_ } }
+    elseif ($LeavesDocker -and (Get-AdoptedRuntime -Maker (Get-NodeMaker)) -eq 'docker') { $script:Run.Facts.PodImages }
+}
+
+function Install-MovedImage {
+    # Pulls the images that pods need again, so that they start without a wait. An image that winboot cannot pull is the kubelet's to
+    # pull, which has the pods' logins. Returns nothing.
+    param([bool]$LeavesDocker)
+    foreach ($image in Get-MissingImage -Images @(Get-MovedImage -LeavesDocker $LeavesDocker)) {
+        $ended = Start-ImagePull -Image $image
+        if ($ended.ExitCode -ne 0) { [void](New-EventLine -Fields @{ event = 'image-left'; image = $image; problem = $ended.ErrorOutput.Trim() }) }
+    }
+    Remove-File -Path (Get-StatePath -Name 'pod-images.json')
 }
 
 function Get-DockerSize {

@@ -38,12 +38,18 @@ function Get-ImageDifference {
 }
 
 function Install-Image {
-    # Pulls an image, or stops the step with what crictl said. Returns nothing. crictl's own limit is 600 seconds: it
-    # ends before Invoke-Program would end it, and says why. Docker pulls by itself: dockershim is there with the kubelet only.
+    # Pulls an image, or stops the step with what the program printed. Returns nothing.
     param([string]$Image)
-    $ended = if ($script:Node['docker']) { Invoke-Program -Path $script:Node.docker -Arguments @('pull', $Image) -Seconds 620 }
-    else { Start-Crictl -Arguments @('--timeout', '600s', 'pull', $Image) -Seconds 620 }
+    $ended = Start-ImagePull -Image $Image
     if ($ended.ExitCode -ne 0) { Stop-Step -Id 'ImagePull' -Message "$Image cannot be pulled: $($ended.ErrorOutput.Trim())" }
+}
+
+function Start-ImagePull {
+    # Pulls an image, and returns how the program ended. crictl's own limit is 600 seconds: it ends before Invoke-Program would end
+    # it, and reports why. Docker pulls by itself: dockershim is there with the kubelet only.
+    param([string]$Image)
+    if ($script:Node['docker']) { Invoke-Program -Path $script:Node.docker -Arguments @('pull', $Image) -Seconds 620 }
+    else { Start-Crictl -Arguments @('--timeout', '600s', 'pull', $Image) -Seconds 620 }
 }
 
 function Get-HostsFileDifference {

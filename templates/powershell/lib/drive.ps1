@@ -7,7 +7,7 @@ function New-Run {
     $known = @{
         NodeIsLive = $false; Drained = $false; Drains = $false; TakeOver = $false; Adopt = $false; Purge = $false
         Holder = ''; Detached = ''; Purpose = ''; Steps = ''; Addresses = @(); NoRestart = $false; Plan = ''; Unnoted = @()
-        NodeIsReady = $false; Versions = ''; Now = $null; Alone = $false
+        NodeIsReady = $false; Versions = ''; Now = $null; Alone = $false; PodImages = @()
     }
     foreach ($name in $Facts.Keys) { $known[$name] = $Facts[$name] }
     @{

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import traceback
@@ -18,6 +19,7 @@ from winboot.base.clean import clean
 from winboot.base.errors import (
     BudgetUsedUp,
     ClusterError,
+    ClusterRefused,
     InternalError,
     Interrupted,
     NotDone,
@@ -50,6 +52,7 @@ from winboot.script.steps.node_ready import NODE_READY
 FORGET_S: Final = 1.0
 # Of a node that did not end when the run was stopped.
 NOT_IN_TIME: Final = "it did not end in time; its script may run on for a while"
+_IMAGE: Final = re.compile(r"[A-Za-z0-9][\w.:/@-]*", re.ASCII)
 # The controller's own step that shows what a rollback holds.
 HELD_VERSIONS: Final = "held-versions"
 
@@ -90,6 +93,8 @@ class NodeRun:
         self._runner: ScriptRunner | None = None
         self._dialled: tuple[str, ...] | None = None
         self._held: Held | None = None
+        # What the pods of a node that is adopted need, as it was before a drain.
+        self._images: tuple[str, ...] | None = None
 
     def reported(self, work: Callable[[NodeRun], None], begin: Callable[[str], None]) -> NodeReport:
         """Do the work once `begin` lets this node in; an error becomes its outcome and no other's, be it expected or a
@@ -306,12 +311,22 @@ class NodeRun:
             "TakeOver": self.options.take_over or (self._held is not None and self._held.claim.taken_over),
             "Adopt": self.options.adopt,
             "Purge": self.options.purge,
+            "PodImages": list(self._pod_images(node)),
             "Holder": self.context.holder,
             "Steps": self.plan.selection,
             "Addresses": list(self._addresses()),
             "NoRestart": not self.options.restart,
             "Plan": self.options.approved.sha256 if self.options.approved is not None else "",
         }
+
+    def _pod_images(self, node: NodeFacts | None) -> tuple[str, ...]:
+        """The images of the pods on a node that is adopted; asked for once. None where this user may not list pods."""
+        if self._images is None and self.options.adopt and self.cluster is not None and node is not None:
+            self._images = ()
+            with suppress(ClusterRefused):
+                # An image is an argument of a program on the node.
+                self._images = tuple(filter(_IMAGE.fullmatch, self.cluster.images(self.name)))
+        return self._images or ()
 
     def _addresses(self) -> tuple[str, ...]:
         """Where the machine is dialled; asked for once."""

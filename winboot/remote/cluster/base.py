@@ -327,6 +327,10 @@ class Pods(Protocol):
         """The pods that a drain would evict."""
         ...
 
+    def images(self, name: str) -> Sequence[str]:
+        """The images that the node's pods name, whatever their kind, sorted. Pods that have ended need none."""
+        ...
+
     def runs_containers(self, name: str) -> bool:
         """Whether a pod of the node, whatever its kind, runs a container as far as the kubelet last said."""
         ...

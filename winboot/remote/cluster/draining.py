@@ -52,6 +52,11 @@ class Draining:
         """The pods that a drain would evict."""
         return [_facts(pod) for pod in self.call(f"listing the pods of {self.node}", self._evictable)]
 
+    def images(self) -> list[str]:
+        """The images of pods that have not ended, DaemonSets' and mirror pods' too."""
+        pods = self.call(f"listing the pods of {self.node}", self._all)
+        return sorted({image for pod in pods if not _ended(pod) for image in _images(pod)})
+
     def runs_containers(self) -> bool:
         """Whether one of the node's pods, DaemonSets' and mirror pods too, runs a container."""
         return any(_runs(pod) for pod in self.call(f"listing the pods of {self.node}", self._all))
@@ -177,8 +182,17 @@ def _stays(pod: Pod) -> bool:
     metadata = pod.metadata
     owners: Iterable[Any] = (metadata.ownerReferences if metadata is not None else None) or ()
     annotations = (metadata.annotations if metadata is not None else None) or {}
-    ended = pod.status is not None and pod.status.phase in ("Succeeded", "Failed")
-    return ended or _MIRROR in annotations or any(o.kind == "DaemonSet" for o in owners)
+    return _ended(pod) or _MIRROR in annotations or any(o.kind == "DaemonSet" for o in owners)
+
+
+def _ended(pod: Pod) -> bool:
+    return pod.status is not None and pod.status.phase in ("Succeeded", "Failed")
+
+
+def _images(pod: Pod) -> Iterable[str]:
+    spec = pod.spec
+    containers = [] if spec is None else [*(spec.initContainers or ()), *(spec.containers or ())]
+    return (one.image for one in containers if one.image)
 
 
 def _runs(pod: Pod) -> bool:

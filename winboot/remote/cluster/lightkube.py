@@ -485,6 +485,10 @@ class LightkubeCluster:
         """The pods that a drain would evict."""
         return Draining(self._client, self._call, name, ALL_PODS, self._clock).pods()
 
+    def images(self, name: str) -> list[str]:
+        """The images that the node's pods name; see the protocol."""
+        return Draining(self._client, self._call, name, ALL_PODS, self._clock).images()
+
     def runs_containers(self, name: str) -> bool:
         """Whether a pod of the node runs a container; see the protocol."""
         return Draining(self._client, self._call, name, ALL_PODS, self._clock).runs_containers()

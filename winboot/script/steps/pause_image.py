@@ -9,7 +9,7 @@ from winboot.script.steps.step import Step
 
 
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
-    return {"images": list(spec.runtime.images)}
+    return {"images": list(spec.runtime.images), "leaves_docker": spec.runtime.name != "docker"}
 
 
 PAUSE_IMAGE = Step(
