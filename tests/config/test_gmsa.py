@@ -117,6 +117,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"accounts": {"WebApp": ACCOUNT}}, "the name of a GMSACredentialSpec"),
     ({"accounts": {"webapp": {**ACCOUNT, "service_accounts": ["web"]}}}, "namespace/serviceaccount"),
     ({"plugin_guid": GUID}, "it has no plugin_input"),
+    (
+        {"plugin": {"url": "https://x.example/a.dll", "sha256": "a" * 64, "app_id": GUID}},
+        "the CLSID of its class is missing",
+    ),
     ({"accounts": {"webapp": {**ACCOUNT, "plugin_input": "shop:web"}}}, "no plug-in is named"),
     (
         {"plugin_guid": GUID, "accounts": {"webapp": {**ACCOUNT, "plugin_input": "corp.example:me:hunter2"}}},

@@ -1223,6 +1223,8 @@ ELSEWHERE: Final = {
     "gmsa: domain of this machine": ("tests/steps/test_gmsa.py", "gmsa: domain of this machine"),
     "gmsa: secure channel to the domain": ("tests/steps/test_gmsa.py", "gmsa: secure channel to the domain"),
     f"gmsa: domain controllers of {ANY}": ("tests/steps/test_gmsa.py", "gmsa: domain controllers of"),
+    f"gmsa: class {ANY} of Container Credential Guard": ("tests/steps/test_gmsa.py", "gmsa: class"),
+    rf"gmsa: HKLM\{ANY}: {ANY}": ("tests/steps/test_gmsa.py", r"gmsa: HKLM\SOFTWARE"),
     f"gmsa: plug-in {ANY}": ("tests/steps/test_gmsa.py", "gmsa: plug-in"),
     f"module {ANY}: present": ("tests/steps/test_storage_services.py", "ModuleMissing"),
     f"file {ANY}: placed by": ("tests/steps/test_artifacts.py", ": placed by"),

@@ -15,7 +15,7 @@ from winboot_lab.cli.staging import hashes
 from winboot_lab.cluster import ClusterPlan
 from winboot_lab.cluster.authority import Authority
 
-from tests.lab.scenes import Scenes
+from tests.lab.scenes import Scenes, own_file
 from tests.lab.site import Site, only
 from winboot.base.errors import InvalidInput
 from winboot.config.inventory import Connection, HostKeys
@@ -69,6 +69,13 @@ def _csi_proxy(**keys: Any) -> dict[str, Any]:
 
 def _flex(**keys: Any) -> dict[str, Any]:
     return {"storage": {"flex_volumes": {"microsoft.com~smb.cmd": {"smb.ps1": keys}}}}
+
+
+def _plugin(**keys: Any) -> dict[str, Any]:
+    guid = "CCC2A336-D7F3-4818-A213-272B7924213E"
+    domain = {"dns_name": "corp.example", "netbios_name": "CORP", "sid": "S-1-5-21-1-2-3", "guid": guid}
+    file = {**own_file("smb.cmd"), "app_id": guid, **keys}
+    return {"gmsa": {"domain": domain, "plugin_guid": guid, "plugin": file}}
 
 
 NSSM: Final = "nssm.exe"
@@ -219,6 +226,9 @@ CASES: Final[Mapping[str, Case]] = {
     "storage.iscsi": Case("storage-services", _at("storage.iscsi", True)),
     "storage.flex_volumes.url": Case(REFUSED, _flex(url="/smb.ps1"), scene="everything"),
     "storage.flex_volumes.sha256": Case("artifacts", _flex(sha256="0" * 64), scene="everything"),
+    "gmsa.plugin.url": Case("artifacts", _plugin()),
+    "gmsa.plugin.sha256": Case("artifacts", _plugin(sha256="0" * 64)),
+    "gmsa.plugin.app_id": Case("gmsa", _plugin()),
     "host.computer_name": Case("computer-name", host={"computer_name": "OTHER-1"}),
     "host.node_ip": Case(REFUSED_THERE, host={"node_ip": "10.0.1.12"}),
     "host.provider_id": Case("kubelet-config", host={"provider_id": "aws:///eu-west-1a/i-0abc"}),
@@ -350,7 +360,7 @@ def test_nothing_differs_before_a_key_is_changed(scene: str, joined_site: Callab
 FAR_REACHING: Final = re.compile(
     r"cluster\.|network\.|services\.manager|kubernetes\.|runtime\.registries\.mirrors|proxy\.https?$|host\.computer_name"
     # A download asks every source, those of other keys too.
-    r"|storage\.(csi_proxy|flex_volumes)|kubelet\.credential_providers\.sha256"
+    r"|storage\.(csi_proxy|flex_volumes)|gmsa\.plugin\.|kubelet\.credential_providers\.sha256"
 )
 
 

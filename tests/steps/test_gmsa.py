@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from winboot_lab.engine.types import hns, privilege
+from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM, TRUSTED_INSTALLER
+from winboot_lab.windows.acl import Acl, Rule
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.registry import HKLM
 
 from tests.lab.site import Site, only
 from tests.steps.bench import Bench
+from tests.steps.library import call
 from winboot.config.node_spec.node import GmsaSpec
+from winboot.script.library import functions
 
 STEP = "gmsa"
 DOMAIN = "corp.example"
 GUID = "CCC2A336-D7F3-4818-A213-272B7924213E"
+APP = "557110E1-88BC-4583-8281-6AAC6F708584"
 CLASSES = rf"{HKLM}\SYSTEM\CurrentControlSet\Control\CCG\COMClasses\{{{GUID}}}"
 COM = rf"{HKLM}\SOFTWARE\Classes\CLSID\{{{GUID}}}\InprocServer32"
 LIBRARY = r"C:\Windows\System32\CCGAKVPlugin.dll"
@@ -118,6 +124,90 @@ def test_what_a_plugin_lacks_is_a_notice(outside: Bench, damage: Callable[[Machi
     damage(outside.machine)
 
     assert notices(outside) == {f"gmsa: plug-in {{{GUID}}}": is_}
+
+
+@pytest.fixture
+def installing(outside: Bench) -> Bench:
+    """The same, with a plug-in that winboot installs: its library is placed, and nothing is registered."""
+    outside.spec = replace(outside.spec, gmsa=replace(SPEC, plugin_guid=GUID, app_id=APP))
+    outside.machine.registry.delete_key(CLASSES)
+    outside.machine.registry.delete_key(COM.rpartition("\\")[0], recurse=True)
+    return outside
+
+
+def guarded(machine: Machine) -> Acl:
+    """Windows' own key as the installers of plug-ins expect it: administrators may read it alone."""
+    rules = [Rule(SYSTEM, 0xF003F, inheritance=1), Rule(ADMINISTRATORS, 0x20019, inheritance=1)]
+    acl = Acl(TRUSTED_INSTALLER, SYSTEM, protected=True, explicit=rules)
+    key = CLASSES.rpartition("\\")[0]
+    machine.registry.create(key)
+    machine.registry.set_acl(key, acl, privileged=True)
+    return acl
+
+
+@pytest.mark.parametrize("guards", [False, True])
+def test_the_plugin_is_registered_once_and_undone(installing: Bench, guards: bool) -> None:
+    registry = installing.machine.registry
+    acl = guarded(installing.machine) if guards else None
+    before = registry.tree()
+
+    assert installing.run(STEP).states == {STEP: "changed"}
+    assert installing.run(STEP).states == {STEP: "ok"}
+    assert registry.exists(CLASSES)
+    assert registry.text(COM, "") == r"C:\k\gmsa-plugin.dll"
+    assert registry.text(COM.rpartition("\\")[0], "AppID") == f"{{{APP}}}"
+    # COM starts the library in a process of its own only where the value is there.
+    assert registry.value(rf"{HKLM}\SOFTWARE\Classes\AppID\{{{APP}}}", "DllSurrogate") is not None
+
+    installing.undo(STEP)
+    assert registry.tree() == before
+    if acl is not None:
+        now = registry.acl(CLASSES.rpartition("\\")[0])
+        assert (now.owner, now.protected, set(now.explicit)) == (TRUSTED_INSTALLER, True, set(acl.explicit))
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (
+            lambda machine: machine.registry.delete_key(CLASSES),
+            f"gmsa: class {{{GUID}}} of Container Credential Guard",
+        ),
+        (
+            lambda machine: machine.registry.set(COM, "", "String", r"C:\Temp\other.dll"),
+            rf"gmsa: HKLM\SOFTWARE\Classes\CLSID\{{{GUID}}}\InprocServer32: ",
+        ),
+    ],
+)
+def test_what_becomes_of_the_plugin_is_mended(
+    installing: Bench, damage: Callable[[Machine], Any], what: str
+) -> None:
+    installing.run(STEP)
+    damage(installing.machine)
+
+    assert set(installing.look(STEP).differences(STEP)) == {what}
+    installing.run(STEP)
+    assert installing.look(STEP).differences(STEP) == {}
+
+
+def test_the_owner_is_restored_when_the_write_fails(installing: Bench) -> None:
+    guarded(installing.machine)
+    call(
+        installing,
+        "try { Invoke-OwnerWork -Key (Get-ClassPath) -Work { throw 'full' } } catch { [void]$_ }",
+    )
+
+    now = installing.machine.registry.acl(CLASSES.rpartition("\\")[0])
+    assert (now.owner, {one.rights for one in now.explicit if one.sid == ADMINISTRATORS}) == (
+        TRUSTED_INSTALLER,
+        {0x20019},
+    )
+
+
+def test_the_lab_knows_the_declaration_by_its_text() -> None:
+    text = functions()["Get-PrivilegeDeclaration"].text
+
+    assert hns.digest(text.partition("@'\n")[2].partition("\n'@")[0]) == privilege.DECLARATION
 
 
 def test_a_machine_without_its_domain_joins(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from winboot_lab.engine import run as _run  # declares the types
 from winboot_lab.engine.dotnet import DotNetType, Method, Overload, Property, Slot, every_type, lookup
-from winboot_lab.engine.types import entry, hcn, hns, layer
+from winboot_lab.engine.types import entry, hcn, hns, layer, privilege
 from winboot_lab.windows.door import ALL_SETS, CommandSignature, Parameter
 
 _LOADED = _run
@@ -90,7 +90,7 @@ def stand_ins() -> dict[str, DotNetType]:
         and not kind.name.endswith("Exception")
         and not any(sign in kind.name for sign in "`[+_")
     }
-    for kind in (hns.HNS, hcn.HCN, layer.LAYER, entry.ENTRY):
+    for kind in (hns.HNS, hcn.HCN, layer.LAYER, entry.ENTRY, privilege.PRIVILEGE):
         found[kind.name] = kind
     return found
 

@@ -20,7 +20,7 @@ from winboot_lab.engine.exceptions import (
 )
 from winboot_lab.engine.moments import DateTime, TimeSpan
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.types import entry, hcn, hns, layer
+from winboot_lab.engine.types import entry, hcn, hns, layer, privilege
 from winboot_lab.engine.types.text import UTF8, UTF8_BARE, Encoding, encoding_by_page
 from winboot_lab.engine.values import (
     NOTHING,
@@ -49,7 +49,7 @@ from winboot_lab.windows.door import Record
 Value = Any
 Json = Any
 
-DECLARED = {kind.name: kind for kind in (hns.HNS, hcn.HCN, layer.LAYER, entry.ENTRY)}
+DECLARED = {kind.name: kind for kind in (hns.HNS, hcn.HCN, layer.LAYER, entry.ENTRY, privilege.PRIVILEGE)}
 """The types of the library's C#, which the lab knows without its being compiled."""
 
 

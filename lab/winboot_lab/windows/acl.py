@@ -188,7 +188,7 @@ def program_files() -> Acl:
 
 
 def registry_root() -> Acl:
-    """What `HKEY_LOCAL_MACHINE\\SOFTWARE` and `SYSTEM` have."""
+    """What `HKEY_LOCAL_MACHINE\\SOFTWARE` and `SYSTEM` have. Unsourced: credential-classes has it too."""
     return Acl(
         ADMINISTRATORS,
         SYSTEM,

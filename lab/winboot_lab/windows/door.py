@@ -88,6 +88,8 @@ are SIDs):
          inherit-only), inherited}], sddl}
   acl.set  path, kind='file', owner=None, group=None, protected=None, preserve=True, rules=None
       -> nothing. rules: the explicit ones; preserve: on protecting, turn inherited into explicit
+  acl.enable-privileges
+      -> nothing. From now on the session may take the ownership of keys, and give it to any account
   acl.name  sid
       -> one or none: str account name (`NT AUTHORITY\\SYSTEM`)
   acl.sid  name

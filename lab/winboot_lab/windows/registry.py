@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.accounts import SYSTEM, SYSTEM_TOKEN, Token
-from winboot_lab.windows.acl import Acl, handed_down, registry_root
+from winboot_lab.windows.acl import CHANGE_PERMISSIONS, Acl, handed_down, registry_root
 from winboot_lab.windows.failure import failure
 from winboot_lab.windows.snapshot import Tree, show_bytes
 
@@ -281,9 +281,16 @@ class Registry:
             key = below
         return found
 
-    def set_acl(self, path: str, wanted: Acl, token: Token = SYSTEM_TOKEN) -> None:
-        """Give a key rules of its own."""
-        self.need(path, token, 0x40000).acl = wanted
+    def set_acl(
+        self, path: str, wanted: Acl, token: Token = SYSTEM_TOKEN, *, privileged: bool = False
+    ) -> None:
+        """Give a key rules of its own. With its privileges a session may make itself or another account the owner, whatever the
+        rules are (learn.microsoft.com/windows/win32/secauthz/privilege-constants)."""
+        before = self.acl(path, token)
+        taken = privileged and wanted.owner != before.owner
+        if not taken or wanted.explicit != before.explicit:
+            self._allow(path, token, CHANGE_PERMISSIONS)
+        self.need(path, token).acl = wanted
         self._own_rules += 1
 
     # ---- helpers ---------------------------------------------------------------------------------------

@@ -77,6 +77,8 @@ class Session:
         self.clock = SessionClock(self)
         # One that may last without end: time does not pass because it sleeps.
         self.resident = False
+        # SeTakeOwnership and SeRestorePrivilege.
+        self.privileged = False
         self._interrupted = False
         self._closed = False
 

@@ -137,3 +137,72 @@ function Restore-Registry {
     $made = Read-Member -Object $Former -Names 'made'
     if ($made) { Remove-EmptyKey -Path $Former.path -Outermost $made }
 }
+
+function Invoke-OwnerWork {
+    # Does the work while administrators own a key and may write it and what is below; then owner and rules are as before. Returns nothing.
+    # Work reads variables of its caller: those here have other names.
+    param([string]$Key, [scriptblock]$Work)
+    if (-not ('Winboot.Privilege' -as [type])) { Add-Type -TypeDefinition (Get-PrivilegeDeclaration) -Language CSharp }
+    [Winboot.Privilege]::Enable()
+    $opened = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Key)
+    try { $before = $opened.GetAccessControl('Owner, Access').GetSecurityDescriptorSddlForm('Owner, Access') } finally { $opened.Dispose() }
+    Set-KeyAccess -Key $Key -Rights 'TakeOwnership' -Sddl 'O:BA' -Sections 'Owner'
+    try {
+        $open = $before -creplace '^.*?(D:[^(]*)', '$1(A;CI;KA;;;BA)'
+        Set-KeyAccess -Key $Key -Rights 'ChangePermissions' -Sddl $open -Sections 'Access'
+        & $Work
+    }
+    finally { Set-KeyAccess -Key $Key -Rights 'ChangePermissions, TakeOwnership' -Sddl $before -Sections 'Owner, Access' }
+}
+
+function Set-KeyAccess {
+    # Writes sections of a key's descriptor through a handle with no more than these rights. Returns nothing.
+    param([string]$Key, [string]$Rights, [string]$Sddl, [string]$Sections)
+    $security = [Security.AccessControl.RegistrySecurity]::new()
+    $security.SetSecurityDescriptorSddlForm($Sddl, $Sections)
+    $opened = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Key, 'ReadWriteSubTree', $Rights)
+    try { $opened.SetAccessControl($security) } finally { $opened.Dispose() }
+}
+
+function Get-PrivilegeDeclaration {
+    # The C# that enables the privileges of an administrator's process to take ownership (9) and to give it to another account (18):
+    # wdm.h, SE_TAKE_OWNERSHIP_PRIVILEGE and SE_RESTORE_PRIVILEGE. An enabled privilege has 2, SE_PRIVILEGE_ENABLED of winnt.h.
+    @'
+    using System;
+    using System.ComponentModel;
+    using System.Runtime.InteropServices;
+
+    namespace Winboot
+    {
+        public static class Privilege
+        {
+            [DllImport("kernel32.dll", ExactSpelling = true)]
+            private static extern IntPtr GetCurrentProcess();
+
+            [DllImport("kernel32.dll", ExactSpelling = true)]
+            private static extern bool CloseHandle(IntPtr handle);
+
+            [DllImport("advapi32.dll", ExactSpelling = true, SetLastError = true)]
+            private static extern bool OpenProcessToken(IntPtr process, int access, out IntPtr token);
+
+            [DllImport("advapi32.dll", ExactSpelling = true, SetLastError = true)]
+            private static extern bool AdjustTokenPrivileges(IntPtr token, bool none, int[] wanted, int size, IntPtr before, IntPtr needed);
+
+            // TOKEN_PRIVILEGES: how many, then low and high part of the number and the attributes of each. 20: TOKEN_ADJUST_PRIVILEGES.
+            // A privilege that the token lacks shows only in the last error (1300).
+            public static void Enable()
+            {
+                IntPtr token;
+                if (!OpenProcessToken(GetCurrentProcess(), 0x20, out token)) { throw new Win32Exception(); }
+                try
+                {
+                    bool done = AdjustTokenPrivileges(token, false, new int[] { 2, 9, 0, 2, 18, 0, 2 }, 0, IntPtr.Zero, IntPtr.Zero);
+                    int error = Marshal.GetLastWin32Error();
+                    if (!done || error != 0) { throw new Win32Exception(error); }
+                }
+                finally { CloseHandle(token); }
+            }
+        }
+    }
+'@
+}

@@ -42,6 +42,7 @@ class Paths:
     kubelet_config: str = r"C:\var\lib\kubelet\config.yaml"
     kubelet_pki: str = r"C:\var\lib\kubelet\pki"
     credential_providers: str = r"C:\k\credential-providers"
+    gmsa_plugin: str = r"C:\k\gmsa-plugin.dll"
     credential_config: str = r"C:\k\credential-providers.yaml"
     kubelet_client_certificate: str = r"C:\var\lib\kubelet\pki\kubelet-client-current.pem"
     bootstrap_kubeconfig: str = r"C:\k\bootstrap-kubeconfig"
@@ -411,8 +412,8 @@ class GmsaAccount:
 
 @dataclass(frozen=True, slots=True)
 class GmsaSpec:
-    """The domain and accounts of pods. `plugin_guid` has no braces; `ca_bundle` is the webhook's CA as PEM, empty with
-    cert-manager."""
+    """The domain and accounts of pods. `plugin_guid` and `app_id` have no braces; `app_id` is set where winboot
+    installs the plug-in; `ca_bundle` is the webhook's CA as PEM, empty with cert-manager."""
 
     dns_name: str
     netbios_name: str
@@ -423,6 +424,7 @@ class GmsaSpec:
     plugin_guid: str | None
     ca_bundle: str
     secret: str
+    app_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

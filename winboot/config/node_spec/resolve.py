@@ -403,6 +403,7 @@ def _gmsa(profile: Profile) -> GmsaSpec | None:
         plugin_guid=wanted.plugin_guid,
         ca_bundle=certificate(bundle.read(owner).reveal(), str(bundle), owner) if own and bundle else "",
         secret=wanted.webhook.secret,
+        app_id=wanted.plugin.app_id if wanted.plugin else None,
     )
 
 

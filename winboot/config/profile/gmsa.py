@@ -9,6 +9,7 @@ from pydantic import Field, PlainValidator
 
 from winboot.config.model import Model, OneOrMany
 from winboot.config.profile.reference import Reference
+from winboot.config.profile.user_file import UserFile
 from winboot.config.profile.values import NAME, host_name
 from winboot.config.source import Wrong, text_of
 
@@ -99,6 +100,12 @@ class Webhook(Model):
     )
 
 
+class CredentialPlugin(UserFile):
+    """A Container Credential Guard plug-in that winboot installs: one library with a COM class."""
+
+    app_id: Guid = Field(description="the AppID of its COM class, as the plug-in's documentation names it")
+
+
 class Gmsa(Model):
     """Group managed service accounts for pods of these nodes."""
 
@@ -109,4 +116,8 @@ class Gmsa(Model):
     webhook: Webhook = Field(default=Webhook(), description="the admission webhook of windows-gmsa")
     plugin_guid: Guid | None = Field(
         default=None, description="outside a domain: the CLSID of the Container Credential Guard plug-in"
+    )
+    plugin: CredentialPlugin | None = Field(
+        default=None,
+        description="the plug-in's library, which winboot installs; without it you install the plug-in",
     )

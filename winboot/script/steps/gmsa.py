@@ -1,4 +1,4 @@
-"""Look whether the machine can get credentials of group managed service accounts."""
+"""Look whether the machine can get credentials of group managed service accounts; install the user's plug-in for them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from winboot.script.steps.step import Step
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     if spec.gmsa is None:
         return {}
-    guid = spec.gmsa.plugin_guid
-    return {"domain": spec.gmsa.dns_name, "plugin": f"{{{guid}}}" if guid else None}
+    guid, app = spec.gmsa.plugin_guid, spec.gmsa.app_id
+    return {
+        "domain": spec.gmsa.dns_name,
+        "plugin": f"{{{guid}}}" if guid else None,
+        "app": f"{{{app}}}" if app else None,
+        "library": spec.paths.gmsa_plugin,
+    }
 
 
 GMSA = Step(
     name="gmsa",
-    why="without its domain a pod's account gets no ticket, and only the pod shows it (never seen on a real domain)",
+    why="without a domain or plug-in a pod's account gets no ticket; only the pod shows it (never seen on a domain)",
     inputs=_inputs,
-    needs=("node-preflight",),
+    needs=("windows-features", "artifacts"),
     wanted=lambda spec: spec.gmsa is not None,
 )

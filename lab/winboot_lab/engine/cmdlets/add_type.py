@@ -5,13 +5,14 @@ from __future__ import annotations
 from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.commands import cmdlet
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.types import entry, hcn, hns, layer
+from winboot_lab.engine.types import entry, hcn, hns, layer, privilege
 
 _KNOWN = {
     hns.DECLARATION: hns.HNS,
     hcn.DECLARATION: hcn.HCN,
     layer.DECLARATION: layer.LAYER,
     entry.DECLARATION: entry.ENTRY,
+    privilege.DECLARATION: privilege.PRIVILEGE,
 }
 
 

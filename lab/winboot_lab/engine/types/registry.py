@@ -185,6 +185,16 @@ def _get_access(runtime: Runtime, self: RegistryKey, sections: EnumValue | None 
     return security_of("RegistrySecurity", ask_one(runtime, "acl.get", path=self.name, kind="registry"))
 
 
+@REGISTRY_KEY.method(
+    "void SetAccessControl(System.Security.AccessControl.RegistrySecurity registrySecurity)", effect=True
+)
+def _set_access(runtime: Runtime, self: RegistryKey, security: Any) -> None:
+    self.check_writable()
+    # The object writes the sections that were changed in it, and no other (NativeObjectSecurity.Persist).
+    if given := security.changes():
+        ask(runtime, "acl.set", path=self.name, kind="registry", **given)
+
+
 REGISTRY_KEY.method("ToString()")(str)
 
 
@@ -251,6 +261,19 @@ def _open(runtime: Runtime, self: RegistryKey, name: str, writable: bool = False
     full = self.sub(name)
     found = ask_one(runtime, "registry.stat", key=full)
     return None if found is None else RegistryKey(full, writable=writable, view=self.view)
+
+
+@REGISTRY_KEY.method(
+    "OpenSubKey(string name, Microsoft.Win32.RegistryKeyPermissionCheck permissionCheck, "
+    "System.Security.AccessControl.RegistryRights rights)",
+    effect=True,
+)
+def _open_with(
+    runtime: Runtime, self: RegistryKey, name: str, check: EnumValue, _rights: EnumValue
+) -> RegistryKey | None:
+    # The lab asks for the rights when something is written. 2: ReadWriteSubTree.
+    opened: RegistryKey | None = _open(runtime, self, name, check.number == 2)
+    return opened
 
 
 @REGISTRY_KEY.method("void DeleteSubKey(string subkey, bool throwOnMissingSubKey)", effect=True)

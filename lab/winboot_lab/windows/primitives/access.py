@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.windows.accounts import ADMINISTRATORS
 from winboot_lab.windows.acl import Acl, Rule
 from winboot_lab.windows.call import as_int, as_text, primitive
 from winboot_lab.windows.door import Plain, Record
@@ -102,9 +104,18 @@ def set_(
         wanted.explicit = read_rules(rules)
     wanted.audit = wanted.audit if audit is None else audit
     if kind == "registry":
-        machine.registry.set_acl(path, wanted, session.token)
+        machine.registry.set_acl(path, wanted, session.token, privileged=session.privileged)
     else:
         machine.files.set_acl(path, wanted, session.token)
+    return ()
+
+
+@primitive("acl.enable-privileges")
+def enable_privileges(session: Session) -> Objects:
+    """Let the session take the ownership of keys, and give it to any account: SeTakeOwnership and SeRestorePrivilege."""
+    if ADMINISTRATORS not in session.token.sids:
+        raise Refusal("value", session.token.name, "the lab has these privileges for administrators alone")
+    session.privileged = True
     return ()
 
 

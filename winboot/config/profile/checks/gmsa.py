@@ -23,6 +23,8 @@ def check(draft: Draft) -> Iterator[Complaint]:
     webhook = gmsa.webhook
     if webhook.certificates == "own" and webhook.ca_bundle is None:
         yield draft.at(("gmsa", "webhook"), "ca_bundle is missing", "ca_bundle: {file: ca.crt}", key=True)
+    if gmsa.plugin is not None and gmsa.plugin_guid is None:
+        yield draft.at(("gmsa", "plugin"), "the CLSID of its class is missing", "gmsa.plugin_guid", key=True)
     yield from _accounts(draft, gmsa)
 
 
