@@ -12,12 +12,6 @@ function Get-SystemFact {
     }
 }
 
-function Get-MakerFact {
-    # The tool that made this node, '' if winboot did, and the files that kubeadm changed after winboot took the node over.
-    $maker = Get-NodeMaker
-    @{ id = $(if ($maker) { $maker.id } else { '' }); what = $(if ($maker) { $maker.what } else { '' }); changed = @(Get-KubeadmConflict) }
-}
-
 function Get-WindowsServiceFact {
     # The definition of each service that a node needs or must not have: state, start type, how it ended, files that it needs and lacks.
     foreach ($one in $script:Wanted.known) {
@@ -154,7 +148,6 @@ function Get-FileFact {
 
 $more = @(
     @{ Name = 'system'; Read = { Get-SystemFact } }
-    @{ Name = 'maker'; Read = { Get-MakerFact } }
     @{ Name = 'known'; Read = { Get-WindowsServiceFact } }
     @{ Name = 'events'; Read = { Get-EventFact -Seconds $Seconds } }
     @{ Name = 'signatures'; Read = { Get-SignatureFact } }

@@ -155,7 +155,7 @@ def test_the_limits_of_doctors_facts_add_up_to_a_minute(joined_site: Callable[[s
     limits = run.limits
 
     doctors = [name for name in limits if name in documents(site)[0].machine]
-    assert len(doctors) == 24
+    assert len(doctors) == 25
     assert sum(limits[name] for name in doctors) <= 60
     assert all(0 < one <= 30 for one in limits.values())
 

@@ -128,6 +128,25 @@ def test_a_fault_is_seen_by_its_own_probe_and_no_other(id: str, do: Callable[[An
     assert found[id].cause and found[id].next
 
 
+def test_what_only_winboots_files_answer_is_left_out_on_another_tools_node() -> None:
+    facts = a_look()
+    facts["maker"] = [{"id": "kubeadm", "what": "kubeadm, with NSSM", "changed": []}]
+    facts["runtime"].clear()
+    facts["disk"][0].update(image=False)
+    facts["clock"][0].update(end="")
+    facts["services"][3].update(state="", seconds=-1)
+
+    found = judged(facts)
+
+    left = {name: one for name, one in found.items() if not one.passed}
+    assert list(left) == ["node-runtime", "node-disk", "node-clock"]
+    assert all(
+        one.left_out and one.passed is None and "kubeadm, with NSSM" in one.seen for one in left.values()
+    )
+    facts["services"][1].update(state="Stopped")
+    assert judged(facts)["node-services"].seen == "kubelet is Stopped"
+
+
 @pytest.mark.parametrize(("management", "passed"), [("10.0.1.11", True), ("", False)])
 def test_any_network_will_do_where_somebody_else_brings_one_without_a_name(
     management: str, passed: bool

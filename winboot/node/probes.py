@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -45,7 +45,7 @@ _VTEP: Final = "flannel.alpha.coreos.com/backend-data"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One answer. `id` is stable; `passed` None: winboot could not ask, `seen` says why."""
+    """One answer. `id` is stable; `passed` None: winboot could not ask, or with `left_out` need not. `seen` has the reason."""
 
     id: str
     what: str
@@ -54,6 +54,7 @@ class Probe:
     seen: str
     cause: str = ""
     next: str = ""
+    left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +160,10 @@ def judge(
     services: Sequence[ServicePort] | None = None,
 ) -> tuple[Probe, ...]:
     """What the facts mean."""
+    maker = next((str(one["what"]) for one in found.facts.get("maker", ()) if one["what"]), "")
     judged = [
-        _of(found, "services", _services),
+        # Another tool need not run kube-proxy or this runtime as a service.
+        _of(found, "services", lambda facts: _services([one for one in facts if one["state"] or not maker])),
         _of(found, "processes", _processes),
         _of(found, "runtime", _runtime),
         _node(spec, node),
@@ -173,7 +176,8 @@ def judge(
         _of(found, "disk", lambda facts: _disk(spec, facts)),
         _of(found, "clock", lambda facts: _clock(facts, found.at, found.margin)),
     ]
-    return tuple(one for one in judged if one is not None)
+    answers = (one for one in judged if one is not None)
+    return tuple(_left_out(one, maker) if maker and one.id in _WINBOOTS else one for one in answers)
 
 
 # What each probe is called, by its id: for help and documents.
@@ -199,6 +203,17 @@ def _of(found: Look, subject: str, judged: Callable[[Sequence[Facts]], Probe]) -
     if subject not in found.facts:
         problem = problem or "the machine said nothing of it"
     return _unasked(probe, problem) if problem else probe
+
+
+# They ask winboot's crictl, or read the certificate where winboot's kubelet has it.
+_WINBOOTS: Final = frozenset({"node-runtime", "node-disk", "node-clock"})
+
+
+def _left_out(probe: Probe, maker: str) -> Probe:
+    why = f"another tool made this node ({maker}); it has no crictl and no certificate of winboot"
+    return replace(
+        probe, passed=None, seen=why, cause="", next="`winboot join --adopt` takes it over.", left_out=True
+    )
 
 
 def _unasked(probe: Probe, problem: str) -> Probe:

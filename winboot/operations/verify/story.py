@@ -444,7 +444,7 @@ class _Run:
 
     def _probe_row(self, node: NodeScene, probe: Probe) -> FlowRow:
         states: Mapping[bool | None, State] = {True: "passed", False: "failed", None: "untried"}
-        state = states[probe.passed]
+        state = "left-out" if probe.left_out else states[probe.passed]
         return FlowRow(
             probe.id,
             node.name,
