@@ -12,6 +12,7 @@ from winboot_lab.windows.acl import FULL, Rule
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.scm import AUTO
 from winboot_lab.windows.snapshot import diff, without_chance
+from winboot_lab.windows.tasks import Action, Task
 
 from tests.steps.bench import Bench
 
@@ -386,3 +387,29 @@ def test_images_of_a_moved_nodes_pods_are_noted_before_a_drain_until_they_are_pu
     bench.run("directories", ADOPTION, facts={"PodImages": []})
 
     assert shown.items() <= bench.look("pause-image").differences("pause-image").items()
+
+
+def test_aks_engines_task_that_deletes_networks_is_disabled_until_an_undo(bench: Bench) -> None:
+    made_by(bench, "AKS Engine with Docker")
+    reset = Task(
+        "k8s-restart-job", "\\", [Action("powershell.exe", r'-File "c:\k\windowsnodereset.ps1"')], []
+    )
+    bench.machine.tasks.register(reset)
+    state = r"scheduled task \k8s-restart-job: state"
+
+    assert bench.look(ADOPTION).differences(ADOPTION)[state] == ("Ready", "Disabled")
+    for _ in range(2):
+        bench.run("directories", ADOPTION)
+        assert not reset.enabled
+    assert state not in bench.look(ADOPTION).differences(ADOPTION)
+    bench.undo(ADOPTION)
+    assert reset.enabled
+
+
+def test_a_task_of_that_name_stays_on_a_node_that_winboot_made(bench: Bench) -> None:
+    reset = Task("k8s-restart-job", "\\", [Action("powershell.exe", "")], [])
+    bench.machine.tasks.register(reset)
+
+    bench.run("directories", ADOPTION)
+
+    assert reset.enabled

@@ -61,6 +61,11 @@ function Get-AdoptionDifference {
         New-Difference -Key 'adoption:identity' -What 'kubelet identity' -Is (Get-KubeadmCredential) -Want "the same certificate, by $($Credential.kubeconfig)"
     }
     if ($LeavesDocker -and (Get-AdoptedRuntime -Maker $maker) -eq 'docker') { Get-DockerDifference }
+    if ($maker -or (Test-Adopted)) {
+        foreach ($task in Get-ResetTask) {
+            New-Difference -Key 'adoption:task' -What "scheduled task \$($task.TaskName): state" -Is $task.State.ToString() -Want 'Disabled'
+        }
+    }
     foreach ($path in Get-KubeadmConflict) {
         New-Difference -Key "adoption:$path" -What "file ${path}: written" -Is 'by kubeadm, since winboot took the node over' -Want 'noted'
     }
@@ -78,6 +83,7 @@ function Set-Adoption {
         if (-not (Test-Adopted)) { Write-StateJson -Name 'pod-images.json' -Value @(Get-MovedImage -LeavesDocker $LeavesDocker) }
         Save-FormerValue -Kind 'Adoption' -Key 'kubelet' -Value @{ maker = $maker.id; runtime = $maker.runtime; running = $running; pki = $Credential.pki; serving = $serving }
     }
+    if (Test-Adopted) { Disable-ResetTask }
     Write-StateJson -Name 'adoption.json' -Value @(Get-KubeadmMark)
     if (Test-KeptIdentity -Credential $Credential) {
         # It names the certificate by its path, which stays: the one that the kubelet renews.
@@ -86,6 +92,28 @@ function Set-Adoption {
         Write-FileText -Path $Credential.kubeconfig -Text $kubeconfig -Private
     }
     if ($LeavesDocker -and (Get-AdoptedRuntime -Maker $maker) -eq 'docker') { Stop-Docker }
+}
+
+function Get-ResetTask {
+    # The enabled task of AKS Engine that runs windowsnodereset.ps1 at each start, which deletes HNS networks (Azure/aks-engine
+    # parts/k8s/kuberneteswindowsfunctions.ps1, Register-NodeResetScriptTask, and windowsnodereset.ps1). Nothing if none exists.
+    Get-ScheduledTask -TaskName 'k8s-restart-job' -TaskPath '\' -ErrorAction SilentlyContinue | Where-Object { $_.State.ToString() -ne 'Disabled' }
+}
+
+function Disable-ResetTask {
+    # Keeps AKS Engine's task from deleting winboot's networks, until an undo. Returns nothing.
+    foreach ($task in Get-ResetTask) {
+        Save-FormerValue -Kind 'ResetTask' -Key $task.TaskName -Value @{ name = $task.TaskName }
+        [void](Disable-ScheduledTask -TaskName $task.TaskName -TaskPath '\')
+    }
+}
+
+function Restore-ResetTask {
+    # Lets AKS Engine's task run again; one that was deleted since stays away. Returns nothing.
+    param([object]$Former)
+    if (Get-ScheduledTask -TaskName $Former.name -TaskPath '\' -ErrorAction SilentlyContinue) {
+        [void](Enable-ScheduledTask -TaskName $Former.name -TaskPath '\')
+    }
 }
 
 function Get-AdoptedRuntime {
@@ -152,7 +180,7 @@ function Get-DockerSize {
 
 function Get-MoveSpace {
     # What the same images need on the drive of the new store, as a table: drive, what is free and needed in words, and whether it is
-    # enough. Docker's images stay beside it. Nothing on a node without Docker's images, and where --purge deletes them first.
+    # enough. Docker's images stay next to it. Nothing on a node without Docker's images, and where --purge deletes them first.
     param([string]$Root)
     $drive = [IO.DriveInfo]::new($Root.Substring(0, 1))
     if ($script:Run.Facts.Purge -or (Get-AdoptedRuntime -Maker (Get-NodeMaker)) -ne 'docker' -or -not [IO.Directory]::Exists($drive.Name)) { return }
