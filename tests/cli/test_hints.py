@@ -36,11 +36,14 @@ VALUES: Final = {
     "NODE": "win-1",
     "name": "rbac",
     "id": "flannel-host-gw",
+    "build.Port": "5986",
     "kind": "flag",
     "_EXAMPLES.get(kind, 'NAME')": "node-ip",
 }
 # Contact nothing: these, and each --help, are run, in a folder with an inventory and what it names.
 HARMLESS: Final = ("steps", "explain", "manifests", "render", "check", "cloud policy")
+# They need keys that the profile of that folder does not have.
+OF_OTHER_PROFILES: Final = ("manifests gmsa",)
 # Options that hints name without a command, and that are not winboot's: whose they are.
 OF_OTHERS: Final = {
     "--allocate-node-cidrs": "kube-controller-manager",
@@ -55,7 +58,9 @@ OF_OTHERS: Final = {
 _QUOTED: Final = re.compile(r"`winboot ([^`]*)(`?)")
 # Without quotes only what cannot be a word of the sentence belongs to the command: options, fields, CAPITALS.
 _BARE: Final = re.compile(
-    r"(?<![`\w/.-])winboot (" + "|".join(sorted(NAMES)) + r")((?: (?:--?[a-z][a-z-]*|\{[^}]*\}|[A-Z]{2,}))+)"
+    r"(?<![`\w/.-])winboot ("
+    + "|".join(sorted(NAMES))
+    + r")((?: (?:--?[a-z][a-z-]*|\$?\{+[^}]*\}+|[A-Z]{2,}))+)"
 )
 _OPTION: Final = re.compile(r"(?<![\w`-])`?(--[a-z][a-z-]+)")
 
@@ -115,7 +120,7 @@ def _value(found: re.Match[str]) -> str:
 
 def words_of(named: Named) -> list[str]:
     """The words of the command line, with a value for every placeholder that has one."""
-    return shlex.split(re.sub(r"\{([^}]*)\}|<([a-z]+)>|\b([A-Z]{2,})\b", _value, named.words))
+    return shlex.split(re.sub(r"\$?\{+([^}]*)\}+|<([a-z]+)>|\b([A-Z]{2,})\b", _value, named.words))
 
 
 @functools.cache
@@ -274,7 +279,12 @@ def _harmless() -> list[str]:
         if not named.explains and named.closed and "{" not in named.words
     }
     begins = tuple(f"{one} " for one in HARMLESS)
-    return sorted(line for line in lines if line.endswith("--help") or f"{line} ".startswith(begins))
+    return sorted(
+        line
+        for line in lines
+        if (line.endswith("--help") or f"{line} ".startswith(begins))
+        and not line.startswith(OF_OTHER_PROFILES)
+    )
 
 
 def test_what_contacts_nothing_is_done_as_the_text_says_it(

@@ -216,7 +216,8 @@ def test_the_policy_keeps_pods_out_or_the_head_says_that_it_does_not(
     (made.folder / "profile.yaml").write_text(text, encoding="utf-8")
     manifest = hook_manifest(HookPod(made.pool, "winboot:0", QUEUE, ROLE, bootstrap=True))
     callers = ingress_of(list(yaml.safe_load_all(manifest)))[9443]
-    pods = ["10.240.7.7"] if profile == "azure" else ["10.244.7.7", *(["fd00:99::7"] if networks else [])]
+    address = {"azure": "10.240.7.7", "ovn-hybrid": "10.132.7.7"}.get(profile, "10.244.7.7")
+    pods = [address, *(["fd00:99::7"] if networks else [])]
 
     assert {is_admitted(one, callers) for one in pods} == {profile == "azure"}
     assert ("does not keep pods from port 9443" in manifest) == (profile == "azure")

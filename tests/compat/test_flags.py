@@ -45,7 +45,7 @@ def test_the_data_knows_all_flags_fields_and_gates_of_the_sources() -> None:
     assert len(FACTS.section("kube_proxy_flags")) == 79
     assert len(FACTS.section("gates")) == 503
     assert len(FACTS.section("kubelet_fields")) == 153
-    assert MINORS[0] == "1.24"
+    assert MINORS[0] == "1.20"
     assert MINORS[-1] == "1.37"
 
 

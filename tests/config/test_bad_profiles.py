@@ -75,7 +75,7 @@ BAD: list[tuple[str, str, str]] = [
     ("artifacts: {crictl: §1.34.0}", "warning", "crictl follows the minor"),
     # Image credential providers
     (_provider(url="§/opt/ecr.exe"), "error", "a path of Linux"),
-    (_provider(url="§https://x.example/ecr"), "error", "no program of Windows"),
+    (_provider(url="§https://x.example/ecr"), "error", "not a Windows program"),
     (_provider(url="§https://me:pw@x.example/ecr.exe"), "error", "a user or a password"),
     (_provider(url="§C:\\k\\..\\ecr.exe"), "error", "a path that the node reads"),
     (_provider(images="§[]"), "error", "it has no image"),
@@ -88,7 +88,7 @@ BAD: list[tuple[str, str, str]] = [
     ('kubernetes: {version: "1.23.17"}\n' + _provider(name="§ecr"), "error", "an alpha gate alone"),
     ("kubelet: {flags: {§image-credential-provider-config: x}}", "error", "kubelet.credential_providers"),
     # Volumes
-    (_csi_proxy(version="§0.2.2"), "error", "no csi-proxy of version 1"),
+    (_csi_proxy(version="§0.2.2"), "error", "not a csi-proxy of version 1"),
     (_csi_proxy(version="§2.0.0"), "error", "2 is a library"),
     (_csi_proxy(version="1.1.3", **{"§require_privacy": "false"}), "error", "no such flag"),
     (_csi_proxy(url="§https://x.example/csi-proxy"), "error", "ends with .exe, .zip"),
@@ -98,7 +98,7 @@ BAD: list[tuple[str, str, str]] = [
     (
         f"storage: {{flex_volumes: {{a~smb.cmd: {{smb.cmd: {_FILE}, §'../x': {_FILE}}}}}}}",
         "error",
-        "no plain file name",
+        "not a plain file name",
     ),
     # Flags of the kubelet
     ("kubelet: {flags: {§network-plugin: cni}}", "error", "removed in 1.24"),
@@ -211,7 +211,7 @@ BAD: list[tuple[str, str, str]] = [
     ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §1}}", "error", "from 4096 on"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {port: §8472}}", "error", "4789"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {mac_prefix: §'0E'}}", "error", "two bytes"),
-    ("network: {cni: flannel, mode: host-gw, §vxlan: {vni: 4096}}", "error", "no overlay"),
+    ("network: {cni: flannel, mode: host-gw, §vxlan: {vni: 4096}}", "error", "not an overlay"),
     ("network: {cni: flannel, §ipam: azure-cns}", "error", "only azure"),
     ("network: {cni: azure, ipam: §host-local}", "error", "azure-vnet-ipam | azure-cns"),
     (
@@ -335,7 +335,7 @@ BAD: list[tuple[str, str, str]] = [
     (
         "runtime: {registries: {§_default: {user: me, password: {env: P}}}}",
         "error",
-        "a login for every registry",
+        "a login for all registries",
     ),
     ("runtime: {registries: {r.example: {header: {§authorization: Basic}}}}", "error", "password: {env"),
     ("runtime: {registries: {r.example: {header: {§'a b': c}}}}", "error", "HTTP header"),

@@ -34,11 +34,14 @@ def _profile(minor: str, network: Network, manager: str) -> str:
     keys = {
         "cni": network.cni,
         "mode": network.mode,
-        "network_name": "cbr0" if network.cni == "none" else None,
+        "network_name": "corp" if network.cni == "none" else None,
+        "antrea": "{testsigning: accepted}" if network.cni == "antrea" else None,
     }
     if network.cni == "calico":
         keys["managed_by"] = network.managed_by
     artifacts = "calico: 3.32.0" if network.chosen_by else "azure_cni: 1.6.48"
+    if network.cni == "ovn-hybrid":
+        artifacts = "hybrid_overlay: 1.3.0, source: https://mirror.corp.example"
     chosen = ", ".join(f"{key}: {value}" for key, value in keys.items() if value)
     return f"""
 kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}

@@ -27,8 +27,8 @@ def test_a_password_file_is_read_as_windows_and_editors_write_it(
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"CANARY\xff\xe9", "no text in UTF-8"),
-        (b"\xff\xfeC\x00A\x00N\x00A\x00R", "no text in UTF-8"),
+        (b"CANARY\xff\xe9", "not UTF-8 text"),
+        (b"\xff\xfeC\x00A\x00N\x00A\x00R", "not UTF-8 text"),
         (b"CANARY\nsecond\n", "2 lines"),
         (b"CANARY\r\n\r\nthird", "3 lines"),
     ],

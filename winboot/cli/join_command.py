@@ -1,4 +1,4 @@
-"""`winboot init --join-command` and `--join-file`: what a kubeadm command line gives of a profile, and where its token goes."""
+"""`winboot init --join-command -` and `--join-file`: profile and token from a kubeadm command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(line: str | None, file: Path | None) -> JoinCommand | None:
     if line not in (None, "-"):
         raise UsageError(
             "--join-command takes only -: every user of this computer can read arguments, and the line holds a token",
-            hint="kubeadm token create --print-join-command | winboot init --join-command - …",
+            hint="Run kubeadm token create --print-join-command, and pipe its line into `winboot init --join-command -`.",
         )
     if line is None and file is None:
         return None

@@ -44,6 +44,8 @@ FLAGS: Final[Mapping[str, str]] = {
     "container-runtime-endpoint": "the named pipe of containerd",
     "enable-dsr": "replies of services go to the client directly, not back through the load balancer",
     "hostname-override": "the name of the Node; without it the computer name, in lower case",
+    "image-credential-provider-bin-dir": "the folder of the programs that give the kubelet logins for registries",
+    "image-credential-provider-config": "the file that says which image uses which of those programs",
     "kubeconfig": "where the API server is, and the login there",
     "network-name": "the HNS network that kube-proxy makes its policies for",
     "node-ip": "the address that the Node has as InternalIP: the API server reaches the kubelet there, and pods of the host's "

@@ -31,7 +31,7 @@ ANTREA = Network(
         # antreaProxy.proxyAll takes its place (docs/windows.md).
         kube_proxy="none",
     ),
-    owner_hint="Its DaemonSet brings it: kubectl get pods --namespace kube-system --selector app=antrea --output wide.",
+    owner_hint="Its DaemonSet brings it: kubectl get pods --namespace kube-system --output wide.",
     # build/charts/antrea-windows/conf/Install-WindowsCNI.ps1, with C:\opt\cni\bin and C:\etc\cni\net.d.
     conf_file="10-antrea.conflist",
     plugins=("antrea", "host-local"),

@@ -248,7 +248,7 @@ def _gmsa(view: ClusterView) -> Found:
         return
     names, state = _names(wanting), view.gmsa
     if state.specs is None:
-        fix = "Install windows-gmsa by its chart (docs/identity.md), then `winboot manifests gmsa | kubectl apply -f -`."
+        fix = "Install windows-gmsa by its chart (docs/identity.md), then apply the output of `winboot manifests gmsa`."
         yield Finding(
             "gmsa", "warning", "the cluster has no CRD gmsacredentialspecs.windows.k8s.io", fix, names
         )
@@ -257,7 +257,7 @@ def _gmsa(view: ClusterView) -> Found:
     for account in accounts:
         if account.spec not in state.specs:
             reason = f"there is no GMSACredentialSpec {account.spec}"
-            yield Finding("gmsa", "warning", reason, "winboot manifests gmsa | kubectl apply -f -", names)
+            yield Finding("gmsa", "warning", reason, "Apply the output of `winboot manifests gmsa`.", names)
         elif account.subjects:
             namespace, _, user = account.subjects[0].partition("/")
             refused = view.try_gmsa(namespace, user, account.spec)
