@@ -8,6 +8,7 @@ from typing import Final
 # The first words of a line, and why it does not run here; the longest that fits counts.
 NOT_RUN: Final[dict[str, str]] = {
     "-": "options alone are mentions",
+    "bake": "tests/lab/test_bake.py runs it; it needs a machine that is no node",
     "check hosts.ini": "the user's Ansible inventory",
     "check pool.aws.yaml": "a cloud's account",
     "cloud": "a cloud's account",
@@ -32,6 +33,7 @@ NOT_RUN: Final[dict[str, str]] = {
     "join --plan": "a plan without differences approves nothing",
     "join --processes": "tests/fleet runs it; it starts processes",
     "lab": "tests/lab runs it; it does not end, or breaks machines",
+    "manifests gmsa": "the profile has no gmsa",
     "manifests hook": "an image of the user's",
     "plan -i hosts.ini": "the user's Ansible inventory",
     "plan -l win-3 --adopt": "a node of another tool",
@@ -57,6 +59,8 @@ NOT_RUN: Final[dict[str, str]] = {
 # Lines whose placeholders mean other things than a run, which `last` is (tests/docs_commands.py).
 _MEANT: Final = {
     "cloud policy aws --cluster last": "cloud policy aws --cluster prod",
+    "collect last --out lab.zip": "collect win-1 --out lab.zip",
+    "collect last --out real.zip": "collect win-1 --out real.zip",
     "explain last": "explain maxPods",
     "explain network last": "explain network flannel",
     "host add --from hosts.txt": "host add --from hosts.txt --yes",

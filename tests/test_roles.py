@@ -46,6 +46,7 @@ REMAINING = {
     ("create", "secrets", SYSTEM, ""),
     ("delete", "secrets", SYSTEM, ""),
     ("get", "configmaps", "", "kube-flannel-cfg"),
+    ("get", "configmaps", "", "cilium-config"),
     ("get", "configmaps", "", "kube-proxy"),
 }
 IN_VERIFIED = ("pods", "pods/exec", "pods/portforward", "secrets")

@@ -155,7 +155,7 @@ $more = @(
     @{ Name = 'subnet'; Read = { Get-SubnetFact } }
     @{ Name = 'adapters'; Read = { Get-AdapterFact } }
     @{ Name = 'gateways'; Read = { Get-GatewayFact } }
-    @{ Name = 'store'; Seconds = 5; Read = { Get-StoreFact } }
+    @{ Name = 'store'; Seconds = 4; Read = { Get-StoreFact } }
     @{ Name = 'credentials'; Read = { Get-CredentialFact } }
     @{ Name = 'files'; Read = { Get-FileFact } }
 )

@@ -50,7 +50,7 @@ def test_the_command_lines_of_the_pages_run(
         if code not in ((0, 2) if "--dry-run" in words else (0,)):
             wrong[line] = (code, told.err)
 
-    assert wrong == {}
+    assert wrong == {}, "\n".join(f"{line}: {found}" for line, found in wrong.items())
 
 
 def test_each_reason_not_to_run_a_line_is_of_a_line() -> None:

@@ -66,6 +66,9 @@ def test_a_live_node_moves_its_images_in_a_drain(joined_site: Callable[[str], Si
     change_profile(site, tmp_path / "files", runtime={"root": ROOT})
     assert on(site, rf"{FORMER}\{STORE}")
 
+    assert {"containerd root", rf"folder {FORMER}: images of a former root"} <= {
+        one.what for step in only(site.plan()).steps for one in step.differences
+    }
     undrained = only(site.join())
 
     assert {

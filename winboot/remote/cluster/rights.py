@@ -49,6 +49,7 @@ PREFLIGHT: Final = (
     Need("list", "daemonsets", "apps", why="DaemonSets that would land on Windows"),
     Need("get", "configmaps", why="flannel's configuration", name="kube-flannel-cfg"),
     Need("get", "configmaps", why="kube-proxy's mode, if a DaemonSet runs it on Windows", name="kube-proxy"),
+    Need("get", "configmaps", why="whether the cluster's network is Cilium", name="cilium-config"),
     Need("create", "subjectaccessreviews", "authorization.k8s.io", why="what kubelets and agents may do"),
 )
 # For `winboot remove`, in addition to what a drain needs.
