@@ -449,7 +449,7 @@ BAD: list[tuple[str, str, str]] = [
         "error",
         "add it again",
     ),
-    ("network: {cni: calico, §nat_exceptions: {add: 10.1.0.0/16}}", "error", "is not winboot's"),
+    ("network: {cni: calico, §nat_exceptions: {add: 10.1.0.0/16}}", "error", "winboot does not write"),
     ("network: {cni: flannel, nat_exceptions: {§except: 10.1.0.0/16}}", "error", "unknown key"),
     # The border of what Windows takes as a virtual network
     ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §4095}}", "error", "from 4096 on"),

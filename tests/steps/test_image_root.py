@@ -1,4 +1,4 @@
-"""A root of images on another drive: what is looked at before the first change, and who may not be there first."""
+"""A root of images on another drive: the checks before the first change, and folders that a user made there."""
 
 from __future__ import annotations
 

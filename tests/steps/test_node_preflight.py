@@ -386,7 +386,7 @@ def test_images_do_not_go_where_their_disks_would_not_start(
     assert (problem.id, problem.message) == ("FileSystem", message)
     assert problem.hint == HINTS["FileSystem"]
     assert told.states["directories"] == "blocked"
-    # Layers that are there have their disks beside them.
+    # Existing layers have their disks next to them.
     files.make_directory(rf"{ROOT}\io.containerd.snapshotter.v1.windows\snapshots")
     assert bench.look().step("node-preflight")["problem"] is None
 

@@ -114,7 +114,7 @@ def demo() -> None:
     if lab is None or lacking:
         raise UsageError(
             f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed",
-            hint=f"Install what the demo needs {how_to_install('aws', lab=True)}.",
+            hint=f"To install the packages of the demo, run {how_to_install('aws', lab=True)}.",
         )
     raise typer.Exit(import_module(f"{lab.module}.cloud_demo").play())
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 PORT: Final = 9443
 _NO_CLUSTER: Final = (
-    "`cluster` is missing: the NAME of the tag kubernetes.io/cluster/NAME of instances that may be nodes"
+    "the key `cluster` is missing: it is the NAME in the tag kubernetes.io/cluster/NAME, "
+    "which marks instances that may join"
 )
 Hosts = Callable[[], Sequence[tuple["NodeSpec", tuple[str, ...]]]]
 Group = Annotated[str, typer.Option("--group", help="For each machine of this group.")]

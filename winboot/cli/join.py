@@ -161,7 +161,7 @@ def _verified(
     except WinbootError as error:
         return None, error
     if flows is None:
-        typer.echo("verify: no node was changed and is Ready, so no flow was tried", err=True)
+        typer.echo("verify: no node that this run changed is Ready, so winboot tried no flow", err=True)
     return flows, None
 
 

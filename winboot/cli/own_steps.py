@@ -63,7 +63,9 @@ def own_step_complaints(
         return
     check = strict_check()
     if check is None:
-        wrong = "own steps not checked: the strict check of PowerShell comes with winboot-lab"
+        wrong = (
+            "own steps not checked: the strict check of PowerShell needs winboot-lab, which is not installed"
+        )
         expected = f"winboot-lab, {how_to_install(lab=True)}"
         yield Complaint(None, "steps", wrong, expected, level="error" if strict else "warning")
         return

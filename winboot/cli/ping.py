@@ -202,7 +202,7 @@ def _shown(certificate: Certificate | None, offered: tuple[str, ...], spec: Node
                 "Renew it on the machine, and its fingerprint in the inventory.",
             )
     else:
-        yield Finding("ok", "TLS", "none: HTTP, and the login seals every message")
+        yield Finding("ok", "TLS", "not used: the connection is HTTP, and the login encrypts every message")
     names = ", ".join(offered) or "nothing"
     yield Finding("ok", "authentication", f"offered: {names}; used: {spec.machine.connection.auth}")
 

@@ -67,7 +67,9 @@ def verify(
     share: Annotated[
         str,
         typer.Option(
-            "--share", metavar=r"\\HOST\NAME", help="Flow smb: the share that a pod lists as its account."
+            "--share",
+            metavar=r"\\HOST\NAME",
+            help="Flow smb: the share whose files a pod lists under its own account (gMSA).",
         ),
     ] = "",
     output: OutputForm = Output.table,

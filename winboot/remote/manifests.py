@@ -469,14 +469,14 @@ MANIFESTS: Final[tuple[Manifest, ...]] = (
     ),
     Manifest(
         "scheduling",
-        "What a pod says to come to a Windows node: its os, where, and which taints it tolerates.",
+        "The fields that bring a pod to a Windows node: os, node selector and tolerations.",
         _scheduling,
         "The taint keeps pods without a nodeSelector (many charts for Linux) away from Windows nodes.",
     ),
     *(one for own in cluster_settings() for one in _of_network(own)),
     Manifest(
         "gmsa",
-        "Group managed service accounts: a GMSACredentialSpec each, and which service accounts may use it.",
+        "Group managed service accounts: a GMSACredentialSpec each, and the right of service accounts in Kubernetes to use it.",
         credential_specs,
         "Needs the CRD of windows-gmsa. A pod names the spec in securityContext.windowsOptions.gmsaCredentialSpecName;\n"
         "for init containers that must be at pod level, because the webhook fills no others.",

@@ -272,7 +272,7 @@ HINTS: Final[Mapping[str, str]] = {
     "UpdateMissing": "Install the current cumulative update and restart.",
     "WrongAdapter": (
         "winboot has restored everything. Get-HnsNetwork lists the machine's networks, and docs/networks.md "
-        "the solution that makes each. Remove those that nothing uses, then run the same command again."
+        "lists the solution that makes each. Remove those that nothing uses, then run the same command again."
     ),
     "WrongBuild": "Set `os` of this host in the inventory to the machine's release.",
     "WrongVersion": (

@@ -181,7 +181,7 @@ class Reader:
                 self.complaints.complain(group.key_place, path, wrong, "another name")
             within = {host.name for host in hosts if group in host.groups}
             if group.name == "all" and within != names:
-                wrong = "--limit all means all hosts, and this group has not all of them"
+                wrong = "--limit all means all hosts, but this group does not contain every host"
                 self.complaints.complain(group.key_place, path, wrong, "another name")
             elif hosts and not within:
                 # No error: it may be filled later. But its findings reach no reader, and --limit does not know it.

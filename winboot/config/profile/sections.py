@@ -180,7 +180,7 @@ class Network(Model):
     antrea: AntreaSection = Field(default=AntreaSection(), description="for cni: antrea")
     nat_exceptions: NatExceptions = Field(
         default=NatExceptions(),
-        description="what pods reach under their own address, not behind the node's: changes of winboot's list",
+        description="changes to winboot's list of networks that pods reach with their own address instead of the node's",
     )
 
     def name_of(self, solution: networks.Network) -> str:
@@ -263,8 +263,8 @@ class Runtime(Model):
     log: Log = Field(default=Log(), description="rotation of service logs")
     root: WindowsFolder | None = Field(
         default=None,
-        description=r"the folder of images and containers, such as D:\containerd, with temporary files of containerd beside it "
-        r"in D:\containerd-temp; default: C:\ProgramData\containerd\root. On a live node it takes --drain, and images are "
+        description=r"the folder of images and containers, such as D:\containerd, and D:\containerd-temp for "
+        r"its temporary files; default: C:\ProgramData\containerd\root. On a live node it takes --drain, and images are "
         "pulled again",
     )
     ephemeral: bool = Field(

@@ -25,7 +25,7 @@ def _file_source(value: Any) -> str:
     if not _PATH.fullmatch(text):
         web_address(text, EXPECTED)
     if not _NAME.fullmatch(re.split(r"[/\\]", text)[-1]):
-        raise Wrong(f"{text!r} ends with no plain file name", expected=EXPECTED)
+        raise Wrong(f"{text!r} does not end with a plain file name", expected=EXPECTED)
     return text
 
 

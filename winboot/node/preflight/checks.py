@@ -333,7 +333,10 @@ def _machine_ids(view: ClusterView) -> Found:
             by_id[node.machine_id.lower()].append(node.name)
     for machine_id, same in by_id.items():
         if len(same) > 1 and wanting:
-            reason = f"the Nodes {', '.join(sorted(same))} have the machine id {machine_id}: OVN-Kubernetes takes them for one"
+            names = ", ".join(sorted(same))
+            reason = (
+                f"the Nodes {names} have one machine id, {machine_id}: OVN-Kubernetes treats them as one node"
+            )
             fix = "Give each machine a computer name of its own (computer_name in the inventory), and join it again."
             yield Finding("machine-ids", "error", reason, fix, tuple(sorted(wanting)))
 

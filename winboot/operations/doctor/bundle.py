@@ -137,5 +137,5 @@ def _manifest(path: Path, raw: bytes) -> Manifest:
 def _checked(archive: zipfile.ZipFile, entry: Entry) -> bytes:
     content = _content(archive, entry.file)
     if hashlib.sha256(content).hexdigest() != entry.sha256:
-        raise Malformed(f"{entry.file} is not what its manifest names")
+        raise Malformed(f"{entry.file} does not match its hash in the manifest")
     return content

@@ -186,7 +186,9 @@ def _time(text: object) -> datetime:
         found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
         return found.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise NodeFailed(f"the machine gives its time as {cleaned(str(text))!r}") from None
+        raise NodeFailed(
+            f"winboot cannot read the time that the machine reported: {cleaned(str(text))!r}"
+        ) from None
 
 
 class _Link:

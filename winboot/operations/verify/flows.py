@@ -31,11 +31,15 @@ FLOWS: Final[tuple[Flow, ...]] = (
     Flow("exec", "a command runs in a pod, through the API server", "its output"),
     Flow("logs", "the API server shows the log of a pod", "the server's first line"),
     Flow("port-forward", "a port of a pod is reached through the API server", _ANSWER),
-    Flow("pod-pod-local", "a pod reaches another pod on its node", "an answer, from the pod's own address"),
+    Flow(
+        "pod-pod-local",
+        "a pod reaches another pod on its node",
+        "an answer; the server sees the pod's own address",
+    ),
     Flow(
         "pod-pod-remote",
         "a pod reaches a pod on another Windows node",
-        "an answer, from the pod's own address",
+        "an answer; the server sees the pod's own address",
         pair=True,
     ),
     Flow(
@@ -44,7 +48,7 @@ FLOWS: Final[tuple[Flow, ...]] = (
     Flow(
         "pod-linux",
         "a pod reaches a pod on a Linux node",
-        "an answer, from the pod's own address",
+        "an answer; the server sees the pod's own address",
         linux=True,
     ),
     Flow("linux-pod", "a pod on a Linux node reaches a Windows pod", _ANSWER, linux=True),
@@ -59,7 +63,7 @@ FLOWS: Final[tuple[Flow, ...]] = (
     Flow("dns-short", "a pod finds a service by its name without a dot", "an address"),
     Flow("egress", "a pod reaches the outside by TCP", "a connection"),
     Flow("gmsa", "two pods at once on a node reach the domain as their account", "a secure channel in both"),
-    Flow("smb", "a pod lists a share as its account", "the list"),
+    Flow("smb", "a pod lists the files of a share under its own account", "the list"),
     Flow(
         "volume", "a new pod, on another node if there is one, reads what a pod wrote to a volume", "the text"
     ),

@@ -526,7 +526,7 @@ class _Run:
         if len(running) == 1 and scene.linux is None and "node-port" in self._options.flows:
             self._row("node-port", "", "", "", "left-out", seen="no other machine takes part")
         if scene.linux is not None:
-            self.notes.append(f"the Linux ends run on {linux}")
+            self.notes.append(f"the Linux pods of the flows run on {linux}")
         builds = {node.spec.machine.os for node in running}
         if len(builds) == 1:
             self.notes.append(

@@ -63,7 +63,11 @@ ACTIONS: Final = (
         "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/reimage/action", ("repair",), "the same"
     ),
     Action("Microsoft.Compute/virtualMachineScaleSets/delete/action", ("repair",), "repair --by replace"),
-    Action("Microsoft.Compute/virtualMachineScaleSets/write", ("repair",), "the new instance of a replace"),
+    Action(
+        "Microsoft.Compute/virtualMachineScaleSets/write",
+        ("repair",),
+        "start the new instance (`repair --by replace`)",
+    ),
     Action(
         "Microsoft.Compute/locations/operations/read",
         ("hook", "repair", "protect"),

@@ -84,7 +84,9 @@ class Composer:
     def _member(self, host: CloudHost, identity: NodeIdentity) -> Member | None:
         name = self._name(host, identity)
         if name is None:
-            self._complain("hostnames", f"no name for {host.id}", "a word that this machine has a value for")
+            self._complain(
+                "hostnames", f"no name for {host.id}", "an entry that has a value for this machine"
+            )
             return None
         variables = {**host.data, "tags": dict(host.tags), "node_name": identity.node_name}
         for key, text in self.file.compose.items():

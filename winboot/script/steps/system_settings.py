@@ -55,7 +55,7 @@ def _settings(spec: NodeSpec) -> Iterator[dict[str, object]]:
             r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters",
             "SearchList",
             ",".join(windows.dns_suffixes),
-            "short names are looked up below these suffixes",
+            "Windows appends these DNS suffixes to short names",
             kind="String",
         )
     if windows.update_hold:

@@ -79,8 +79,13 @@ def _nat_exceptions(
     if cluster is None or not (wanted.add or wanted.remove):
         return
     if not solution.exceptions:
-        wrong = f"the CNI configuration of {solution.id} is not winboot's"
-        yield draft.at(path, wrong, "drop it, and change it where its owner keeps it", key=True)
+        wrong = f"winboot does not write the CNI configuration of {solution.id}"
+        yield draft.at(
+            path,
+            wrong,
+            "no nat_exceptions here; change them where the owner of that configuration keeps it",
+            key=True,
+        )
         return
     nets = [
         [str(one) for one in cidrs] for cidrs in (cluster.pod_cidr, cluster.service_cidr, cluster.node_cidr)
