@@ -233,8 +233,8 @@ class RuntimeSpec:
     # Host of each registry that is named here or that the pause image is from -> where containerd asks it, in order.
     registry_urls: Mapping[str, tuple[str, ...]]
     log: Log
-    # containerd's alone: the form of its file, registries, handlers, whether it discards unpacked layers without a word in
-    # the profile, and whether the drive of its root may come back empty.
+    # containerd's alone: the form of its file, registries, handlers, whether it discards unpacked layers by winboot's default,
+    # whether the drive of its root may come back empty.
     config_version: Literal[2, 3] = 3
     registries: tuple[RegistrySpec, ...] = ()
     handlers: tuple[HandlerSpec, ...] = ()
