@@ -10,7 +10,6 @@
 #   missing  artifacts.sha256: flannel/0.28.9/flanneld.exe
 #
 # Settings  2c208c39f905e9934ebfc1c4a8072083fa2619bee3dedc77acde1f0fd2d00214
-# Settings  184049233061b307d31cb369de01c6375d913d85f7b68de1ab952f55de27b450
 # Library   <library>
 # The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
 # for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
@@ -129,7 +128,6 @@ $plan = @{
     Node    = 'win-a1'
     Profile = 'flannel-host-gw'
     Digest  = '2c208c39f905e9934ebfc1c4a8072083fa2619bee3dedc77acde1f0fd2d00214'
-    Digest  = '184049233061b307d31cb369de01c6375d913d85f7b68de1ab952f55de27b450'
     Library = '<library>'
     Modes   = @('Look', 'Undo', 'Detached', 'Rescue')
 }

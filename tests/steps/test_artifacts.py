@@ -462,7 +462,7 @@ def test_a_download_that_somebody_else_has_begun_is_not_continued(site: Site):
 
     problem = site.run(STEP).problem(STEP)
 
-    assert planted in problem.message and "see whose it is, and delete it" in problem.message
+    assert planted in problem.message and "look at it, and delete it" in problem.message
     assert files.read(planted) == b"x"
 
 

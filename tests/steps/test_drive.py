@@ -17,6 +17,8 @@ function Get-TextHash { param($Text) "hash of '$Text'" }
 function Get-MachineIdentity { @{ BootId = 'b'; Uuid = 'u'; Build = '20348.1'; Name = 'WIN-1' } }
 function Get-NodeIp { '10.0.1.11' }
 function Read-VersionNote { }
+function Read-ImageNote { }
+function Update-LiveFact { }
 function Get-Fence { if ($script:World.superseded) { 8 } else { 7 } }
 function Test-Fence { (Get-Fence) -eq 7 }
 function Get-HolderText { 'somebody else' }

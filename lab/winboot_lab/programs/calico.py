@@ -164,6 +164,10 @@ class Calico(WinOverlay):
         ipam = {**(conf.get("ipam") or {}), "subnet": subnets[0].get("AddressPrefix")}
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
 
+    def delete(self, run: Run, conf: dict[str, Any]) -> None:
+        """It speaks the second version of the API, which its configuration does not name."""
+        super().delete(run, {**conf, "name": NETWORK, "apiVersion": 2})
+
     def policies(self, conf: dict[str, Any], network: Mapping[str, Any], address: Interface) -> list[Any]:
         """Its own exceptions are the pools: pods do not hide from each other (cni-plugin/internal/pkg/utils/network_windows.go,
         SetupRoutes and updateOutboundNATPolicy)."""

@@ -315,12 +315,13 @@ function New-RunEvent {
     $identity = Get-MachineIdentity
     # A run that fails has to say so, too. What cannot be read here ends a change before its first step (Start-VersionChange).
     $versions = try { Read-VersionNote } catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { $null }
+    $image = try { Read-ImageNote } catch [IO.IOException], [UnauthorizedAccessException], [InvalidOperationException] { $null }
     New-EventLine -Fields @{
         event = 'run'; boot_id = $identity.BootId; smbios_uuid = $identity.Uuid; build = $identity.Build
         computer_name = $identity.Name; fence = $script:Run.Fence; node_ip = Get-NodeIp
         winboot = $script:Run.Plan.Winboot; digest = $script:Run.Plan.Digest; library = $script:Run.Plan.Library
         script = Get-TextHash -Text $script:Run.Text; by = $script:Run.Facts.Holder; plan = $script:Run.Facts.Plan
-        versions = $versions; image = (Read-ImageNote)
+        versions = $versions; image = $image
     }
 }
 
