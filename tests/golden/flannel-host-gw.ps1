@@ -344,14 +344,14 @@ Needs = @('directories')
 Values = {
     $node = @{ Credential = @{ node = 'win-a1'; server = 'https://10.0.0.10:6443'; kubeconfig = 'C:\k\kubeconfig'
         certificate = 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'; pki = 'C:\var\lib\kubelet\pki'
-        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac' }; LeavesDocker = $true; Services = @('containerd', 'kubelet', 'flanneld', 'kube-proxy'); Root = 'C:\ProgramData\containerd\root' }
+        ca_path = 'C:\etc\kubernetes\pki\ca.crt'; ca_sha256 = '9e1bbcbca4717b7be2d04e5c3b0c2bc986e54633725153fe917522c84649daac' }; LeavesDocker = $true }
     $guard = @{ management_port = 5986; agent = ''; networks = @() }
 }
 Look = {
-    Get-AdoptionDifference @node
+    Get-AdoptionDifference @node -Root 'C:\ProgramData\containerd\root'
 }
 Change = {
-    Set-Adoption @node
+    Set-Adoption @node -Services @('containerd', 'kubelet', 'flanneld', 'kube-proxy')
     # HNS works on all networks at a time: none is removed from within this session.
     if ($node.LeavesDocker -and @(Get-DockerNetwork).Count -gt 0) { Start-DetachedRun -Guard $guard -Seconds 300 }
 }

@@ -142,7 +142,7 @@ def test_a_look_that_emits_anything_else_is_a_mistake_in_the_step(session):
     events = drive(session, LOOK, step("a", "'hello'"))
 
     assert states(events) == {"a": "failed"}
-    assert "no difference: hello" in one(events, "a")["problem"]["message"]
+    assert "not a difference: hello" in one(events, "a")["problem"]["message"]
 
 
 def test_two_differences_of_one_name_are_a_mistake_in_the_step(session):

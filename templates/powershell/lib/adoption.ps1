@@ -47,7 +47,7 @@ function Get-FormerRuntime {
 function Get-AdoptionDifference {
     # What an adoption changes about the node as a whole, Docker that is to end, and files that kubeadm wrote since. Credential is the
     # kubelet's; LeavesDocker: the profile's runtime is another. Nothing on a node that winboot made.
-    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services, [string]$Root)
+    param([hashtable]$Credential, [bool]$LeavesDocker, [string]$Root)
     $maker = Get-NodeMaker
     if ($maker -and -not (Test-FormerNote -Kind 'Adoption' -Key 'kubelet')) {
         $is = "made by $($maker.what)" + $(if ($maker.runtime) { ", runs $($maker.runtime)" })
@@ -74,7 +74,7 @@ function Get-AdoptionDifference {
 function Set-Adoption {
     # Notes what an undo starts again, remembers kubeadm's files, gives winboot's kubelet the identity of the former one, and ends
     # Docker where the node leaves it. Returns nothing.
-    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services, [string]$Root)
+    param([hashtable]$Credential, [bool]$LeavesDocker, [string[]]$Services)
     $maker = Get-NodeMaker
     if ($maker) {
         $running = @(@('docker') + $Services + @('Kubeproxy') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })

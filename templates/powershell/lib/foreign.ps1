@@ -18,7 +18,7 @@ function Test-ForeignNode {
         Get-ForeignTrace -Server $Server
     )
     $maker = Get-NodeMaker
-    if ($maker -and -not $found) { $found = @($maker.what) }
+    if ($maker -and -not $found) { $found = @("$($maker.what)") }
     if ($found) {
         $by = if ($maker) { " ($($maker.what))" } else { '' }
         New-Fault -Id 'ForeignNode' -Message "this machine is a node that winboot did not make${by}: $($found -join ', ')"
