@@ -43,6 +43,8 @@ def a_spec(*own: StepSource) -> Any:
         kube_proxy=SimpleNamespace(config={}),
         kubernetes=SimpleNamespace(keep_versions=2),
         paths=paths,
+        runtime=SimpleNamespace(name="containerd", answers="containerd"),
+        boot=SimpleNamespace(check_machine=False),
     )
 
 
@@ -68,7 +70,7 @@ def test_a_value_stays_in_its_quotes_whatever_it_is(value: str):
 
 
 def test_a_secret_is_refused():
-    with pytest.raises(ScriptError, match=r"dynamic-ports.*Secret travels beside"):
+    with pytest.raises(ScriptError, match=r"dynamic-ports.*Secret travels apart from"):
         rendered(ports(start=Secret("hunter2"), count=1))
 
 

@@ -21,7 +21,7 @@ from winboot.node.facts import said
 from winboot.node.fleet import RunContext
 from winboot.node.probes import PROBES, Probe, ServicePort, probe_and_look
 from winboot.operations.verify.diagnosis import cause_of
-from winboot.operations.verify.flows import FLOWS, IDS, LIMITATIONS, flow
+from winboot.operations.verify.flows import FLOWS, IDS, LIMITATIONS, WORKLOADS, flow
 from winboot.operations.verify.objects import IMAGES, LINUX_IMAGE
 from winboot.operations.verify.scene import NodeScene, Scene
 from winboot.operations.verify.stage import Stage
@@ -69,6 +69,10 @@ class Options:
     others: Sequence[NodeSpec] = ()
 
 
+# After a change: the flows of `WORKLOADS` need options that only `winboot verify` has.
+_OF_EACH_NODE: Final = Options(flows=frozenset(IDS) - frozenset(WORKLOADS))
+
+
 def verify(specs: Sequence[NodeSpec], context: RunContext, options: Options) -> FlowReport:
     """Try every flow of these nodes. What the cluster refuses is in the report, with its exit code; winboot deletes
     the namespace in any case, also when the run is to stop. Raises UsageError where a profile names no cluster.
@@ -106,7 +110,7 @@ def verify_changed(
     if not chosen or context.stop.requested:
         return None
     others = [spec for spec in specs if spec.node.name not in changed]
-    return _verify_beside(chosen, others, context, dict.fromkeys(changed, 0.0), options or Options())
+    return _verify_beside(chosen, others, context, dict.fromkeys(changed, 0.0), options or _OF_EACH_NODE)
 
 
 def verify_beside(
@@ -118,7 +122,7 @@ def verify_beside(
 ) -> FlowReport:
     """Verify one node that was changed so many seconds ago; the first of the others that is Ready takes part as the other
     end. Raises what `verify` does."""
-    return _verify_beside([spec], others, context, {spec.node.name: changed_s}, options or Options())
+    return _verify_beside([spec], others, context, {spec.node.name: changed_s}, options or _OF_EACH_NODE)
 
 
 def _verify_beside(
