@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from winboot_lab.programs import hcn
 from winboot_lab.up import NodePlan
 
 from tests.lab.site import Site, differences, problems
+from winboot.operations.verify import Options, verify
+from winboot.operations.verify.flows import IDS, WORKLOADS
 
 PODS: Final = "10.244.0.0/16"
 NETWORKS: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
@@ -22,6 +25,8 @@ NETWORKS: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     "win-bridge": ({"cni": "win-bridge", "mode": None}, {"flannel": None}),
     "win-overlay": ({"cni": "win-overlay", "mode": None}, {"flannel": None}),
 }
+# No option of the command names a share or a StorageClass.
+OF_ONE_NODE: Final = Options(flows=frozenset(IDS) - frozenset(WORKLOADS))
 VERSIONS: Final = ("1.19.16", "1.23.17", "1.30.14")
 # A whole join in each run, the other pairs each night.
 SAMPLE: Final = (("1.23.17", "flannel-host-gw"), ("1.30.14", "win-overlay"))
@@ -66,3 +71,15 @@ def test_a_node_of_docker_joins_is_right_at_once_and_goes_without_a_trace(
     left = (r"C:\ProgramData\docker", r"C:\var\lib\dockershim", r"C:\var\lib\cri-dockerd")
     assert [path for path in left if site.machine.files.is_directory(path)] == []
     assert site.refusals == []
+
+
+@pytest.mark.check
+def test_every_flow_passes_on_a_node_of_docker(joined_site: Callable[[str], Site]) -> None:
+    site = joined_site("docker")
+
+    report = verify(site.specs(), site.controller().context, OF_ONE_NODE)
+
+    assert {row.flow for row in report.rows if row.state == "failed"} == set()
+    assert {"pod-service", "node-endpoints", "node-runtime"} <= {
+        row.flow for row in report.rows if row.state == "passed"
+    }

@@ -505,16 +505,20 @@ class Hns:
         self._find("endpoints", identity).update(given)
 
     def share(self, identity: str, container: str) -> None:
-        """HotAttachEndpoint of hcsshim, for runtimes that know no namespaces: a container has the endpoint, too."""
-        shared = self._find("endpoints", identity)["SharedContainers"]
-        if container not in shared:
-            shared.append(container)
+        """HotAttachEndpoint of hcsshim, for runtimes that know no namespaces: a container has the endpoint, too. Its
+        state is hcsshim's EndpointState.AttachedSharing."""
+        endpoint = self._find("endpoints", identity)
+        if container not in endpoint["SharedContainers"]:
+            endpoint["SharedContainers"].append(container)
+        endpoint["State"] = 3
 
     def unshare(self, identity: str, container: str) -> None:
         """The container has it no more."""
-        shared = self._find("endpoints", identity)["SharedContainers"]
-        if container in shared:
-            shared.remove(container)
+        endpoint = self._find("endpoints", identity)
+        if container in endpoint["SharedContainers"]:
+            endpoint["SharedContainers"].remove(container)
+        if not endpoint["SharedContainers"]:
+            endpoint["State"] = 1
 
     def host_reaches(self, address: str) -> bool:
         """Whether packets of the host itself arrive at a local endpoint: on an overlay only with HostRoute
