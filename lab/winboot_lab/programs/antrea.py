@@ -97,7 +97,7 @@ class Antrea(WinPlugin):
 
     def delete(self, run: Run, conf: dict[str, Any]) -> None:
         """Give it back."""
-        super().delete(run, {**conf, "name": NETWORK})
+        super().delete(run, {**conf, "name": NETWORK, "apiVersion": 2})
 
     def gateway(self, address: Interface, network: Mapping[str, Any]) -> Address:
         """antrea-gw0."""
