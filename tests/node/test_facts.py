@@ -89,6 +89,7 @@ def of_doctor() -> dict[str, list[dict[str, Any]]]:
         "adapters": [
             {"alias": "Ethernet", "address": "10.0.1.11", "state": "Preferred", "servers": ["10.0.0.2"]}
         ],
+        "maker": [{"id": "", "what": "", "changed": []}],
         "gateways": [{"prefix": "0.0.0.0/0", "hop": "10.0.1.1", "alias": "Ethernet"}],
         "store": [{"used": 1, "vip": "", "sandboxes": 0, "shims": 0}],
         "credentials": [{"fault": "", "bootstrap": False, "broken": False, "serving": True}],
