@@ -341,7 +341,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         OVN,
         "machine-ids",
         "error",
-        "the Nodes a, b have the machine id win",
+        "the Nodes a, b have one machine id, win",
         "computer_name",
     ),
     "Cilium alone": (
