@@ -172,7 +172,7 @@ def test_the_script_of_remove_begins_with_what_it_takes_away():
     found = head(undo=True)
 
     assert found.index(" kube-proxy services have no address") < found.index(" node-preflight ")
-    assert "What winboot made is taken away" in found
+    assert "winboot removes what it made" in found
 
 
 def test_every_place_of_a_text_has_its_meaning_and_only_those_that_are_used_are_named():

@@ -1215,6 +1215,12 @@ ELSEWHERE: Final = {
         "tests/steps/test_containerd_config.py",
         "containerd discard_unpacked_layers",
     ),
+    f"drive {ANY} room for both image stores": ("tests/steps/test_adoption.py", "room for both image stores"),
+    f"image {ANY} of this node's pods": ("tests/steps/test_adoption.py", "of this node's pods"),
+    rf"scheduled task \{ANY}: state": (
+        "tests/steps/test_adoption.py",
+        r"scheduled task \k8s-restart-job: state",
+    ),
     # Only a drained join with another profile moves the root.
     "containerd root": ("tests/lab/test_image_root.py", '"containerd root"'),
     f"folder {ANY}: images of a former root": ("tests/lab/test_image_root.py", "images of a former root"),

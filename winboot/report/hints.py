@@ -37,7 +37,7 @@ HINTS: Final[Mapping[str, str]] = {
     "DiskSpace": "Make room or extend the volume: a Server Core image alone takes 2 to 5 GB.",
     "DiskFull": "Make room on that volume, then run the same command again: finished steps stay done.",
     "MoveSpace": (
-        "Delete images that pods do not need (`docker image prune --all`), extend the volume, set runtime.root to "
+        "Delete images that pods do not need (`docker image prune -a`), extend the volume, set runtime.root to "
         "another drive, or add --purge, which deletes Docker's images before containerd pulls."
     ),
     "DownloadFailed": "Check that this node reaches the address, its proxy, or set artifacts.source to a mirror.",
