@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from winboot_lab.like import plans_of
+from winboot_lab.cli.like import plans_of
 from winboot_lab.up import Lab
 
 from tests.doctor.documents import bundle

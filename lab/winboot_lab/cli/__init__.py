@@ -141,7 +141,7 @@ def up(
 
 
 def _plans(bundle: Path) -> Sequence[NodePlan]:
-    from winboot_lab.like import plans_of
+    from winboot_lab.cli.like import plans_of
 
     return plans_of(bundle)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from winboot.config.compat.docker import daemon_keys, engine_row
 from winboot.config.compat.version import Version
-from winboot.config.networks.base import SERVER_2019
 from winboot_lab.programs import cni, hcn
 from winboot_lab.programs.base import GoError, Run, fetch_served, go_text
 from winboot_lab.programs.cri import PodSandbox
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
 
+SERVER_2019: Final = 17763
 PIPE: Final = r"\\.\pipe\docker_engine"
 DATA: Final = r"C:\ProgramData\docker"
 CONFIG: Final = DATA + r"\config\daemon.json"
