@@ -167,7 +167,7 @@ def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another
     assert writes.too_often() == {}
 
 
-@pytest.mark.check
+@pytest.mark.nightly
 def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over(
     scenes: Scenes, writes: Writes
 ) -> None:
