@@ -206,7 +206,9 @@ function Assert-Uplink {
     }
     # Networks of one adapter share its switch.
     foreach ($other in $networks) {
-        if ((Get-CarrierName -Network $other) -ne $uplink -or $other.Type -ieq $Wanted.type -or (Test-OwnNetwork -Name $other.Name)) { continue }
+        if ((Get-CarrierName -Network $other) -ne $uplink -or $other.Type -ieq $Wanted.type) { continue }
+        # One of the wanted name and another type is made again, if winboot made it.
+        if ($other.Name -eq $Wanted.name -and (Test-OwnNetwork -Name $other.Name)) { continue }
         Stop-Step -Id 'NetworkConflict' -Message "the HNS network $($other.Name) on $uplink is of type $($other.Type), and $($Wanted.name) on the same adapter cannot be of type $($Wanted.type)"
     }
 }
