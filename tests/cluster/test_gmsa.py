@@ -24,10 +24,10 @@ LISTED = {"apiVersion": "v1", "metadata": {}}
 
 
 class Api(httpx2.BaseTransport):
-    """Answers as an API server with windows-gmsa; `filled` is what its webhook does to a pod, `refusal` its answer of 403."""
+    """Answers as an API server with windows-gmsa; `filled` is what its webhook does to a pod, `refusal` its error."""
 
-    def __init__(self, *, crd: bool = True, filled: bool = True, refusal: str = "") -> None:
-        self.crd, self.filled, self.refusal = crd, filled, refusal
+    def __init__(self, *, crd: bool = True, filled: bool = True, refusal: str = "", code: int = 403) -> None:
+        self.crd, self.filled, self.refusal, self.code = crd, filled, refusal, code
         self.asked: list[str] = []
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -49,10 +49,9 @@ class Api(httpx2.BaseTransport):
                 "kind": "Status",
                 "status": "Failure",
                 "message": self.refusal,
-                "reason": "Forbidden",
-                "code": 403,
+                "code": self.code,
             }
-            return httpx2.Response(403, json=status)
+            return httpx2.Response(self.code, json=status)
         if self.filled:
             pod["spec"]["securityContext"]["windowsOptions"]["gmsaCredentialSpec"] = "{}"
         return httpx2.Response(201, json=pod)
@@ -80,6 +79,11 @@ def test_a_cluster_without_the_crd_has_none(kubeconfig: Path) -> None:
         (Api(), ""),
         (Api(filled=False), "no webhook filled it in"),
         (Api(refusal="web is not authorized to use webapp"), "is not authorized to use webapp"),
+        (Api(refusal='namespaces "shop" not found', code=404), "not found"),
+        (
+            Api(refusal="failed calling webhook: context deadline exceeded", code=500),
+            "failed calling webhook",
+        ),
     ],
 )
 def test_a_pod_is_tried_and_never_made(kubeconfig: Path, api: Api, says: str) -> None:

@@ -281,6 +281,20 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "shop/web does not get webapp: service account web is not authorized",
         "winboot manifests gmsa",
     ),
+    "a user that may not try a pod": (
+        {
+            "gmsa_state": GmsaState(
+                frozenset({"webapp"}), {"MutatingWebhookConfiguration gmsa": ca_until(9)}
+            ),
+            "gmsa_refusal": "pods is forbidden",
+            "own_lacks": {"create pods in shop"},
+        },
+        GMSA,
+        "gmsa",
+        "warning",
+        "not checked whether a pod of service account shop/web gets webapp",
+        "give the user that right",
+    ),
     "second kube-proxy": (
         {"kube_proxies": ("kube-system/kube-proxy-windows",)},
         "",

@@ -259,14 +259,23 @@ def _gmsa(view: ClusterView) -> Found:
             reason = f"there is no GMSACredentialSpec {account.spec}"
             yield Finding("gmsa", "warning", reason, "Apply the output of `winboot manifests gmsa`.", names)
         elif account.subjects:
-            namespace, _, user = account.subjects[0].partition("/")
-            refused = view.try_gmsa(namespace, user, account.spec)
-            if refused:
-                reason = (
-                    f"a pod of service account {account.subjects[0]} does not get {account.spec}: {refused}"
-                )
-                fix = "`winboot manifests gmsa` prints the role and its bindings; `kubectl get pods -A` shows the webhook."
-                yield Finding("gmsa", "warning", reason, fix, names)
+            yield from _tried(view, account.spec, account.subjects[0], names)
+
+
+def _tried(view: ClusterView, spec: str, subject: str, names: tuple[str, ...]) -> Found:
+    """A pod of this service account, in a dry run; winboot's user needs the right to create one."""
+    namespace, _, user = subject.partition("/")
+    for need in view.own_missing((Need("create", "pods", namespace=namespace),)):
+        reason = f"not checked whether a pod of service account {subject} gets {spec}: this kubeconfig's user may not {need}"
+        yield Finding(
+            "gmsa", "warning", reason, "Start such a pod yourself, or give the user that right.", names
+        )
+        return
+    refused = view.try_gmsa(namespace, user, spec)
+    if refused:
+        reason = f"a pod of service account {subject} does not get {spec}: {refused}"
+        fix = "`winboot manifests gmsa` prints the role and its bindings; `kubectl get pods -A` shows the webhook."
+        yield Finding("gmsa", "warning", reason, fix, names)
 
 
 def _webhook(view: ClusterView, state: GmsaState, names: tuple[str, ...]) -> Found:

@@ -38,7 +38,7 @@ from lightkube.resources.core_v1 import ConfigMap, Event, Node, Secret, Service
 from lightkube.types import PatchType
 
 from winboot.base.clean import clean
-from winboot.base.errors import ClusterConflict, ClusterError, ClusterRefused, ClusterUnreachable
+from winboot.base.errors import ClusterConflict, ClusterError, ClusterUnreachable
 from winboot.base.limits import LARGEST_LOG
 from winboot.base.retry import retried
 from winboot.base.secret import Secret as HiddenText
@@ -652,16 +652,19 @@ class LightkubeCluster:
         from winboot.remote.cluster import gmsa
 
         pod = gmsa.pod_with(namespace, account, spec)
-        try:
-            made = self._call(
-                f"a dry run of a pod in {namespace}",
-                lambda: self._client.create(pod, namespace=namespace, dry_run=True),
-            )
-        except ClusterRefused as error:
-            return error.problem
-        return (
-            "" if gmsa.is_filled(made) else "the API server left the pod as it was: no webhook filled it in"
-        )
+
+        def ask() -> str:
+            try:
+                made = self._client.create(pod, namespace=namespace, dry_run=True)
+            except ApiError as error:
+                # The API server's own answer: 404 without the namespace, 500 if the webhook does not answer. Another try
+                # would not help.
+                return clean(error.status.message or str(error))
+            if gmsa.is_filled(made):
+                return ""
+            return "the API server left the pod as it was: no webhook filled it in"
+
+        return self._call(f"a dry run of a pod in {namespace}", ask)
 
     def unselective_daemon_sets(self) -> tuple[str, ...]:
         """DaemonSets that would put Linux pods on a Windows node."""
