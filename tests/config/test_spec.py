@@ -442,3 +442,11 @@ def test_an_https_proxy_is_for_services_where_the_machine_downloads_nothing() ->
     text = "proxy: {https: 'https://proxy.corp.example:3128'}\nartifacts: {source: 'D:\\bundle'}\n"
 
     assert [str(one) for one in complaints(text) if one.level == "error"] == []
+
+
+def test_a_plain_file_keeps_the_name_that_it_has_at_the_users_address(tmp_path: Path) -> None:
+    text = "network: {cni: ovn-hybrid}\nartifacts: {hybrid_overlay: 1.3.0, urls: {hybrid-overlay-node: 'https://x.example/build-7.exe'}}\n"
+
+    found = next(one for one in a_spec(tmp_path, profile=text).artifacts if one.name == "hybrid-overlay-node")
+
+    assert (found.file, [one.path for one in found.members]) == ("build-7.exe", ["build-7.exe"])

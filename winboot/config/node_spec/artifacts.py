@@ -128,6 +128,9 @@ def _artifact(
         for program, path in members_of(facts, name, version).items()
         if program in programs
     }
+    if entry["kind"] == "file":
+        # At the user's own address the file may have another name.
+        members = dict.fromkeys(members, file)
     artifact = Artifact(
         name=name,
         version=version,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import SplitResult
 
 from winboot.config import compat, networks
 from winboot.config.profile import sections
@@ -66,9 +67,13 @@ def _own_address(draft: Draft, name: str, url: str) -> Iterator[Complaint]:
     if name not in known:
         yield draft.at(path, repr(name), " | ".join(known), nearest(name, known), key=True)
     try:
-        web_address(url.replace("{version}", "1.0.0"), "an https:// address")
+        address = web_address(url.replace("{version}", "1.0.0"), "an https:// address")
     except Wrong as error:
         yield draft.at(path, error.wrong, error.expected, error.did_you_mean)
+        return
+    if address.path.endswith("/") or not address.path:
+        yield draft.at(path, f"{url} names no file", "the address of the file itself")
+    yield from _answering(draft, path, address)
 
 
 def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:
@@ -84,6 +89,11 @@ def _artifact_source(draft: Draft, source: str) -> Iterator[Complaint]:
         meant = nearest(source, ["upstream"])
         yield draft.at(path, error.wrong, error.expected, meant or error.did_you_mean)
         return
+    yield from _answering(draft, path, url)
+
+
+def _answering(draft: Draft, path: PathParts, url: SplitResult) -> Iterator[Complaint]:
+    """Hosts that are gone, and addresses without encryption."""
     dead = draft.facts.section("dead_hosts")
     name = url.hostname or ""
     if any(name == host or name.endswith(f".{host}") for host in dead["hosts"]):
