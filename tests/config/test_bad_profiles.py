@@ -84,6 +84,9 @@ BAD: list[tuple[str, str, str]] = [
     (_provider(args="[§--config=/etc/kubernetes/azure.json]"), "error", "a path of Linux"),
     (_provider(environment="{CONFIG: §/etc/kubernetes/azure.json}"), "error", "a path of Linux"),
     (_provider(environment="{§AWS_SECRET_ACCESS_KEY: x}"), "error", "a credential would be"),
+    (_provider(environment="{§REGISTRY_API_KEY: x}"), "error", "a credential would be"),
+    (_provider(args="[§--api-key=x]"), "error", "a credential would be"),
+    (_provider(args="[§--registry=https://me:pw@x.example]"), "error", "a credential would be"),
     (_provider(name="§ecr.exe"), "error", "did you mean 'ecr'"),
     ('kubernetes: {version: "1.23.17"}\n' + _provider(name="§ecr"), "error", "an alpha gate alone"),
     ("kubelet: {flags: {§image-credential-provider-config: x}}", "error", "kubelet.credential_providers"),
@@ -206,6 +209,10 @@ BAD: list[tuple[str, str, str]] = [
         "did you mean 'hybrid-overlay-node'",
     ),
     ("artifacts: {urls: {flannel: §ftp://x}}", "error", "https://"),
+    ("artifacts: {urls: {flannel: §https://x.example/}}", "error", "names no file"),
+    ("artifacts: {urls: {flannel: §https://x.example}}", "error", "names no file"),
+    ("artifacts: {urls: {flannel: §http://x.example/f.exe}}", "warning", "go in the clear"),
+    ("artifacts: {urls: {flannel: §https://x.azureedge.net/f.exe}}", "error", "no longer answers"),
     ("network: {cni: flannel, mode: §vxlna}", "error", "did you mean 'vxlan'"),
     ("network: {cni: win-bridge, mode: §host-gw}", "error", "has only one"),
     ("network: {cni: flannel, mode: vxlan, vxlan: {vni: §1}}", "error", "from 4096 on"),
@@ -625,3 +632,16 @@ def test_a_credential_in_an_address_is_refused_and_never_shown(text: str) -> Non
 
     assert any(one.level == "error" for one in found), found
     assert "CAN" not in "".join(map(str, found))
+
+
+def test_places_of_credentials_pass_in_a_credential_provider() -> None:
+    variables = (
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    )
+    places = ", ".join(f"{name}: 'C:\\k\\file'" for name in variables)
+
+    text = _provider(environment=f"{{{places}}}", args="['--token-file=C:\\k\\file']")
+
+    assert [one for one in complaints(text) if "credential_providers" in one.text] == []

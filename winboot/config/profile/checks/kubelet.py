@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from winboot.config.profile.checks.draft import Draft
+from winboot.config.profile.checks.services import looks_secret
 from winboot.config.profile.credential_provider import CredentialProvider
 from winboot.config.profile.owned import unowned
 from winboot.config.source import Complaint, PathParts
@@ -17,8 +18,11 @@ _PODS_OF_A_NODE: Final = 253
 # The stem of a program's file. The kubelet refuses `/`, spaces, `.` and `..` (validateCredentialProviderConfig of
 # pkg/credentialprovider/plugin/config.go); the rest keeps the path of the program in its folder.
 _PROGRAM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_SECRET: Final = re.compile(r"password|passwd|secret|token|access_?key|credential", re.IGNORECASE)
 # A path below one of Linux' folders, alone or behind a flag; `/flag` alone is how some programs of Windows spell flags.
+_READABLE: Final = (
+    "a credential would be in a file that others read",
+    "the machine's own identity, or a file that the program reads",
+)
 _LINUX_PATH: Final = re.compile(r"(--?[\w-]+=)?/(etc|home|mnt|opt|root|run|srv|tmp|usr|var)/.*")
 
 
@@ -53,15 +57,15 @@ def _provider(draft: Draft, name: str, provider: CredentialProvider) -> Iterator
     if not provider.images:
         yield draft.at((*path, "images"), "it has no image", "at least one registry host")
     for index, word in enumerate(provider.args):
-        if _LINUX_PATH.fullmatch(word):
+        flag, _, given = word.lstrip("-").partition("=")
+        if looks_secret(flag.replace("-", "_"), given):
+            yield draft.at((*path, "args", index), *_READABLE)
+        elif _LINUX_PATH.fullmatch(word):
             yield draft.at((*path, "args", index), f"{word} is a path of Linux", "a path of Windows")
     for variable, value in provider.environment.items():
         below: PathParts = (*path, "environment", variable)
-        if _SECRET.search(variable):
-            wrong = "a credential would be in a file that others read"
-            yield draft.at(
-                below, wrong, "the machine's own identity, or a file that the program reads", key=True
-            )
+        if value and looks_secret(variable, value):
+            yield draft.at(below, *_READABLE, key=True)
         elif value and _LINUX_PATH.fullmatch(value):
             yield draft.at(below, f"{value} is a path of Linux", "a path of Windows")
 

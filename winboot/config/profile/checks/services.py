@@ -17,8 +17,10 @@ _SECRET_VARIABLE: Final = re.compile(
     re.IGNORECASE,
 )
 
+# Google's one is a path, too: cloud.google.com/docs/authentication/application-default-credentials.
 _PLACE_VARIABLE: Final = re.compile(
-    r"_(FILE|PATH|DIR|URI|URL|ENDPOINT|ID|NAME|ROLE|TTL|EXPIRATION)$", re.IGNORECASE
+    r"_(FILE|PATH|DIR|URI|URL|ENDPOINT|ID|NAME|ROLE|TTL|EXPIRATION)$|^GOOGLE_APPLICATION_CREDENTIALS$",
+    re.IGNORECASE,
 )
 
 
@@ -62,7 +64,7 @@ def _service_environment(draft: Draft, services: sections.Services) -> Iterator[
     for service, variables in services.environment.items():
         for name, value in variables.items():
             path: PathParts = ("services", "environment", service, name)
-            if value is not None and _looks_secret(name, value):
+            if value is not None and looks_secret(name, value):
                 wrong = "every user of the node can read this variable, and it looks like a credential"
                 yield draft.at(path, wrong, "a file that only the service can read", key=True)
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
@@ -71,7 +73,8 @@ def _service_environment(draft: Draft, services: sections.Services) -> Iterator[
                 yield draft.at(path, f"winboot sets {name} itself", "proxy", key=True)
 
 
-def _looks_secret(name: str, value: str) -> bool:
+def looks_secret(name: str, value: str) -> bool:
+    """Whether a variable or flag holds a credential: a login in an address, or a secret's name that names no place of one."""
     if has_login(value) and ("://" in value or ":" in value.partition("@")[0]):
         return True
     return bool(value and _SECRET_VARIABLE.search(name) and not _PLACE_VARIABLE.search(name))
