@@ -11,7 +11,7 @@ import pytest
 from tests.config.scene import a_spec, complaints
 from winboot.base.errors import InvalidInput
 from winboot.config.compat import Version, load
-from winboot.config.compat.docker import check_docker_build
+from winboot.config.compat.docker import check_docker_build, daemon_keys
 from winboot.config.networks.first_form import in_form
 
 # Kubernetes, the runtime's further keys, the network; the level and a part of the complaint, '' where all is well.
@@ -126,6 +126,22 @@ def test_the_profile_is_laid_over_daemon_json_and_logs_rotate(tmp_path: Path) ->
         "log-opts": {"max-file": "3", "max-size": "7m"},
         "registry-mirrors": ["https://m"],
     }
+
+
+@pytest.mark.parametrize(("driver", "rotates"), [("local", True), ("json-file", True), ("etwlogs", False)])
+def test_only_drivers_with_log_files_get_their_options(tmp_path: Path, driver: str, rotates: bool) -> None:
+    node = spec(tmp_path, "1.30.14", f", config: {{log-driver: {driver}}}")
+
+    found = json.loads(node.runtime.config_text)
+    assert (found["log-driver"], "log-opts" in found) == (driver, rotates)
+
+
+@pytest.mark.parametrize(("key", "first"), [("default-network-opts", "24.0.0"), ("log-format", "25.0.0")])
+def test_a_key_of_a_later_engine_is_refused_before_it(key: str, first: str) -> None:
+    facts = load()
+
+    assert key not in daemon_keys(facts, Version.parse("20.10.24"))
+    assert key in daemon_keys(facts, Version.parse(first))
 
 
 def test_a_windows_server_that_dockershim_does_not_run_on_is_refused_by_the_inventory(tmp_path: Path) -> None:

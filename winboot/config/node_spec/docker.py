@@ -36,7 +36,8 @@ def docker(profile: Profile, facts: Compat, build: int, paths: Paths, proxy: Pro
     versions = docker_versions(profile, facts)
     image = section.pause_image or compat.default_pause_image(facts, version, build)
     shim = "cri-dockerd" not in versions
-    config = over(_daemon(profile), section.config)
+    driver = str(section.config.get("log-driver") or "json-file")
+    config = over(_daemon(profile, driver), section.config)
     programs = {"docker": {"docker": paths.docker, "dockerd": paths.dockerd}}
     if not shim:
         programs["cri-dockerd"] = {"cri-dockerd": paths.cri_dockerd}
@@ -60,11 +61,13 @@ def docker(profile: Profile, facts: Compat, build: int, paths: Paths, proxy: Pro
     )
 
 
-def _daemon(profile: Profile) -> dict[str, Any]:
+def _daemon(profile: Profile, driver: str) -> dict[str, Any]:
     """winboot's part of daemon.json. The kubelet rotates logs of containers with containerd alone."""
     log = profile.runtime.log
     options = {"max-file": str(log.max_files), "max-size": f"{log.max_size_mib}m"}
-    return {"exec-opts": ["isolation=process"], "log-driver": "json-file", "log-opts": options}
+    config: dict[str, Any] = {"exec-opts": ["isolation=process"], "log-driver": "json-file"}
+    # Other drivers refuse them, and dockerd ends with `unknown log opt` (moby, daemon/logger/factory.go, ValidateLogOpts).
+    return config | ({"log-opts": options} if driver in ("json-file", "local") else {})
 
 
 def _folders(root: str, paths: Paths, *, shim: bool) -> Folders:
