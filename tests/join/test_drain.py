@@ -39,7 +39,8 @@ def test_a_rough_difference_on_a_live_node_is_drained_for(flag: str, tmp_path: P
 def test_nothing_is_drained_when(
     why: str, node: object, flags: tuple[str, ...], drain: bool, tmp_path: Path
 ) -> None:
-    scene = Scene(tmp_path, Found("directories", flags=flags), cluster=FakeCluster(node))  # type: ignore[arg-type]
+    found = Found("directories", flags=flags), Found("directories")
+    scene = Scene(tmp_path, *found, cluster=FakeCluster(node))  # type: ignore[arg-type]
 
     scene.join(drain=drain)
 

@@ -16,12 +16,14 @@ from typing import Final
 from msgspec import structs
 
 from winboot.base.errors import ClusterError, InvalidInput, NotDone
+from winboot.config.annotations import OWNED
 from winboot.config.compat import Version
 from winboot.config.node_spec import NodeSpec
 from winboot.node.drain import drain
 from winboot.node.fleet import Budget, NodeRun, Options, RunContext, run_nodes
 from winboot.node.run import Pass
 from winboot.operations.join.story import refuse_another_machine
+from winboot.remote.cluster import labels
 from winboot.remote.cluster.base import Belonging, Cluster, NodeFacts, NodeWish, PodFacts
 from winboot.report.events import Difference, Problem, StepDone
 from winboot.report.results import Report, collect
@@ -35,6 +37,9 @@ OTHERS: Final = "undo:other-tool"
 DOCKER: Final = "undo:docker"
 # The first minor without dockershim (kubernetes CHANGELOG-1.24).
 WITHOUT_DOCKERSHIM: Final = "1.24"
+# A Node without a label and a taint of winboot.
+_UNMARKED: Final = NodeWish({}, ())
+_CORDON: Final = Difference("cordon of the Node", "winboot's", None, key="cordon")
 # How a look calls what it finds without a note (templates/powershell/lib/removal.ps1).
 UNNOTED: Final = "unnoted:"
 
@@ -87,9 +92,9 @@ def _run(
 
 def _survey(run: NodeRun, *, removal: Removal) -> None:
     node = _reached(run, removal)
-    if not removal.cluster_only:
-        removal = _seen(removal, _looked(run, node))
-    for done in _cluster_look(run, node, removal):
+    look = None if removal.cluster_only else _looked(run, node)
+    removal = _seen(removal, look)
+    for done in _cluster_look(run, node, removal, look):
         run.step(done)
 
 
@@ -99,9 +104,8 @@ def _remove(run: NodeRun, *, removal: Removal) -> None:
     # What is not a node any more needs no claim that shows how it is.
     with run.claimed(leave=False):
         look = None if removal.cluster_only else _looked(run, node)
-        if look is not None:
-            removal = _seen(removal, look)
-        told = tuple(_cluster_look(run, node, removal))
+        removal = _seen(removal, look)
+        told = tuple(_cluster_look(run, node, removal, look))
         if look is not None and not _machine_undone(run, node, look, told, removal):
             run.step(_blocked())
             return
@@ -116,9 +120,10 @@ def _looked(run: NodeRun, node: NodeFacts | None) -> Pass:
     return look
 
 
-def _seen(removal: Removal, look: Pass) -> Removal:
+def _seen(removal: Removal, look: Pass | None) -> Removal:
     """The removal of this machine: the Node of another tool stays."""
-    return replace(removal, keep_node=True, others=True) if OTHERS in _keys(look.steps) else removal
+    others = look is not None and OTHERS in _keys(look.steps)
+    return replace(removal, keep_node=True, others=True) if others else removal
 
 
 def refuse_dockershim(name: str, kubelet: str, steps: Sequence[StepDone]) -> None:
@@ -158,7 +163,7 @@ def _machine_undone(
 ) -> bool:
     """Drain the node and put its machine back; whether all of it is back."""
     run.refuse_other_look(collect([*look.steps, *told]))
-    if node is not None and run.cluster is not None and (look.to_change or not removal.others):
+    if run.cluster is not None and any(done.step == DRAIN for done in told):
         _drained(run, run.cluster, told)
     if not look.to_change:
         return True
@@ -177,11 +182,14 @@ def _drained(run: NodeRun, cluster: Cluster, told: Sequence[StepDone]) -> None:
             run.step(structs.replace(done, state="changed" if done.differences else "ok"))
 
 
-def _cluster_look(run: NodeRun, node: NodeFacts | None, removal: Removal) -> Iterator[StepDone]:
-    """What goes with the node in the cluster: its pods, its Node, and what else the cluster keeps about it."""
+def _cluster_look(
+    run: NodeRun, node: NodeFacts | None, removal: Removal, look: Pass | None
+) -> Iterator[StepDone]:
+    """What goes with the node in the cluster: its pods, its Node, and what else the cluster keeps about it. The pods of
+    another tool's node stay where its machine does not change."""
     if run.cluster is None:
         return
-    if node is not None and not removal.cluster_only:
+    if node is not None and look is not None and (look.to_change or not removal.others):
         yield _would(DRAIN, [_pod(pod) for pod in run.cluster.pods_to_drain(run.name)])
     found = (
         [_gone("node", f"Node {run.name}", "in the cluster")]
@@ -191,6 +199,10 @@ def _cluster_look(run: NodeRun, node: NodeFacts | None, removal: Removal) -> Ite
     found += [
         _gone(f"{one.kind}:{one.name}", str(one), "in the cluster") for one in _belongings(run, removal)
     ]
+    if node is not None and removal.others:
+        found += _marks(node)
+        if labels.cordoned_by_us(node):
+            found.append(_CORDON)
     yield _would(NODE_OBJECT, found)
 
 
@@ -201,6 +213,11 @@ def _pod(pod: PodFacts) -> Difference:
 
 def _gone(key: str, what: str, is_: str) -> Difference:
     return Difference(what, is_, None, key=key)
+
+
+def _marks(node: NodeFacts) -> tuple[Difference, ...]:
+    """winboot's labels and taints, which another tool's node loses; it may never have had any."""
+    return labels.differences(node, _UNMARKED) if OWNED in node.annotations else ()
 
 
 def _would(step: str, differences: Sequence[Difference]) -> StepDone:
@@ -225,8 +242,11 @@ def _leave(run: NodeRun, cluster: Cluster, node: NodeFacts | None, removal: Remo
             cluster.delete_belonging(one)
             found.append(_gone(f"{one.kind}:{one.name}", str(one), "in the cluster"))
         if removal.others and node is not None:
-            found += cluster.change_node(run.name, NodeWish({}, ()))
-            cluster.uncordon(run.name)
+            if _marks(node):
+                found += cluster.change_node(run.name, _UNMARKED)
+            # The drain's cordon came and goes in this run.
+            if cluster.uncordon(run.name) and labels.cordoned_by_us(node):
+                found.append(_CORDON)
     except ClusterError as error:
         problem = Problem(type(error).__name__, error.problem, error.hint)
         run.step(StepDone("", NODE_OBJECT, "failed", 0, tuple(found), problem))
