@@ -118,8 +118,8 @@ def test_a_second_command_renews_the_token_alone(
 ) -> None:
     folder = tmp_path / "out"
     before = (folder / "profile.yaml").read_text()
-    server = yaml.safe_load(before)["cluster"]["server"].removeprefix("https://")
-    line = f"kubeadm join {server} --token uvwxyz.0123456789abcdef --discovery-token-ca-cert-hash sha256:"
+    # kubeadm's address of the server, and not the one that --server has put into the profile.
+    line = "kubeadm join 10.9.9.9:6443 --token uvwxyz.0123456789abcdef --discovery-token-ca-cert-hash sha256:"
     command = folder / "command"
     command.write_text(line + key_hash(site.cluster.authority.pem))
 
@@ -138,6 +138,8 @@ def test_a_second_command_renews_the_token_alone(
         (["--join-command", f"kubeadm join 10.0.0.10:6443 --token {TOKEN}"], "--join-command takes only -"),
         (["--join-command", "-", "--join-file", "x"], "do not go together"),
         (["--join-file", "nowhere"], "nowhere cannot be read"),
+        (["--join-command", "-", "--kubeconfig", "x"], "--kubeconfig and --context do not go together"),
+        (["--join-file", "nowhere", "--context", "x"], "--kubeconfig and --context do not go together"),
     ],
 )
 def test_a_token_is_taken_from_no_argument(

@@ -132,6 +132,11 @@ def init(
 
     targets = [folder / name for name in ("profile.yaml", "inventory.yaml", "ca.crt")]
     there = [str(path) for path in targets if path.exists()]
+    if not (kubeconfig is None and context is None) and not (join_line is None and join_file is None):
+        raise UsageError(
+            "--kubeconfig and --context do not go together with --join-command and --join-file",
+            hint="Give the kubeconfig, or the join command, whose token is the login.",
+        )
     command = join_command.read(join_line, join_file)
     if command is not None and targets[0].exists() and not force:
         join_command.renew(command, folder, dry_run=dry_run)

@@ -83,12 +83,13 @@ def detected(command: JoinCommand, server: str, ca_pem: str) -> Found:
 
 
 def renew(command: JoinCommand, folder: Path, *, dry_run: bool) -> None:
-    """Replace the token that is next to a profile of the same cluster. Raises UsageError for another."""
+    """Replace the token that is next to a profile of the same cluster, as its CA hash says: the profile may name another
+    address of it (`--server`). Raises UsageError for another cluster."""
     from winboot.config.profile import load_profile
 
     cluster = load_profile(folder / "profile.yaml").cluster
     reference = cluster.bootstrap_token
-    if cluster.server != command.server or cluster.ca_hash not in command.ca_hashes:
+    if cluster.ca_hash not in command.ca_hashes:
         raise UsageError(
             f"{folder / 'profile.yaml'} is for another cluster than the join command: {cluster.server}",
             hint="Name another --folder, or overwrite the files with --force.",
