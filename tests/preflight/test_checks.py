@@ -349,13 +349,13 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
     "clones of one machine": (
         {
             "all_nodes": tuple(
-                a_node(name=name, operating_system="windows", machine_id="WIN") for name in ("a", "b")
+                a_node(name=name, operating_system="windows", machine_id="WIN") for name in ("b", "win-1")
             )
         },
         OVN,
         "machine-ids",
         "error",
-        "the Nodes a, b have one machine id, win",
+        "the Nodes b, win-1 have one machine id, win",
         "computer_name",
     ),
     "Cilium alone": (
@@ -456,6 +456,17 @@ def test_a_cluster_is_asked_once_however_many_nodes_want_to_know(tmp_path: Path)
 
     assert [call[0] for call in cluster.calls].count("daemonsets") == 1
     assert [call[0] for call in cluster.calls].count("nodes") == 1
+
+
+def test_a_shared_machine_id_is_reported_for_the_nodes_that_share_it(tmp_path: Path) -> None:
+    spec = a_spec(tmp_path, profile=OVN)
+    other = replace(spec, node=replace(spec.node, name="win-2"))
+    ids = {"win-1": "one", "clone": "one", "win-2": "two", "old-1": "three", "old-2": "three"}
+    nodes = [a_node(name=name, machine_id=id) for name, id in ids.items()]
+
+    [one] = found(FakeCluster(all_nodes=tuple(nodes)), spec, other)
+
+    assert (one.id, one.nodes) == ("machine-ids", ("win-1",))
 
 
 def test_a_finding_of_one_node_stops_no_other(tmp_path: Path) -> None:

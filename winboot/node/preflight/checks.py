@@ -341,13 +341,13 @@ def _machine_ids(view: ClusterView) -> Found:
         if node.operating_system == "windows" and node.machine_id:
             by_id[node.machine_id.lower()].append(node.name)
     for machine_id, same in by_id.items():
-        if len(same) > 1 and wanting:
+        if len(same) > 1 and wanting.intersection(same):
             names = ", ".join(sorted(same))
             reason = (
                 f"the Nodes {names} have one machine id, {machine_id}: OVN-Kubernetes treats them as one node"
             )
             fix = "Give each machine a computer name of its own (computer_name in the inventory), and join it again."
-            yield Finding("machine-ids", "error", reason, fix, tuple(sorted(wanting)))
+            yield Finding("machine-ids", "error", reason, fix, tuple(sorted(wanting.intersection(same))))
 
 
 def _node_names(view: ClusterView) -> Found:
