@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from winboot_lab.programs.containers import Ended
 
 from tests.lab.site import Site
 from winboot.base.errors import UsageError
@@ -13,6 +15,7 @@ from winboot.cli.verify import share_of
 from winboot.config.node_spec.node import GmsaAccount, GmsaSpec
 from winboot.operations.verify import Options, verify
 from winboot.operations.verify.flows import WORKLOADS
+from winboot.operations.verify.stage import Stage
 from winboot.report.flows import FlowReport, FlowRow
 
 DOMAIN = "corp.example"
@@ -65,8 +68,19 @@ def test_a_flow_without_its_prerequisite_is_left_out_by_name(pair: Site) -> None
 def test_an_account_of_another_namespace_is_left_out_by_name(pair: Site) -> None:
     report = verified(pair, "gmsa")
 
-    (row,) = [one for one in report.rows if one.flow == "gmsa"]
-    assert (row.state, "--namespace" in row.seen) == ("left-out", True)
+    found = [one for one in report.rows if one.flow == "gmsa"]
+    assert [(one.state, "--namespace" in one.seen) for one in found] == [("left-out", True)] * 2
+
+
+def test_what_one_node_lacks_is_left_out_for_that_node_alone(shop: Site) -> None:
+    first, second = shop.specs()
+    specs = [replace(first, gmsa=GMSA), replace(second, gmsa=None)]
+    options = Options(workers=1, flows=frozenset(["gmsa"]), namespace="shop")
+
+    report = verify(specs, shop.controller().context, options)
+
+    states = {one.node: one.state for one in report.rows if one.flow == "gmsa"}
+    assert states == {"win-1": "passed", "win-2": "left-out"}
 
 
 def test_all_three_pass_on_both_nodes_and_nothing_is_left(shop: Site) -> None:
@@ -123,6 +137,45 @@ def test_a_volume_that_loses_its_text_fails(shop: Site, monkeypatch: pytest.Monk
     found = failed(verified(shop, "volume", namespace="shop", storage_class="fast"), "volume")
 
     assert {one.seen for one in found} == {"The system cannot find the file specified."}
+
+
+def test_a_volume_that_is_read_at_the_second_try_passes(shop: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim is ReadWriteOnce: a pod of the first try that stays on one node keeps it from the other."""
+    containers, names = shop.outside.containers(), iter("12")
+    execute = containers._cmd
+
+    def held(pod: dict[str, Any], line: str) -> Ended:
+        on = pod["spec"]["nodeName"]
+        pods = shop.admin("GET", "/api/v1/namespaces/shop/pods")["items"]
+        elsewhere = [one for one in pods if one["spec"].get("volumes") and one["spec"]["nodeName"] != on]
+        if elsewhere or (line.startswith("type") and next(names, "")):
+            return Ended(1, "", "The device is not ready.\n")
+        return execute(pod, line)
+
+    monkeypatch.setattr(containers, "_cmd", held)
+    report = verified(shop, "volume", namespace="shop", storage_class="fast")
+
+    assert rows(report)["volume"] == {"passed"}, report.rows
+
+
+def test_what_another_thread_makes_meanwhile_is_not_forgotten() -> None:
+    class Bench:
+        def remove(self, thing: object) -> None:
+            """It has gone."""
+
+        def listed(self, kind: str, space: str) -> list[Any]:
+            return []
+
+    bench: Any = Bench()
+    one, other = ({"kind": "Pod", "metadata": {"name": name}} for name in ("one", "other"))
+    stage = Stage(bench, bench, "r1", "me", lambda seconds: False, 1.0, made=[one])
+    made = stage.made
+
+    for _ in "12":
+        stage.end(one)
+    made.append(other)
+
+    assert stage.made == [other]
 
 
 @pytest.mark.parametrize("given", ["//host/share", r"\\host", r"\\host\a&calc", r"\\me:pw@host\a", r"C:\a"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -251,9 +252,11 @@ class Stage:
             waited += POLL_S
 
     def end(self, thing: objects.Object) -> None:
-        """Delete one object of this run, and wait until it has gone."""
+        """Delete one object of this run, if it is there, and wait until it has gone."""
         self.bench.remove(thing)
-        self.made = [one for one in self.made if one is not thing]
+        # In place: other threads append to the list.
+        with suppress(ValueError):
+            self.made.remove(thing)
         waited, name = 0.0, thing["metadata"]["name"]
         while waited < GONE_S and any(
             one["metadata"]["name"] == name for one in self.bench.listed(str(thing["kind"]), self.space)

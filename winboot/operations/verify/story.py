@@ -523,10 +523,10 @@ class _Run:
                 and not (one.id == "node-pod-remote" and any(n.overlay for n in running))
             ):
                 self._row(one.id, "", "", "", "left-out", seen="only one Windows node takes part")
-        lacks = {id: why for node in running for id, why in self._workloads.missing(node.spec).items()}
-        for id, why in lacks.items():
-            if id in self._options.flows:
-                self._row(id, "", "", "", "left-out", seen=why)
+        for node in running:
+            for id, why in self._workloads.missing(node.spec).items():
+                if id in self._options.flows:
+                    self._row(id, node.name, "", "", "left-out", seen=why)
         if len(running) == 1 and scene.linux is None and "node-port" in self._options.flows:
             self._row("node-port", "", "", "", "left-out", seen="no other machine takes part")
         if scene.linux is not None:

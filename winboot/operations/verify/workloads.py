@@ -34,12 +34,10 @@ class Workloads:
             lacks["gmsa"] = (
                 f"no service account of namespace {self.stage.space} may use an account; name it by --namespace"
             )
-        if not self.share or "gmsa" in lacks:
-            lacks["smb"] = (
-                lacks.get("gmsa", "no share is named by --share")
-                if self.share
-                else "no share is named by --share"
-            )
+        if not self.share:
+            lacks["smb"] = "no share is named by --share"
+        elif "gmsa" in lacks:
+            lacks["smb"] = lacks["gmsa"]
         if not self.storage_class:
             lacks["volume"] = "no StorageClass is named by --storage-class"
         return lacks
@@ -90,10 +88,7 @@ class Workloads:
 
     def _smb(self, node: NodeScene) -> Outcome:
         pod = self._as_account(node, "account1")
-        problem = self.stage.start(pod)
-        if not problem:
-            code, said = self._run(pod, "cmd.exe", "/c", f"dir {self.share}")
-            problem = "" if code == 0 else _last(said) or f"dir ended with code {code}"
+        problem = self.stage.start(pod) or self._fails(pod, f"dir {self.share}")
         return Outcome(not problem, problem or "the list", "other" if problem else "")
 
     def _volume(self, node: NodeScene, other: NodeScene) -> Outcome:
@@ -101,17 +96,23 @@ class Workloads:
         name = str(claim["metadata"]["name"])
         writer = objects.volume_pod(self._pod(node, "writer"), name)
         reader = objects.volume_pod(self._pod(other, f"reader-of-{node.name}"), name)
-        problem = self.stage.start(claim, writer)
-        if not problem:
-            code, said = self._run(writer, "cmd.exe", "/c", f"echo {_TEXT}>{_FILE}")
-            problem = "" if code == 0 else _last(said) or f"the write ended with code {code}"
-        if not problem:
-            self.stage.end(writer)
-            problem = self.stage.start(reader)
-        if not problem:
-            code, said = self._run(reader, "cmd.exe", "/c", f"type {_FILE}")
-            problem = "" if code == 0 and _TEXT in said else _last(said) or f"the read ended with code {code}"
+        try:
+            problem = self.stage.start(claim, writer) or self._fails(writer, f"echo {_TEXT}>{_FILE}")
+            if not problem:
+                self.stage.end(writer)
+                problem = self.stage.start(reader) or self._fails(reader, f"type {_FILE}", _TEXT)
+        finally:
+            # A ReadWriteOnce claim belongs to one node: the next try needs it free.
+            for pod in () if self.stage.keep else (writer, reader):
+                self.stage.end(pod)
         return Outcome(not problem, problem or "the text", "other" if problem else "")
+
+    def _fails(self, pod: objects.Object, line: str, text: str = "") -> str:
+        """Why this line of cmd.exe failed in a pod, or did not print the text; else empty."""
+        code, said = self._run(pod, "cmd.exe", "/c", line)
+        return (
+            "" if code == 0 and text in said else _last(said) or f"{line.split()[0]} ended with code {code}"
+        )
 
     def _run(self, pod: objects.Object, *command: str) -> tuple[int, str]:
         ran = self.stage.bench.execute(self.stage.space, str(pod["metadata"]["name"]), command, timeout=60)
