@@ -89,6 +89,11 @@ BAD: list[tuple[str, str, str]] = [
     (_provider(args="[§--registry=https://me:pw@x.example]"), "error", "a credential would be"),
     (_provider(name="§ecr.exe"), "error", "did you mean 'ecr'"),
     ('kubernetes: {version: "1.23.17"}\n' + _provider(name="§ecr"), "error", "an alpha gate alone"),
+    (
+        'kubernetes: {version: "1.23.17"}\nkubelet: {flags: {§container-runtime: docker}}',
+        "error",
+        "runtime.name",
+    ),
     ("kubelet: {flags: {§image-credential-provider-config: x}}", "error", "kubelet.credential_providers"),
     # Volumes
     (_csi_proxy(version="§0.2.2"), "error", "not a csi-proxy of version 1"),

@@ -104,9 +104,6 @@ def kubelet_arguments(
         "hostname-override": name,
         "node-ip": node_ip,
     }
-    if not version.at_least("1.24"):
-        # Their default is dockershim (pkg/kubelet/config/flags.go, --container-runtime).
-        own["container-runtime"] = "remote"
     if not field_exists(facts, "kubelet", "containerRuntimeEndpoint", version):
         own["container-runtime-endpoint"] = runtime.endpoint
     own |= runtime.kubelet_flags

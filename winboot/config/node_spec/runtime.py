@@ -61,7 +61,8 @@ def runtime(
         answers="containerd",
         programs={"containerd": {one: rf"{paths.containerd_bin}\{one}.exe" for one in names}},
         services=(_service(manager, proxy, paths),),
-        kubelet_flags={},
+        # Up to 1.23 the default is dockershim (pkg/kubelet/config/flags.go, --container-runtime).
+        kubelet_flags={} if version.at_least("1.24") else {"container-runtime": "remote"},
         cni_form=2,
         folders=_folders(containerd, paths),
         config_version=config_version,

@@ -40,6 +40,7 @@ OWNED_FLAGS: Final[Mapping[Component, Mapping[str, str]]] = {
         "windows-service": "services.manager",
         "node-labels": "node.labels",
         "register-with-taints": "node.taints",
+        "container-runtime": "runtime.name",
         "container-runtime-endpoint": "",
         "image-credential-provider-bin-dir": "kubelet.credential_providers",
         "image-credential-provider-config": "kubelet.credential_providers",
@@ -61,7 +62,6 @@ OWNED_FLAGS: Final[Mapping[Component, Mapping[str, str]]] = {
 
 # With Docker these are winboot's, too.
 _OF_DOCKER: Final[Mapping[str, str]] = {
-    "container-runtime": "runtime.name",
     "docker-endpoint": "",
     "network-plugin": "network.cni",
     "cni-bin-dir": "network.cni",
