@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from tests.config.scene import a_spec
+from tests.config.test_gmsa import a_profile
+from winboot.config.node_spec import NodeSpec
 from winboot.operations.fleet.manifest import fleet_needs
 from winboot.operations.hook_manifest import hook_needs
 from winboot.operations.worker_pod import account_roles
@@ -48,6 +50,9 @@ REMAINING = {
     ("get", "configmaps", "", "kube-flannel-cfg"),
     ("get", "configmaps", "", "cilium-config"),
     ("get", "configmaps", "", "kube-proxy"),
+    ("get", "configmaps", "", "antrea-windows-config"),
+    ("list", "mutatingwebhookconfigurations", "", ""),
+    ("list", "validatingwebhookconfigurations", "", ""),
 }
 IN_VERIFIED = ("pods", "pods/exec", "pods/portforward", "secrets")
 THREATS = Path(__file__).parent.parent / "docs" / "threat-model.md"
@@ -83,10 +88,15 @@ def rights_of(objects: list[Object]) -> Iterator[Right]:
                         yield Right(verb, resource, role["metadata"].get("namespace", ""), name)
 
 
+def a_gmsa_spec(folder: Path) -> NodeSpec:
+    return a_spec(folder, profile=a_profile())
+
+
 def printed(folder: Path) -> dict[str, list[Object]]:
     """Every role that winboot prints for its users and workers, by what prints it."""
     names = ("operator", "remover", "verifier")
     found = {name: list(yaml.safe_load_all(manifest(name, [a_spec(folder)]))) for name in names}
+    found["operator with gmsa"] = list(yaml.safe_load_all(manifest("operator", [a_gmsa_spec(folder)])))
     for number, given in enumerate(
         [
             {"self_registering": False},
@@ -94,9 +104,11 @@ def printed(folder: Path) -> dict[str, list[Object]]:
             {"self_registering": False, "bootstrap": True},
         ]
     ):
-        found[f"hook {number}"] = account_roles("h", "h", "w", hook_needs(mints=True, **given))
+        found[f"hook {number}"] = account_roles("h", "h", "w", hook_needs(mints=True, gmsa=True, **given))
     for drains in (False, True):
-        found[f"fleet {drains}"] = account_roles("f", "f", "w", fleet_needs(mints=True, drains=drains))
+        found[f"fleet {drains}"] = account_roles(
+            "f", "f", "w", fleet_needs(mints=True, drains=drains, gmsa=True)
+        )
     return found
 
 
@@ -106,6 +118,22 @@ def test_no_printed_role_escalates_but_for_what_the_threat_model_lists(tmp_path:
             known = (right.verb, right.resource, right.space, right.name) in REMAINING
             there = right.space == VERIFIED and right.resource in IN_VERIFIED
             assert not right.escalates or known or there, (name, right)
+
+
+def test_the_operator_may_read_what_preflight_reads_and_gmsa_only_where_it_is_wanted(tmp_path: Path) -> None:
+    found = printed(tmp_path)
+    plain, more = (
+        {(one.verb, one.resource, one.name) for one in rights_of(found[name])}
+        for name in ("operator", "operator with gmsa")
+    )
+
+    assert ("get", "configmaps", "antrea-windows-config") in plain
+    assert more - plain == {
+        ("list", "gmsacredentialspecs", ""),
+        ("list", "mutatingwebhookconfigurations", ""),
+        ("list", "validatingwebhookconfigurations", ""),
+    }
+    assert ("create", "pods", "") not in more
 
 
 def test_no_role_of_join_hook_and_fleet_reads_secrets(tmp_path: Path) -> None:

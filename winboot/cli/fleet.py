@@ -73,8 +73,8 @@ def render(wanted: Rendered, pacing: Pacing, name: Name = "") -> None:
     """Print Namespace, RBAC, the inventory's files and an Indexed Job as YAML for `kubectl apply`; contact nothing."""
     from winboot.operations.fleet.manifest import fleet_manifest
 
-    job, mints = _job(wanted, pacing, name)
-    typer.echo(fleet_manifest(job, mints=mints, drains=wanted.drain), nl=False)
+    job, mints, gmsa = _job(wanted, pacing, name)
+    typer.echo(fleet_manifest(job, mints=mints, drains=wanted.drain, gmsa=gmsa), nl=False)
 
 
 @fleet.command()
@@ -192,14 +192,14 @@ def resume(run: Annotated[str, _RUN], wanted: Rendered, pacing: Pacing) -> None:
             hint="`winboot fleet render` names its run; `kubectl -n winboot-system get leases` lists the claims.",
         )
     left = [spec.node.name for spec in specs if view.result(spec.node.name) != "ok"]
-    job, mints = _job(wanted, pacing, run)
+    job, mints, gmsa = _job(wanted, pacing, run)
     job = replace(job, attempt=view.run.attempt + 1)
     typer.echo(f"{len(left)} of {len(specs)} nodes are left", err=True)
-    typer.echo(fleet_manifest(job, mints=mints, drains=wanted.drain, only_job=True), nl=False)
+    typer.echo(fleet_manifest(job, mints=mints, drains=wanted.drain, gmsa=gmsa, only_job=True), nl=False)
 
 
-def _job(wanted: Rendered, pacing: Pacing, name: str) -> tuple[FleetJob, bool]:
-    """What is to be rendered, and whether bootstrap tokens are minted."""
+def _job(wanted: Rendered, pacing: Pacing, name: str) -> tuple[FleetJob, bool, bool]:
+    """What is to be rendered, whether bootstrap tokens are minted, and whether a profile has gMSA accounts."""
     from winboot.cli.targets import load_fleet
     from winboot.config.inventory import load_inventory, own_text
     from winboot.operations.fleet.manifest import FleetJob, fleet_files
@@ -224,7 +224,8 @@ def _job(wanted: Rendered, pacing: Pacing, name: str) -> tuple[FleetJob, bool]:
     job = FleetJob(
         name_there, files, wanted.image, wanted.shards, wanted.workers, words, wanted.namespace, name
     )
-    return job, any(spec.cluster.bootstrap_token == "mint" for spec in loaded.specs)
+    mints = any(spec.cluster.bootstrap_token == "mint" for spec in loaded.specs)
+    return job, mints, any(spec.gmsa for spec in loaded.specs)
 
 
 def _named_by(inventory: Inventory) -> list[Path]:

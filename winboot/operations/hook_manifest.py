@@ -144,14 +144,14 @@ def _account(pod: HookPod, provider: ProviderName) -> Object:
 
 
 def hook_needs(
-    *, mints: bool, self_registering: bool, bootstrap: bool = False
+    *, mints: bool, self_registering: bool, gmsa: bool, bootstrap: bool = False
 ) -> tuple[tuple[str, tuple[Need, ...]], ...]:
     """The rights by the namespace that they hold in; empty for those of the whole cluster. At first boot machines call, and
     are joined like any other."""
     everywhere: tuple[Need, ...] = (*rights.JOIN, *rights.HOOK, *rights.DRAIN)
     if self_registering and not bootstrap:
         return (("", everywhere), (CLAIMS, rights.CLAIMS))
-    everywhere = (*everywhere, *rights.PREFLIGHT)
+    everywhere = (*everywhere, *rights.preflight(gmsa=gmsa))
     tokens = ((rights.SYSTEM, rights.TOKENS),) if mints else ()
     # Events about Nodes are in this namespace.
     events = (("default", rights.FIRST_BOOT),) if bootstrap else ()
@@ -160,10 +160,13 @@ def hook_needs(
 
 def _roles(pod: HookPod) -> list[Object]:
     file, _ = read_cloud_file(pod.inventory)
-    mints = file.profile is None or (
-        load_profile(pod.inventory.parent / file.profile).cluster.bootstrap_token == "mint"
+    profile = None if file.profile is None else load_profile(pod.inventory.parent / file.profile)
+    needs = hook_needs(
+        mints=profile is None or profile.cluster.bootstrap_token == "mint",
+        self_registering=pod.self_registering,
+        gmsa=profile is not None and profile.gmsa is not None,
+        bootstrap=pod.bootstrap,
     )
-    needs = hook_needs(mints=mints, self_registering=pod.self_registering, bootstrap=pod.bootstrap)
     return account_roles(NAME, "winboot:hook", pod.namespace, needs)
 
 

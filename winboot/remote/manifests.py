@@ -82,7 +82,7 @@ def _rbac(specs: Sequence[NodeSpec]) -> list[Object]:
 def _operator(specs: Sequence[NodeSpec]) -> list[Object]:
     """What the user of the kubeconfig does in a join, and no more: the table of `winboot.remote.cluster.rights`."""
     mints = any(spec.cluster.bootstrap_token == "mint" for spec in specs)
-    everywhere = (*rights.JOIN, *rights.DRAIN, *rights.PREFLIGHT)
+    everywhere = (*rights.JOIN, *rights.DRAIN, *rights.preflight(gmsa=any(spec.gmsa for spec in specs)))
     objects = [_role("ClusterRole", OPERATOR, everywhere), _operator_binding("ClusterRole", OPERATOR)]
     if mints:
         objects += [_role("Role", OPERATOR, rights.TOKENS), _operator_binding("Role", OPERATOR)]

@@ -89,7 +89,7 @@ def _permissions(view: ClusterView) -> Found:
     fix = "Apply what `winboot manifests operator` prints, and bind it to this user."
     for need in view.own_missing(rights.needed(mints=view.mints, drains=view.drains)):
         yield Finding("permissions", "error", f"this kubeconfig's user may not {need}: {need.why}", fix)
-    for need in view.own_missing(rights.PREFLIGHT):
+    for need in view.own_missing(rights.preflight(gmsa=any(spec.gmsa for spec in view.specs))):
         yield Finding("permissions", "warning", f"this kubeconfig's user may not {need}: {need.why}", fix)
 
 

@@ -97,7 +97,7 @@ def fleet_files(inventory: Path, others: Sequence[Path]) -> dict[str, str]:
     return found
 
 
-def fleet_manifest(job: FleetJob, *, mints: bool, drains: bool, only_job: bool = False) -> str:
+def fleet_manifest(job: FleetJob, *, mints: bool, drains: bool, gmsa: bool, only_job: bool = False) -> str:
     """The YAML text; with `only_job` the Job alone, for another try of a run whose other objects are there."""
     around = (
         ()
@@ -105,7 +105,7 @@ def fleet_manifest(job: FleetJob, *, mints: bool, drains: bool, only_job: bool =
         else (
             named("v1", "Namespace", job.namespace),
             named("v1", "ServiceAccount", NAME, namespace=job.namespace),
-            *account_roles(NAME, _ROLE, job.namespace, fleet_needs(mints=mints, drains=drains)),
+            *account_roles(NAME, _ROLE, job.namespace, fleet_needs(mints=mints, drains=drains, gmsa=gmsa)),
         )
     )
     objects = [*around, *(() if only_job else (_config(job),)), _job(job)]
@@ -121,9 +121,9 @@ def fleet_manifest(job: FleetJob, *, mints: bool, drains: bool, only_job: bool =
     return "\n".join(f"# {line}" for line in note) + "\n" + yaml_text(objects)
 
 
-def fleet_needs(*, mints: bool, drains: bool) -> tuple[tuple[str, tuple[Need, ...]], ...]:
+def fleet_needs(*, mints: bool, drains: bool, gmsa: bool) -> tuple[tuple[str, tuple[Need, ...]], ...]:
     """The rights by the namespace that they hold in; empty for those of the whole cluster."""
-    everywhere = (*rights.JOIN, *rights.PREFLIGHT, *(rights.DRAIN if drains else ()))
+    everywhere = (*rights.JOIN, *rights.preflight(gmsa=gmsa), *(rights.DRAIN if drains else ()))
     tokens = ((rights.SYSTEM, rights.TOKENS),) if mints else ()
     return (("", everywhere), *tokens, (CLAIMS, (*rights.CLAIMS, *rights.ORDER)))
 

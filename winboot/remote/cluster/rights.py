@@ -50,7 +50,16 @@ PREFLIGHT: Final = (
     Need("get", "configmaps", why="flannel's configuration", name="kube-flannel-cfg"),
     Need("get", "configmaps", why="kube-proxy's mode, if a DaemonSet runs it on Windows", name="kube-proxy"),
     Need("get", "configmaps", why="whether the cluster's network is Cilium", name="cilium-config"),
+    Need("get", "configmaps", why="Antrea's configuration", name="antrea-windows-config"),
     Need("create", "subjectaccessreviews", "authorization.k8s.io", why="what kubelets and agents may do"),
+)
+# What preflight reads in addition for profiles with `gmsa`. It tries a pod only if the user may create one there anyway.
+GMSA: Final = (
+    Need("list", "gmsacredentialspecs", "windows.k8s.io", why="the accounts that pods can use"),
+    *(
+        Need("list", kind, "admissionregistration.k8s.io", why="the webhook of windows-gmsa and its CA")
+        for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    ),
 )
 # For `winboot remove`, in addition to what a drain needs.
 REMOVE: Final = (
@@ -132,6 +141,11 @@ def verify_in(namespace: str) -> tuple[Need, ...]:
         Need("delete", "secrets", why="and the logins", name=PULL_SECRET),
     )
     return tuple(replace(need, namespace=namespace) for need in (*_VERIFY_THERE, *gone))
+
+
+def preflight(*, gmsa: bool) -> tuple[Need, ...]:
+    """What preflight reads; `gmsa` if a profile has such accounts."""
+    return (*PREFLIGHT, *(GMSA if gmsa else ()))
 
 
 def needed(*, mints: bool, drains: bool) -> tuple[Need, ...]:
