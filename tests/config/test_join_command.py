@@ -87,6 +87,12 @@ def test_an_ipv6_server_and_two_hashes_are_read() -> None:
         (LINE.replace("10.0.0.10:6443", "'"), "an open quote"),
         (LINE.replace(":6443", ""), "HOST:PORT"),
         (LINE.replace("10.0.0.10", "https://10.0.0.10"), "HOST:PORT"),
+        (LINE.replace("10.0.0.10:6443", "h:99999"), "HOST:PORT"),
+        (LINE.replace("10.0.0.10:6443", "fd00::1:6443"), "HOST:PORT"),
+        (LINE.replace("10.0.0.10:6443", "10.0.0.300:6443"), "HOST:PORT"),
+        (LINE.replace("10.0.0.10:6443", f"{TOKEN}:6443 {TOKEN}"), "names 2 API servers"),
+        (LINE.replace("--token ", "--"), "no flag of that form"),
+        (LINE.replace("--token ", "--token"), "no flag of that form"),
         (LINE.replace("10.0.0.10:6443", "10.0.0.10:6443 10.0.0.11:6443"), "names 2 API servers"),
         (LINE.replace(TOKEN, TOKEN.upper()), "the bootstrap token is missing or not"),
         (LINE.replace(f"--token {TOKEN}", ""), "the bootstrap token is missing"),
@@ -98,7 +104,7 @@ def test_an_ipv6_server_and_two_hashes_are_read() -> None:
             "believes no CA",
         ),
         (LINE.replace("--token", "--tokem"), "no flag --tokem"),
-        (V1BETA4.replace("v1beta4", "v1beta2"), "does not read apiVersion kubeadm.k8s.io/v1beta2"),
+        (V1BETA4.replace("v1beta4", "v1beta2"), "does not read this apiVersion"),
         (V1BETA4.replace("kind: Join", "kind: Init"), "0 JoinConfigurations"),
         (
             V1BETA4.replace("nodeRegistration:", "controlPlane: {}\nnodeRegistration:"),
@@ -107,6 +113,10 @@ def test_an_ipv6_server_and_two_hashes_are_read() -> None:
         (V1BETA3.replace("discovery:", "discovery:\n  file: {kubeConfigPath: x}"), "discovery.file"),
         (V1BETA4.replace("    token:", "    unsafeSkipCAVerification: true\n    token:"), "believes no CA"),
         (V1BETA3.replace("discovery:", "discovery: ["), "is not valid YAML"),
+        (V1BETA4.replace("token: ", "token: !"), "is not valid YAML"),
+        (V1BETA4.replace("token: ", "token: *"), "is not valid YAML"),
+        (V1BETA4.replace("kubeadm.k8s.io/v1beta4", TOKEN), "does not read this apiVersion"),
+        (f"a: b\n---{V1BETA4}".replace("token: ", "token: !"), "line=8"),
     ],
 )
 def test_what_cannot_be_believed_is_refused_without_the_token(text: str, told: str) -> None:

@@ -15,7 +15,8 @@ from typing import Final, NoReturn
 
 from winboot.base.errors import InvalidInput
 from winboot.base.secret import Secret
-from winboot.config.source import Listing, Node, Scalar, Table, compose
+from winboot.config.profile.values import server_address
+from winboot.config.source import Complaint, Listing, Node, Scalar, Table, Wrong, compose
 
 # kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens, "Token format".
 _TOKEN: Final = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
@@ -82,7 +83,7 @@ def of_configuration(text: Secret, origin: str) -> JoinCommand:
     if _text(top, "apiVersion") not in _VERSIONS:
         _refuse(
             origin,
-            f"winboot does not read apiVersion {_text(top, 'apiVersion') or '(none)'}",
+            "winboot does not read this apiVersion",
             f"`kubeadm config migrate` writes {_VERSIONS[-1]}; {_VERSIONS[0]} is read, too.",
         )
     if isinstance(top.get("controlPlane"), Table):
@@ -93,7 +94,8 @@ def of_configuration(text: Secret, origin: str) -> JoinCommand:
     if _text(given, "unsafeSkipCAVerification") == "true":
         _refuse(origin, f"discovery.bootstrapToken.unsafeSkipCAVerification: {_UNSAFE}", "List caCertHashes.")
     token = _text(discovery, "tlsBootstrapToken") or _text(given, "token")
-    ignored = tuple(f"nodeRegistration.{key}" for key in _table(top, "nodeRegistration").entries)
+    keys = _table(top, "nodeRegistration").entries
+    ignored = tuple(f"nodeRegistration.{key}" for key in keys if re.fullmatch("[A-Za-z]{1,40}", key))
     return _judged(
         origin, _text(given, "apiServerEndpoint"), token, _texts(given.get("caCertHashes")), ignored
     )
@@ -130,7 +132,9 @@ def _parsed(words: Sequence[str], origin: str) -> tuple[list[str], dict[str, lis
             places.append(word)
             continue
         if name not in {*_REFUSED, *_IGNORED, *_TOKENS, _HASHES}:
-            _refuse(origin, f"kubeadm join has no flag --{name}")
+            # Anything else may be a token.
+            shown = f"--{name}" if re.fullmatch(r"[a-z-]{1,40}", name) else "of that form"
+            _refuse(origin, f"kubeadm join has no flag {shown}")
         if not equals and name not in _SWITCHES:
             value = next(waiting, "")
         flags.setdefault(name, []).append(value)
@@ -140,8 +144,8 @@ def _parsed(words: Sequence[str], origin: str) -> tuple[list[str], dict[str, lis
 def _judged(
     origin: str, place: str, token: str, hashes: Sequence[str], ignored: tuple[str, ...]
 ) -> JoinCommand:
-    host, _, port = place.rpartition(":")
-    if not (host and port.isdecimal()) or re.search(r"[\s/@]", place):
+    server = _server(place)
+    if server is None:
         _refuse(origin, "the API server is not of the form HOST:PORT")
     if not _TOKEN.fullmatch(token):
         _refuse(origin, "the bootstrap token is missing or not of the form abcdef.0123456789abcdef")
@@ -150,12 +154,35 @@ def _judged(
     ]
     if not found or len(found) != sum(len(one.split(",")) for one in hashes):
         _refuse(origin, "a hash of the CA is missing or not of the form sha256: and 64 hexadecimal digits")
-    return JoinCommand(f"https://{place}", Secret(token), tuple(found), ignored)
+    return JoinCommand(server, Secret(token), tuple(found), ignored)
+
+
+def _server(place: str) -> str | None:
+    """The address as `cluster.server` takes it; None for any other text, which may be a token."""
+    if not re.search(r":\d+$", place) or re.search(r"[\s/]", place):
+        return None
+    try:
+        return server_address(f"https://{place}")
+    except Wrong:
+        return None
 
 
 def _documents(text: str, origin: str) -> Iterator[Table]:
+    line = 0
     for part in _ONE_DOCUMENT.split(text):
-        yield compose(part, origin, foreign=True)
+        yield _document("\n" * line + part, origin)
+        line += part.count("\n")
+
+
+def _document(text: str, origin: str) -> Table:
+    """Errors keep the place alone: their texts quote the file, and so the token."""
+    try:
+        return compose(text, origin, foreign=True)
+    except InvalidInput as error:
+        places = [one.place for one in error.problems if isinstance(one, Complaint)]
+        problems = tuple(Complaint(place, "", "this is not YAML of kubeadm") for place in places)
+        problem = f"{origin}: is not valid YAML"
+    raise InvalidInput(problem, problems=problems)
 
 
 def _table(top: Table, *keys: str) -> Table:

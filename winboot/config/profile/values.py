@@ -183,7 +183,8 @@ def _one_or_many(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-def _server(value: Any) -> str:
+def server_address(value: Any) -> str:
+    """The API server as https://host:port; raises Wrong."""
     text = text_of(value, "the address of the API server, https://host:port")
     url = web_address(text, "https://host:port")
     if url.scheme != "https":
@@ -318,7 +319,7 @@ NatExceptionNames = Annotated[
     BeforeValidator(_one_or_many),
     _one_or_many_schema({"type": "string"}),
 ]
-Server = Annotated[str, PlainValidator(_server), _schema(pattern="^https://")]
+Server = Annotated[str, PlainValidator(server_address), _schema(pattern="^https://")]
 HttpUrl = Annotated[str, PlainValidator(_http_url), _schema(pattern="^https?://")]
 ProxyUrl = Annotated[str, PlainValidator(_proxy_url), _schema(pattern="^https?://")]
 NameOrAddress = Annotated[str, PlainValidator(_name_or_address), _schema()]
