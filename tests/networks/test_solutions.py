@@ -333,6 +333,22 @@ def test_a_network_is_known_by_its_name(name: str, owners: tuple[str, ...]) -> N
     assert hns_owners(name) == owners
 
 
+@pytest.mark.parametrize(
+    ("solution", "annotation", "networks"),
+    [
+        ("ovn-hybrid", "10.9.0.0/24", ("10.9.0.0/24",)),
+        ("ovn-hybrid", "", ()),
+        ("win-bridge", "10.9.0.0/24", ("10.244.1.0/24",)),
+    ],
+)
+def test_only_the_network_that_reads_the_annotation_takes_its_cidr(
+    solution: str, annotation: str, networks: tuple[str, ...]
+) -> None:
+    annotations = {"k8s.ovn.org/hybrid-overlay-node-subnet": annotation}
+
+    assert BY_ID[solution].pod_networks(("10.244.1.0/24",), annotations) == networks
+
+
 def test_antrea_finds_its_folders_where_its_script_writes() -> None:
     """Install-WindowsCNI.ps1 of antrea-io/antrea has no other."""
     assert (Paths().cni_bin, Paths().cni_conf) == (r"C:\opt\cni\bin", r"C:\etc\cni\net.d")

@@ -337,7 +337,9 @@ def _network(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> 
             yield f"{name} is of type {network['type']}"
         if not network["management"]:
             yield f"{name} has no management address"
-        cidrs = node.pod_cidrs if node is not None and spec.network.solution.pod_cidr else ()
+        solution = spec.network.solution
+        asked = node if solution.pod_cidr else None
+        cidrs = () if asked is None else solution.pod_networks(asked.pod_cidrs, asked.annotations)
         if cidrs and not set(network["subnets"]) & set(cidrs):
             subnets = ", ".join(network["subnets"]) or "none"
             yield f"{name} has the subnet {subnets}, the Node has {', '.join(cidrs)}"

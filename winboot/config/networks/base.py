@@ -355,6 +355,12 @@ class Network:
         unless its settings forward them. Overlays wrap them; others take addresses of the nodes' network."""
         return self.hns_type == "L2Bridge" and not self.pods_in_node_network
 
+    def pod_networks(self, pod_cidrs: tuple[str, ...], annotations: Mapping[str, str]) -> tuple[str, ...]:
+        """The CIDRs of a Node's pods: the Node's own, or those in the annotation that this network reads."""
+        if not self.pod_cidr_annotation:
+            return pod_cidrs
+        return tuple(filter(None, (annotations.get(self.pod_cidr_annotation),)))
+
     def host_endpoint_name(self, network_name: str) -> str | None:
         """The HNS endpoint through which the host itself speaks to pods, or None without one."""
         return None if self.host_endpoint is None else self.host_endpoint.format(name=network_name)

@@ -163,7 +163,7 @@ def _of_cluster(
         node = cluster.node(spec.node.name)
         api = ApiView(
             version=str(cluster.version()),
-            node=None if node is None else _node_view(node),
+            node=None if node is None else _node_view(spec, node),
             pending=tuple(_pending(spec, cluster, now)),
             loose_daemon_sets=cluster.unselective_daemon_sets(),
         )
@@ -190,12 +190,12 @@ def _of_logs(
     return ({"signatures": rows}, {}) if given else ({}, {})
 
 
-def _node_view(node: NodeFacts) -> NodeView:
+def _node_view(spec: NodeSpec, node: NodeFacts) -> NodeView:
     return NodeView(
         ready=node.ready,
         reason=clean(node.reason),
         message=clean(node.message),
-        pod_cidrs=node.pod_cidrs,
+        pod_cidrs=spec.network.solution.pod_networks(node.pod_cidrs, node.annotations),
         labels=dict(node.labels),
         taints=tuple(map(str, node.taints)),
         addresses=node.addresses,

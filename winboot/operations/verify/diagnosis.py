@@ -413,7 +413,8 @@ def _other_network(node: NodeScene | None) -> Iterator[Cause]:
     network = _network(node)
     if node is None or network is None:
         return
-    cidrs = node.facts.pod_cidrs if node.spec.network.solution.pod_cidr else ()
+    solution = node.spec.network.solution
+    cidrs = solution.pod_networks(node.facts.pod_cidrs, node.facts.annotations) if solution.pod_cidr else ()
     if cidrs and not set(network["subnets"]) & set(cidrs):
         yield (
             f"the pod network of {node.name} is {', '.join(network['subnets'])}, its Node has {', '.join(cidrs)}",

@@ -770,10 +770,6 @@ def _mounted_config_maps(daemon_set: DaemonSet) -> list[str]:
     return [one.name for one in maps if one is not None and one.name]
 
 
-# ovn-kubernetes go-controller/hybrid-overlay/pkg/types/types.go, HybridOverlayNodeSubnet.
-_HYBRID_SUBNET: Final = "k8s.ovn.org/hybrid-overlay-node-subnet"
-
-
 def node_facts(node: Node) -> NodeFacts:
     """Read a Node object."""
     metadata, spec, status = node.metadata, node.spec, node.status
@@ -781,8 +777,6 @@ def node_facts(node: Node) -> NodeFacts:
     ready = next((c for c in conditions if c.type == "Ready"), None)
     info = status.nodeInfo if status is not None else None
     cidrs = (spec.podCIDRs or ([spec.podCIDR] if spec.podCIDR else [])) if spec is not None else []
-    # OVN-Kubernetes gives a node of its hybrid overlay a network of its own.
-    own_subnet = ((metadata.annotations if metadata is not None else None) or {}).get(_HYBRID_SUBNET, "")
     taints = (spec.taints if spec is not None else None) or []
     addresses = (status.addresses if status is not None else None) or []
     return NodeFacts(
@@ -792,7 +786,7 @@ def node_facts(node: Node) -> NodeFacts:
         reason=clean((ready.reason if ready is not None else None) or ""),
         message=clean((ready.message if ready is not None else None) or ""),
         system_uuid=info.systemUUID if info is not None else "",
-        pod_cidrs=(own_subnet,) if own_subnet else tuple(cidrs),
+        pod_cidrs=tuple(cidrs),
         labels=dict((metadata.labels if metadata is not None else None) or {}),
         annotations=dict((metadata.annotations if metadata is not None else None) or {}),
         taints=tuple(Taint(t.key, t.value or "", t.effect) for t in taints),
