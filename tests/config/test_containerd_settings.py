@@ -258,7 +258,7 @@ def test_lines_beyond_the_data_are_judged_as_the_nearest():
 _SCALARS = st.one_of(
     st.booleans(),
     st.integers(-(2**63), 2**63 - 1),
-    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(allow_nan=False),
     st.text(st.characters(exclude_categories=["Cs"])),
 )
 _VALUES = st.recursive(
@@ -274,3 +274,9 @@ _VALUES = st.recursive(
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), _VALUES, max_size=5))
 def test_every_mapping_is_read_back_as_it_was(table: dict[str, Any]):
     assert tomllib.loads("\n".join(toml(table))) == table
+
+
+def test_a_number_that_is_none_is_read_back() -> None:
+    found = tomllib.loads("\n".join(toml({"a": float("nan")})))["a"]
+
+    assert found != found

@@ -151,6 +151,9 @@ def test_what_cannot_work_is_refused(keys: dict[str, Any], says: str) -> None:
         (r"CORP\me:hunter2", True),
         ("user=me;password=hunter2", True),
         ('{"Password":"hunter2"}', True),
+        ('{"login":{"Password":"hunter2"}}', True),
+        ('[{"a":[{"pwd":"hunter2"}]}]', True),
+        ('[{"credentialArn":"arn:aws:secretsmanager:eu-west-1:1:secret:a"}]', False),
     ],
 )
 def test_a_reference_passes_and_a_password_does_not(text: str, secret: bool) -> None:

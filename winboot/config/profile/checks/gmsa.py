@@ -61,9 +61,17 @@ def holds_password(text: str) -> bool:
         parsed: Any = json.loads(text)
     except ValueError:
         parsed = None
-    if isinstance(parsed, dict):
-        return any(_SECRET_KEY.search(str(key)) for key in parsed)
+    if isinstance(parsed, dict | list):
+        return any(map(_SECRET_KEY.search, _keys(parsed)))
     pairs = [part.partition("=")[0] for part in text.split(";") if "=" in part]
     if pairs:
         return any(map(_SECRET_KEY.search, pairs))
     return "://" not in text and not text.startswith("arn:") and bool(re.search(r"[\\:][^\\:]+:.", text))
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """The keys of a JSON value, at every depth."""
+    if isinstance(value, dict):
+        yield from value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys(one)
