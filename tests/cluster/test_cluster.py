@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lightkube.resources.core_v1 import Node
 from winboot_lab.cluster import ClusterPlan, ClusterServer, Credentials, LabCluster
 from winboot_lab.cluster.authority import Subject, new_key, request_pem
 from winboot_lab.cluster.controllers import CLIENT_SIGNER, SERVING_SIGNER
@@ -22,7 +23,7 @@ from winboot.config.node_spec import Taint
 from winboot.remote.cluster import connect
 from winboot.remote.cluster.base import DrainRules, ExpectedNode, Need, NodeWish, token_id
 from winboot.remote.cluster.calls import Patience
-from winboot.remote.cluster.lightkube import LightkubeCluster
+from winboot.remote.cluster.lightkube import LightkubeCluster, node_facts
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 WIN = Taint("os", "windows", "NoSchedule")
@@ -530,3 +531,14 @@ def test_a_broken_kubeconfig_is_an_error_with_its_path(tmp_path: Path, text: str
 
     with pytest.raises(InvalidInput, match=r"broken\.conf"):
         connect(path)
+
+
+def test_the_annotation_of_one_network_does_not_replace_the_pod_cidrs_of_a_node() -> None:
+    annotations = {"k8s.ovn.org/hybrid-overlay-node-subnet": "10.9.0.0/24"}
+    node = Node.from_dict(
+        {"metadata": {"name": "win-1", "annotations": annotations}, "spec": {"podCIDR": "10.244.1.0/24"}}
+    )
+
+    facts = node_facts(node)
+
+    assert (facts.pod_cidrs, facts.annotations) == (("10.244.1.0/24",), annotations)
