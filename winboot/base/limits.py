@@ -37,6 +37,9 @@ LONGEST_DETACHED: Final = (
 LARGEST_FACTS: Final = 8 << 20  # characters of one look
 LARGEST_COLLECTION: Final = 64 << 20  # bytes that the task of `winboot collect` writes on a node
 LARGEST_LOG: Final = 256 << 10  # bytes of the end of a log that the kubelet gives
+MOST_ITEMS: Final = 200  # items of one such task; winboot's has about sixty
+LONGEST_ITEM: Final = 600  # seconds that one of them may ask for; winboot's own ask for half a minute at most
+DEEPEST: Final = 64  # lists and tables in one another; winboot's have five
 MOST_FACTS: Final = 10_000  # of one kind: load balancers, endpoints, routes
 
 # A file of `winboot plan --out`.

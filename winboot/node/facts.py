@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from winboot.base.clean import clean
 from winboot.base.errors import ExcessiveOutput
-from winboot.base.limits import LARGEST_FACTS, LARGEST_NUMBER, MOST_FACTS, MOST_NOISE
+from winboot.base.foreign import Malformed
+from winboot.base.limits import DEEPEST, LARGEST_FACTS, LARGEST_NUMBER, MOST_FACTS, MOST_NOISE
 
 Facts = Mapping[str, Any]
 Form = Callable[[Any], bool]
@@ -162,8 +163,8 @@ FORMS: Final[Mapping[str, Form]] = {
 }
 
 
-def said(lines: Iterable[str], key: str) -> Iterator[dict[str, Any]]:
-    """The objects among the lines that have this key; warnings of the machine are left out. Raises ExcessiveOutput."""
+def bounded(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of one answer. Raises ExcessiveOutput."""
     characters = 0
     for number, line in enumerate(lines):
         characters += len(line)
@@ -172,12 +173,18 @@ def said(lines: Iterable[str], key: str) -> Iterator[dict[str, Any]]:
                 f"the machine says more than any node has to say of itself ({number} lines, {characters} characters)",
                 hint="See what runs as the account that winboot logs in with: this is not an answer to its script.",
             )
+        yield line
+
+
+def said(lines: Iterable[str], key: str) -> Iterator[dict[str, Any]]:
+    """The objects among the lines that have this key; warnings of the machine are left out. Raises ExcessiveOutput."""
+    for line in bounded(lines):
         try:
-            found = json.loads(line)
+            found = cleaned(json.loads(line))
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict) and key in found:
-            yield cleaned(found)
+            yield found
 
 
 def facts_of(subject: str, given: Any) -> tuple[Sequence[Facts], str]:
@@ -191,12 +198,14 @@ def facts_of(subject: str, given: Any) -> tuple[Sequence[Facts], str]:
     return right, f"{wrong} of its answers are not in the form of this script" if wrong else ""
 
 
-def cleaned(value: Any) -> Any:
-    """Its texts as they can be shown, on one line each."""
+def cleaned(value: Any, deepest: int = DEEPEST) -> Any:
+    """Its texts as they can be shown, on one line each. Raises Malformed for lists and tables that are nested too deep."""
     if isinstance(value, str):
         return clean(value).replace("\n", " ")
+    if deepest == 0 and isinstance(value, list | dict):
+        raise Malformed(f"it is nested deeper than {DEEPEST} levels")
     if isinstance(value, list):
-        return [cleaned(one) for one in value]
+        return [cleaned(one, deepest - 1) for one in value]
     if isinstance(value, dict):
-        return {cleaned(key): cleaned(one) for key, one in value.items()}
+        return {cleaned(key): cleaned(one, deepest - 1) for key, one in value.items()}
     return value

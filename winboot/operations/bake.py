@@ -8,17 +8,18 @@ Sysprep comes after it: it gives each clone its own security identifier, and del
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Any
 
 import msgspec
 
 import winboot
-from winboot.base.clean import clean
 from winboot.base.errors import NodeFailed, ProtocolError
-from winboot.base.foreign import Malformed, decoded
+from winboot.base.foreign import Malformed, converted, ready
 from winboot.config.node_spec import NodeSpec
+from winboot.node.facts import said
 from winboot.node.fleet import NodeRun, Options, RunContext, run_nodes
 from winboot.operations.join.secrets import change_secrets
 from winboot.operations.join.story import refuse_unresolved
@@ -29,13 +30,12 @@ from winboot.script.steps import STEPS
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What `_bake.ps1.j2` found of a node, and the paths that it deleted."""
+    """What `_bake.ps1.j2` found of a node."""
 
     traces: tuple[str, ...]
-    removed: tuple[str, ...]
 
 
-_ANSWER: Final = msgspec.json.Decoder(_Answer)
+ready(_Answer)
 
 
 def bake(specs: Sequence[NodeSpec], context: RunContext, options: Options, *, dry_run: bool) -> Report:
@@ -79,24 +79,27 @@ def _ask(run: NodeRun, *, seal: bool) -> None:
     spec = run.spec
     script = bake_script(spec, note=_note(spec))
     with run.context.connect(spec) as transport:
-        lines = list(transport.run(script, {"Seal": seal}, {}))
-    for line in lines:
-        try:
-            answer = decoded(_ANSWER, line)
-        except Malformed:
-            continue
-        if answer.traces:
-            raise NodeFailed(
-                f"{run.name}: the machine is a node, or was one: {clean(', '.join(answer.traces))}",
-                hint="Bake a machine that never joined a cluster; `winboot remove` restores one that did.",
-                node=run.name,
-            )
-        return
-    raise ProtocolError(
-        f"{run.name}: the machine sent no answer about its image",
-        hint="See what else runs in the sessions of the account that winboot logs in with.",
-        node=run.name,
-    )
+        traces = _traces(list(said(transport.run(script, {"Seal": seal}, {}), "traces")))
+    if traces is None:
+        raise ProtocolError(
+            f"{run.name}: the machine sent no answer about its image",
+            hint="See what else runs in the sessions of the account that winboot logs in with.",
+            node=run.name,
+        )
+    if traces:
+        raise NodeFailed(
+            f"{run.name}: the machine is a node, or was one: {', '.join(traces)}",
+            hint="Bake a machine that never joined a cluster; `winboot remove` restores one that did.",
+            node=run.name,
+        )
+
+
+def _traces(answers: Iterable[Mapping[str, Any]]) -> tuple[str, ...] | None:
+    """The traces in the first answer that has the form; None without one."""
+    for one in answers:
+        with suppress(Malformed):
+            return converted(one, _Answer).traces
+    return None
 
 
 def _note(spec: NodeSpec) -> dict[str, object]:

@@ -10,7 +10,7 @@ function Get-NodeTrace {
 
 function Clear-MachineTrace {
     # Deletes what winboot noted of this machine alone: its boots, runs, journal and downloads. The former values stay, because
-    # `remove` restores them on each clone. Logins of registries go: an image is copied to many places. Returns the paths.
+    # `remove` restores them on each clone. Logins of registries go: an image is copied to many places.
     param([string[]]$Logins)
     # What holds for every clone.
     $kept = @('former', 'placed.json', 'versions.json', 'features.json', 'logs.ps1', 'image.json')
@@ -18,8 +18,6 @@ function Clear-MachineTrace {
     foreach ($path in @($entries) + @($Logins)) {
         if ([IO.Directory]::Exists($path)) { Invoke-WithRetry -File $path -Work { [IO.Directory]::Delete($path, $true) } }
         elseif ([IO.File]::Exists($path)) { Remove-File -Path $path }
-        else { continue }
-        $path
     }
 }
 

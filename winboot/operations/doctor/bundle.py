@@ -6,15 +6,15 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from winboot.base.clean import clean
 from winboot.base.errors import UsageError
-from winboot.base.foreign import Malformed, decoded
+from winboot.base.foreign import Malformed, converted, decoded, ready
 from winboot.node.facts import cleaned
 from winboot.operations.doctor.collection import Item
 from winboot.operations.doctor.document import LARGEST, READABLE, SCHEMA, Document, document_of, save
@@ -45,8 +45,8 @@ class Manifest(msgspec.Struct, frozen=True):
     items: tuple[Entry, ...]
 
 
-_MANIFEST: Final = msgspec.json.Decoder(Manifest)
-_FACTS: Final = msgspec.json.Decoder()
+_ANY: Final = msgspec.json.Decoder()
+ready(Manifest)
 
 
 def of_document(document: Document) -> Item:
@@ -55,7 +55,7 @@ def of_document(document: Document) -> Item:
 
 
 def pack(nodes: Mapping[str, Sequence[Item]], *, winboot: str, since_s: int, logs: bool) -> bytes:
-    """The bytes of a bundle of these nodes."""
+    """The bytes of a bundle of these nodes. Raises UsageError for one that `load` would refuse."""
     files = [(node, f"{node}/{one.file}", one) for node, items in nodes.items() for one in items]
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -63,8 +63,19 @@ def pack(nodes: Mapping[str, Sequence[Item]], *, winboot: str, since_s: int, log
             archive.writestr(name, one.content)
         entries = tuple(_entry(node, name, one) for node, name, one in files)
         manifest = Manifest(SCHEMA, winboot, since_s, logs, entries)
-        archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+        about = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        archive.writestr(MANIFEST, about)
+    read = len(about) + sum(one.size for one in entries if one.item == "document")
+    _refuse_large(max(read, len(data.getvalue())))
     return data.getvalue()
+
+
+def _refuse_large(size: int) -> None:
+    if size > LARGEST:
+        raise UsageError(
+            f"the bundle needs {size} bytes, and `winboot doctor --from` reads {LARGEST} at most",
+            hint="Collect fewer nodes at a time, or without --logs.",
+        )
 
 
 def _entry(node: str, file: str, item: Item) -> Entry:
@@ -74,58 +85,87 @@ def _entry(node: str, file: str, item: Item) -> Entry:
 
 def load(path: Path) -> list[Document]:
     """The documents of a bundle, or of a file that `doctor --out` wrote. Raises UsageError for any other file."""
-    try:
-        size = path.stat().st_size
-        raw = path.read_bytes() if size <= LARGEST else b""
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    if not raw:
-        raise UsageError(f"{path} holds no document: it has {size} bytes, at most {LARGEST} are read")
+    raw = _raw(path)
     if not raw.startswith(b"PK\x03\x04"):
         return [document_of(path, number, line) for number, line in enumerate(raw.splitlines(), 1)]
-    found = _read(path, raw, lambda one: one.item == "document")
+    with _declared(path):
+        found = _read(path, raw, lambda one: one.item == "document")
     return [document_of(path / one.file, 1, content.rstrip(b"\n")) for one, content in found]
 
 
 def facts(path: Path) -> dict[str, dict[str, list[Any]]]:
     """The collected facts of a bundle, by node and item, without documents and the text of logs. Raises UsageError."""
     nodes: dict[str, dict[str, list[Any]]] = {}
-    wanted = _read(path, path.read_bytes(), lambda one: one.file.endswith(".json") and one.item != "document")
-    for one, content in wanted:
-        rows = cleaned(decoded(_FACTS, content))
-        nodes.setdefault(one.node, {})[one.item] = rows if isinstance(rows, list) else []
+    with _declared(path):
+        wanted = _read(path, _raw(path), lambda one: one.file.endswith(".json") and one.item != "document")
+        for one, content in wanted:
+            rows = cleaned(decoded(_ANY, content))
+            nodes.setdefault(one.node, {})[one.item] = rows if isinstance(rows, list) else []
     return nodes
 
 
-def _read(path: Path, raw: bytes, wanted: Callable[[Entry], bool]) -> list[tuple[Entry, bytes]]:
-    """The wanted entries of a bundle with their content, as its manifest names it."""
+def _raw(path: Path) -> bytes:
+    """The bytes of the file. A device has no size, so they are counted as they are read."""
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            manifest = _manifest(path, _content(archive, MANIFEST))
-            return [(one, _checked(archive, one)) for one in manifest.items if wanted(one)]
+        with path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    if not 0 < len(raw) <= LARGEST:
+        size = f"more than {LARGEST}" if raw else "no"
+        raise UsageError(f"{path} holds no document that winboot reads: the file has {size} bytes")
+    return raw
+
+
+@contextmanager
+def _declared(path: Path) -> Iterator[None]:
+    """What the zip reader raises for a damaged file, as UsageError."""
+    try:
+        yield
     except (
         zipfile.BadZipFile,
         zlib.error,
-        KeyError,
+        LookupError,
         ValueError,
         EOFError,
+        OverflowError,
         NotImplementedError,
         RuntimeError,
     ) as error:
         raise UsageError(
-            f"{path} is not a bundle of `winboot collect`: {clean(str(error))}",
+            f"{path} is not a bundle of `winboot collect`: {error}",
             hint="Collect again, or copy the whole file.",
         ) from None
 
 
-def _content(archive: zipfile.ZipFile, file: str) -> bytes:
-    if archive.getinfo(file).file_size > LARGEST:
-        raise ValueError(f"{file} has more than {LARGEST} bytes")
-    return archive.read(file)
+def _read(path: Path, raw: bytes, wanted: Callable[[Entry], bool]) -> list[tuple[Entry, bytes]]:
+    """The wanted entries of a bundle with their content, as its manifest names it; all together have at most LARGEST bytes."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        about = _content(archive, MANIFEST, LARGEST)
+        entries = _manifest(path, about).items
+        if len({one.file for one in entries}) < len(entries):
+            raise Malformed("its manifest names a file twice")
+        left, found = LARGEST - len(about), []
+        for one in filter(wanted, entries):
+            found.append((one, _checked(archive, one, left)))
+            left -= len(found[-1][1])
+    return found
+
+
+def _content(archive: zipfile.ZipFile, file: str, left: int) -> bytes:
+    """The content of at most `left` bytes. The size in the archive may be a lie, and LZMA and bzip2 unpack without a bound."""
+    info = archive.getinfo(file)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise Malformed(f"{file} has another compression than winboot writes")
+    with archive.open(info) as opened:
+        content = opened.read(left + 1)
+    if len(content) > left:
+        raise Malformed(f"its files have more than {LARGEST} bytes")
+    return content
 
 
 def _manifest(path: Path, raw: bytes) -> Manifest:
-    found = decoded(_MANIFEST, raw)
+    found = converted(cleaned(decoded(_ANY, raw)), Manifest)
     if found.schema not in READABLE:
         raise UsageError(
             f"{path}: winboot cannot read version {found.schema} of this bundle",
@@ -134,8 +174,8 @@ def _manifest(path: Path, raw: bytes) -> Manifest:
     return found
 
 
-def _checked(archive: zipfile.ZipFile, entry: Entry) -> bytes:
-    content = _content(archive, entry.file)
+def _checked(archive: zipfile.ZipFile, entry: Entry, left: int) -> bytes:
+    content = _content(archive, entry.file, left)
     if hashlib.sha256(content).hexdigest() != entry.sha256:
         raise Malformed(f"{entry.file} does not match its hash in the manifest")
     return content
