@@ -221,6 +221,7 @@ HINTS: Final[Mapping[str, str]] = {
     "Not64Bit": "Use the 64-bit endpoint Microsoft.PowerShell.",
     "ProgramNotStarted": "Is it there, whole, and allowed to run (AppLocker, a scanner)? Then run the same command again.",
     "StoreFull": "Remove pods of this node, or give it a larger pod network, then run the same command again.",
+    "NoMachineUuid": "Repair WMI (`winmgmt /verifyrepository`), then restart the machine.",
     "NoBootId": "Repair WMI (`winmgmt /verifyrepository`), then run the same command again.",
     "NotOurs": (
         "Find its owner (Get-Acl). The step `directories` removes other accounts' rights from the folder: "

@@ -67,25 +67,38 @@ function Invoke-Boot {
         Write-StateJson -Name 'boot.json' -Value @{ boot_id = (Get-BootId); stamp = (Get-BootStamp) } -Tries 4
     }
     Invoke-BootWork -Name '' -Work { New-EventLine -Fields @{ event = 'boot'; boot_id = (Get-BootId) } }
-    $copy = Get-CopyText
-    if ($copy) {
-        Invoke-BootWork -Name '' -Work {
-            Save-Start -Failed @(@{ step = 'registration'; message = $copy })
-            New-EventLine -Fields @{ event = 'copied-machine'; message = $copy }
-        }
-        return
-    }
-    Invoke-BootWork -Name '' -Work { Start-HeldService }
+    if (Test-CopiedMachine -Tries 4) { return }
     # Before an agent that a cut left half way makes its network unwatched.
     Invoke-BootWork -Name '' -Work { Complete-InterruptedRun }
     Invoke-BootWork -Name '' -Work { Restore-AgentHold }
     Invoke-BootWork -Name '' -Work { Clear-OldFile }
     foreach ($step in $script:Run.Steps) { Invoke-BootStep -Step $step }
+    if (-not $script:Run.Known -and (Test-CopiedMachine -Tries 60)) { return }
+    if (-not $script:Run.Known) { Add-BootFault -Name 'registration' -Caught $script:Run.Unknown }
     Invoke-BootWork -Name '' -Work { Save-Start -Failed $script:Run.BootFailed }
     Invoke-BootWork -Name '' -Work { Watch-OwnService -Seconds 600 }
     Invoke-BootWork -Name '' -Work { Remove-StrayTask -Running @(Read-DetachedRun | Where-Object { $_.state -eq 'running' }) }
     # Last: it reads some hundred megabytes, and nothing waits for it.
     Invoke-BootWork -Name '' -Work { Update-HashMemory }
+}
+
+function Test-CopiedMachine {
+    # Whether this machine is a copy of the one that joined; then the start is over. On the machine itself the services start that wait
+    # for the answer. While the machine is unknown they do not start, and the rest of the start does not wait.
+    param([int]$Tries)
+    $script:Run.Known = $false
+    try { $copy = Wait-CopyText -Tries $Tries }
+    catch {
+        $script:Run.Unknown = $_
+        return $false
+    }
+    $script:Run.Known = $true
+    Invoke-BootWork -Name '' -Work {
+        if (-not $copy) { return (Start-HeldService) }
+        Save-Start -Failed @(@{ step = 'registration'; message = $copy })
+        New-EventLine -Fields @{ event = 'copied-machine'; message = $copy }
+    }
+    [bool]$copy
 }
 
 function Invoke-BootStep {

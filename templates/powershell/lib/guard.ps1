@@ -244,8 +244,7 @@ function Invoke-Guard {
     # The task guard. It has no clock: where an adapter has settings made by hand it stays for the whole boot, elsewhere for as long as a
     # step's Guard block answers that its network may still come, and two minutes longer. It holds no mutex while it waits, and leaves
     # the network to a guarded run that is under way.
-    # A copy is no node: the agent has the certificate of another machine.
-    if (Get-CopyText) { return }
+    $known = $false
     $watch = @{
         Known = $null; Round = 0; Busy = [DateTime]::UtcNow; Awaited = $true; Missing = $false
         Settings = ''; Read = [DateTime]::MinValue; Work = ''; Asked = [DateTime]::MinValue
@@ -255,6 +254,9 @@ function Invoke-Guard {
         $pause = 2
         # HNS answers no process for a while, or another program holds a file: the next round may be the one that is needed.
         try {
+            # A copy is no node: the agent has the certificate of another machine.
+            if (-not $known -and (Get-CopyText)) { return }
+            $known = $true
             Invoke-GuardRound -Watch $watch
             if (-not (Test-BusyGuard -Watch $watch)) { $pause = 10 }
         }

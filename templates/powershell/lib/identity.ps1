@@ -34,9 +34,25 @@ function Get-CopyText {
     # Why this machine is a copy of one that joined, as a sentence; nothing on that machine itself, or without a note.
     $noted = Read-StateJson -Name 'machine.json'
     $uuid = Read-Member -Object $noted -Names 'uuid'
+    if (-not $uuid) { return }
     $own = (Get-MachineIdentity).Uuid
-    if (-not $uuid -or $uuid -eq $own) { return }
+    if (-not $own) {
+        # The next call asks again.
+        $script:Run.Remove('Identity')
+        Stop-Step -Id 'NoMachineUuid' -Message 'Windows reports no UUID of this machine, so winboot cannot compare it with the machine that joined'
+    }
+    if ($uuid -eq $own) { return }
     "this machine ($own) is a copy of the node $(Read-Member -Object $noted -Names 'node') ($uuid), so winboot started no service"
+}
+
+function Wait-CopyText {
+    # The answer of Get-CopyText, an empty text on the machine that joined. Throws if the machine is still unknown after Tries.
+    param([int]$Tries)
+    for ($try = 1; $true; $try++) {
+        try { return "$(Get-CopyText)" }
+        catch { if ($try -ge $Tries) { throw } }
+        Start-Sleep -Seconds 5
+    }
 }
 
 function Get-BootId {
