@@ -9,6 +9,7 @@ from winboot_lab.programs.antrea import DATABASE, NETWORK
 from tests.lab.actions import remove_network
 from tests.steps.bench import Bench
 from tests.steps.builders import a_spec_of
+from tests.steps.library import call
 from tests.steps.nodes import Node
 
 STEP = "antrea-ports"
@@ -47,3 +48,42 @@ def test_ports_go_by_the_daemon_where_it_is_a_service(joined: Callable[[str], No
 
     assert r"C:\openvswitch\usr\bin\ovs-vsctl.exe" in problem.message
     assert node.file(DATABASE) is not None
+    assert node.machine.services.need("kubelet").status == "Running"
+
+
+def test_a_database_of_an_ordinary_user_stays(bench: Bench) -> None:
+    """Every user may make C:\\openvswitch, and lead SYSTEM by a junction to another file of that name."""
+    bench.machine.accounts.add("alice", administrator=False)
+    alice = bench.machine.accounts.token("alice")
+    bench.machine.files.make_directory(DATABASE.rpartition("\\")[0], alice)
+    bench.machine.files.write(DATABASE, b"x", alice)
+    bench.spec = a_spec_of("antrea")
+
+    told = bench.run(STEP)
+
+    assert bench.file(DATABASE) == b"x"
+    assert f"file {DATABASE}: taken for absent" in told.differences(STEP)
+
+
+def test_the_kubelet_runs_again_when_the_ports_stay(bench: Bench) -> None:
+    ended = call(
+        bench,
+        "function Test-StalePort { $true }\nfunction Get-ServiceState { param([string]$Name) if ($Name -eq 'kubelet') { 'Running' } }\n"
+        "function Stop-RunningService { $script:Did = @('stopped') }\nfunction Stop-AntreaPod { }\n"
+        "function Start-CurrentService { $script:Did += 'started' }\n"
+        "function Remove-File { throw 'held' }\n"
+        "try { Clear-StalePort -Network 'n' } catch { $script:Did += $_.Exception.Message }\n$script:Did",
+    )
+
+    assert ended.objects == ["stopped", "started", "held"]
+
+
+def test_the_owner_of_the_daemons_program_is_checked_before_the_kubelet_stops(bench: Bench) -> None:
+    ended = call(
+        bench,
+        "function Test-StalePort { $true }\nfunction Get-ServiceState { 'Running' }\n"
+        "function Stop-RunningService { 'stopped' }\nfunction Assert-OwnProgram { throw 'not ours' }\n"
+        "Clear-StalePort -Network 'n'",
+    )
+
+    assert (ended.objects, ended.message) == ([], "not ours")

@@ -65,7 +65,7 @@ function Test-StalePort {
     # Whether Open vSwitch has ports of a network that HNS forgot. Docs of Antrea (windows.md, Known issues 1): "HNS Network is not
     # persistent on Windows", and the ports have to go before the agent starts.
     param([string]$Network)
-    [IO.File]::Exists((Get-PortDatabase)) -and @(Get-HnsObject -Kind networks -Name $Network).Count -eq 0
+    (Test-OwnPath -Path (Get-PortDatabase)) -and @(Get-HnsObject -Kind networks -Name $Network).Count -eq 0
 }
 
 function Get-StalePortDifference {
@@ -80,11 +80,21 @@ function Clear-StalePort {
     # Removes the stale ports. Returns nothing. No pod of Antrea may work meanwhile, and the kubelet would start it again.
     param([string]$Network)
     if (-not (Test-StalePort -Network $Network)) { return }
-    $running = @(@('kubelet') | Where-Object { (Get-ServiceState -Name $_) -eq 'Running' })
-    foreach ($name in $running) { Stop-RunningService -Name $name }
-    Stop-AntreaPod
-    Remove-OvsPort
-    foreach ($name in $running) { Start-CurrentService -Name $name }
+    $daemon = (Get-ServiceState -Name 'ovsdb-server') -eq 'Running'
+    if ($daemon) { Assert-OwnProgram -Path (Get-PortProgram) }
+    $running = (Get-ServiceState -Name 'kubelet') -eq 'Running'
+    try {
+        Stop-RunningService -Name 'kubelet'
+        Stop-AntreaPod
+        # Without the daemon its pod makes the database again.
+        if ($daemon) { Remove-OvsPort } else { Remove-File -Path (Get-PortDatabase) }
+    }
+    finally { if ($running) { Start-CurrentService -Name 'kubelet' } }
+}
+
+function Get-PortProgram {
+    # The program that asks the daemon of Open vSwitch (antrea-io/antrea, hack/windows/Clean-AntreaNetwork.ps1).
+    'C:\openvswitch\usr\bin\ovs-vsctl.exe'
 }
 
 function Stop-AntreaPod {
@@ -95,12 +105,8 @@ function Stop-AntreaPod {
 }
 
 function Remove-OvsPort {
-    # Removes the recorded ports: by the daemon, where Open vSwitch runs as a service, else with its database, which its pod makes again.
-    if ((Get-ServiceState -Name 'ovsdb-server') -ne 'Running') {
-        Remove-File -Path (Get-PortDatabase)
-        return
-    }
-    $program = 'C:\openvswitch\usr\bin\ovs-vsctl.exe'
+    # Removes the recorded ports by the daemon. Returns nothing.
+    $program = Get-PortProgram
     $ended = Invoke-Program -Path $program -Arguments @('--no-wait', '--if-exists', 'del-br', 'br-int')
     if ($ended.ExitCode -ne 0) { Stop-Step -Id 'ProgramFailed' -Message "$program ended with code $($ended.ExitCode): $($ended.ErrorOutput)" }
 }
