@@ -1,7 +1,7 @@
 # SUMMARY Reads the Node object with the kubelet's credentials, and waits for registration.
 
 function Get-NodeObject {
-    # What is used of the Node: PodCidrs, SystemUuid, InternalIps, Ready and Unschedulable; nothing while there is no Node, or none that can be read.
+    # What is used of the Node: PodCidrs, SystemUuid, InternalIps, Ready, Unschedulable and Starting; nothing while there is no Node, or none that can be read.
     Get-Cached -Name 'Node' -Read { Read-NodeObject }
 }
 
@@ -45,6 +45,7 @@ function Read-NodeObject {
         # The type of a condition stands before its status (k8s.io/api/core/v1/types.go, NodeCondition).
         Ready = [regex]::Match($ended.Output, '"type"\s*:\s*"Ready"\s*,\s*"status"\s*:\s*"(\w+)"').Groups[1].Value
         Unschedulable = [regex]::IsMatch($ended.Output, '"unschedulable"\s*:\s*true')
+        Starting = [regex]::IsMatch($ended.Output, "`"key`"\s*:\s*`"$([regex]::Escape($script:Node.startup_taint))`"")
     }
 }
 
@@ -132,10 +133,24 @@ function Wait-Readiness {
 }
 
 function Update-LiveFact {
-    # Where the controller has no kubeconfig, this machine decides whether pods may run on it: its Node is Ready and not cordoned.
+    # Where the controller has no kubeconfig, this machine decides whether pods may run on it.
     # Once at the start of a run: a Node that becomes Ready in the middle of its own join must not hold the rest back.
-    if (-not $script:Run.Facts.Alone) { return }
-    $script:Run.Facts.NodeIsLive = @(Get-NodeObject | Where-Object { $_.Ready -eq 'True' -and -not $_.Unschedulable }).Count -gt 0
+    if ($script:Run.Facts.Alone) { $script:Run.Facts.NodeIsLive = Test-LiveNode }
+}
+
+function Test-LiveNode {
+    # Whether the Node has no cordon and is Ready, or pods run on it. The controller has the same rule (look_for_life in
+    # winboot/node/fleet/node.py): only a Node that has the startup taint, or runs no pod, is not live.
+    $node = Get-NodeObject
+    if ($node -and $node.Unschedulable) { return $false }
+    if ($node -and $node.Ready -eq 'True') { return $true }
+    (-not $node -or -not $node.Starting) -and (Test-RunningPod)
+}
+
+function Test-RunningPod {
+    # Whether a pod runs here: a shim of containerd holds each, with Docker a container.
+    $shims = @(Get-CimInstance -ClassName 'Win32_Process' -Filter "Name='containerd-shim-runhcs-v1.exe'" -Property 'ProcessId')
+    $shims.Count -gt 0 -or ($script:Node['docker'] -and @(Invoke-Docker -Arguments @('ps', '--quiet')).Count -gt 0)
 }
 
 function Stop-Unregistered {

@@ -61,6 +61,7 @@ def source(spec: NodeSpec) -> dict[str, object]:
     solution = spec.network.solution
     found: dict[str, object] = {
         "node": spec.node.name,
+        "startup_taint": spec.node.startup_taint.key,
         "node_ip": spec.machine.node_ip or "",
         "server_host": spec.cluster.server_host,
         "server_port": spec.cluster.server_port,
