@@ -136,8 +136,8 @@ $plan = @{
 }
 
 # What most steps have to know of this node.
-$script:Node = @{ node = 'win-a1'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443; pod_cidrs = @('10.244.0.0/16')
-    kubectl = 'C:\k\versions\kubectl-1.36.5\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'
+$script:Node = @{ node = 'win-a1'; startup_taint = 'winboot.io/starting'; node_ip = ''; server_host = '10.0.0.10'; server_port = 6443
+    pod_cidrs = @('10.244.0.0/16'); kubectl = 'C:\k\versions\kubectl-1.36.5\kubectl.exe'; kubeconfig = 'C:\k\kubeconfig'
     crictl = 'C:\k\versions\crictl-1.36.0\crictl.exe'; crictl_config = 'C:\k\crictl.yaml'; runtime = 'containerd'
     artifacts = @(@{ name = 'containerd'; version = '2.3.6'
             url = 'https://github.com/containerd/containerd/releases/download/v2.3.6/containerd-2.3.6-windows-amd64.tar.gz'

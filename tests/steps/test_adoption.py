@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from winboot_lab.windows.snapshot import diff, without_chance
 from winboot_lab.windows.tasks import Action, Task
 
 from tests.steps.bench import Bench
+from winboot.config.node_spec.node import StorageSpec
 
 TOKEN = "abcdef.0123456789abcdef"
 STATE = r"C:\ProgramData\winboot"
@@ -413,3 +415,15 @@ def test_a_task_of_that_name_stays_on_a_node_that_winboot_made(bench: Bench) -> 
     bench.run("directories", ADOPTION)
 
     assert reset.enabled
+
+
+def test_an_undo_starts_services_that_are_no_part_of_the_node(bench: Bench) -> None:
+    made_by(bench, "AKS Engine with Docker")
+    bench.spec = replace(bench.spec, storage=StorageSpec(smb=True, iscsi=True))
+    bench.machine.services.need("MSiSCSI").status = "Running"
+    names = ("directories", ADOPTION, "storage-services")
+    bench.run(*names)
+
+    bench.undo(*names)
+
+    assert bench.machine.services.need("MSiSCSI").status == "Running"

@@ -68,7 +68,8 @@ def test_a_database_of_an_ordinary_user_stays(bench: Bench) -> None:
 def test_the_kubelet_runs_again_when_the_ports_stay(bench: Bench) -> None:
     ended = call(
         bench,
-        "function Test-StalePort { $true }\nfunction Get-ServiceState { param([string]$Name) if ($Name -eq 'kubelet') { 'Running' } }\n"
+        "function Test-StalePort { $true }\n"
+        "function Get-ServiceState { param([string]$Name) if ($Name -eq 'kubelet') { 'Running' } }\n"
         "function Stop-RunningService { $script:Did = @('stopped') }\nfunction Stop-AntreaPod { }\n"
         "function Start-CurrentService { $script:Did += 'started' }\n"
         "function Remove-File { throw 'held' }\n"

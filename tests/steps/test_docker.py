@@ -55,15 +55,17 @@ def test_a_removed_network_of_hostnetwork_pods_is_made_again(node: Node) -> None
     assert node.change(STEP).states == {STEP: "changed"}
 
 
-def test_an_undo_ends_docker_and_deletes_its_layers_and_nat_networks(node: Node) -> None:
+def test_an_undo_ends_docker_and_deletes_its_layers_and_its_own_networks(node: Node) -> None:
     assert node.machine.files.list(LAYERS)
     without_balancers(node)
+    subnet = {"AddressPrefix": "172.29.0.0/16", "GatewayAddress": "172.29.0.1"}
+    hcn.call(node.machine, "POST", "/networks/", {"Name": "theirs", "Type": "NAT", "Subnets": [subnet]})
 
     assert node.undo(STEP).states == {STEP: "changed"}
 
     assert node.machine.services.find("docker") is None
     assert node.machine.files.list(LAYERS) == []
-    assert [one["Name"] for one in hcn.networks(node.machine) if one["Type"] == "NAT"] == []
+    assert [one["Name"] for one in hcn.networks(node.machine) if one["Type"].upper() == "NAT"] == ["theirs"]
 
 
 def test_another_program_with_the_pipe_of_docker_is_reported(node: Node) -> None:

@@ -204,6 +204,27 @@ def test_the_owner_is_restored_when_the_write_fails(installing: Bench) -> None:
     )
 
 
+@pytest.mark.parametrize("undone", [False, True])
+def test_a_key_that_a_killed_run_left_open_is_given_back(installing: Bench, undone: bool) -> None:
+    registry, key = installing.machine.registry, CLASSES.rpartition("\\")[0]
+    acl = guarded(installing.machine)
+    installing.run(STEP)
+    rules = [Rule(ADMINISTRATORS, 0xF003F, inheritance=1), *acl.explicit]
+    opened = Acl(ADMINISTRATORS, SYSTEM, protected=True, explicit=rules)
+    registry.set_acl(key, opened, privileged=True)
+
+    if undone:
+        installing.undo(STEP)
+    else:
+        assert set(installing.look(STEP).differences(STEP)) == {
+            r"registry HKLM\SYSTEM\CurrentControlSet\Control\CCG\COMClasses: owner and rules"
+        }
+        assert installing.run(STEP).states == {STEP: "changed"}
+
+    now = registry.acl(key)
+    assert (now.owner, set(now.explicit)) == (TRUSTED_INSTALLER, set(acl.explicit))
+
+
 def test_the_lab_knows_the_declaration_by_its_text() -> None:
     text = functions()["Get-PrivilegeDeclaration"].text
 

@@ -62,6 +62,16 @@ def test_an_option_that_was_on_before_winboot_stays(antrea: Bench) -> None:
     assert antrea.machine.registry.exists(TEST_SIGNING_ELEMENT)
 
 
+def test_an_option_that_waits_for_the_next_start_stays_after_an_undo(antrea: Bench) -> None:
+    antrea.machine.registry.set(TEST_SIGNING_ELEMENT, "Element", "Binary", b"\x01")
+
+    antrea.run(STEP)
+    told = antrea.undo(STEP)
+
+    assert antrea.machine.registry.exists(TEST_SIGNING_ELEMENT)
+    assert told.differences(STEP)[OPTION] == ("on, and was set before winboot", "kept")
+
+
 def test_secure_boot_is_named_before_the_change(antrea: Bench) -> None:
     antrea.machine.registry.set(SECURE_BOOT, "UEFISecureBootEnabled", "DWord", 1)
 

@@ -244,3 +244,20 @@ def test_what_an_undo_has_put_back_is_not_listed_by_a_later_look(bench: Bench) -
     assert bench.file(CONFIG) == b"kind: KubeletConfiguration\n"
 
     assert listed(bench, "kubelet-config") == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value", "reboot", "want"),
+    [
+        ("TestSigning", "TESTSIGNING", "existed = $false", True, None),
+        ("ResetTask", "k8s-restart-job", "name = 'k8s-restart-job'", False, "as it was before winboot"),
+    ],
+)
+def test_a_look_shows_what_an_undo_does(
+    bench: Bench, kind: str, key: str, value: str, reboot: bool, want: str | None
+) -> None:
+    steps = "$script:Run.Steps = @(@{ Name = 'first' }, @{ Name = 'files' })"
+    note = f"Initialize-StateFolder; Save-FormerValue -Kind '{kind}' -Key '{key}' -Value @{{ {value} }}"
+    shown = "foreach ($one in Get-RemovalDifference) { $one.reboot; $one.want }"
+
+    assert call(bench, f"{steps}\n{note}\n{shown}").objects == [reboot, want]

@@ -255,6 +255,13 @@ function Restore-Adoption {
     foreach ($name in @($Former.running)) { Start-CurrentService -Name $name }
 }
 
+function Get-AdoptedService {
+    # The services that an undo starts last, for another tool. Nothing on a node that winboot made.
+    foreach ($line in Get-FormerLine -Step 'adoption' -Key 'kubelet') {
+        if ($line.kind -eq 'Adoption') { Read-Item -Object $line.value -Name 'running' }
+    }
+}
+
 function Test-Adopted {
     # Whether an undo gives this node back to another tool, and therefore starts its services last.
     Test-FormerNote -Kind 'Adoption' -Key 'kubelet' -Step 'adoption'

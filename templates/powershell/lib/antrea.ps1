@@ -32,16 +32,33 @@ function Enable-TestSigning {
     if (1 -eq (Read-Registry -Path 'SYSTEM\CurrentControlSet\Control\SecureBoot\State' -Name 'UEFISecureBootEnabled')) {
         Stop-Step -Id 'SecureBoot' -Message 'Secure Boot is on, and with it Windows loads no test-signed driver'
     }
-    Save-FormerValue -Kind 'TestSigning' -Key 'TESTSIGNING' -Value @{ existed = $false }
+    Save-FormerValue -Kind 'TestSigning' -Key 'TESTSIGNING' -Value @{ existed = (Test-StoredSigning) }
     Invoke-BootEdit -Arguments @('/set', 'TESTSIGNING', 'ON')
     New-Reboot
 }
 
+function Test-StoredSigning {
+    # Whether an entry of the boot store has test signing on: 16000049 is BcdLibraryBoolean_AllowPrereleaseSignatures
+    # (learn.microsoft.com, BcdLibraryElementTypes). Which entry started Windows is not in the registry, so any counts.
+    $path = 'BCD00000000\Objects'
+    $objects = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path)
+    if (-not $objects) { return $false }
+    try { $names = $objects.GetSubKeyNames() } finally { $objects.Dispose() }
+    foreach ($name in $names) {
+        $stored = Read-Registry -Path "$path\$name\Elements\16000049" -Name 'Element'
+        if ($stored -and $stored[0] -eq 1) { return $true }
+    }
+    $false
+}
+
 function Restore-TestSigning {
-    # Removes the boot option, which was not there before, and asks for the restart. OFF first: an option that is not there cannot
-    # be removed.
+    # Removes the boot option and asks for the restart; one that an entry had before stays, with a notice. OFF first: an option that is
+    # not there cannot be removed.
     param([object]$Former)
-    if ($Former.existed) { return }
+    if ($Former.existed) {
+        New-Difference -Key 'test-signing' -What 'boot option TESTSIGNING' -Is 'on, and was set before winboot' -Want 'kept' -Policy
+        return
+    }
     Invoke-BootEdit -Arguments @('/set', 'TESTSIGNING', 'OFF')
     Invoke-BootEdit -Arguments @('/deletevalue', 'TESTSIGNING')
     New-Reboot

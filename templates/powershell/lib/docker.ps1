@@ -29,11 +29,12 @@ function Save-FormerDocker {
 }
 
 function Restore-Docker {
-    # Ends the engine with its containers, and deletes NAT networks and layers that came with it. Returns nothing.
+    # Ends the engine with its containers, and deletes its own networks and layers that came with it. Returns nothing.
     param([object]$Former)
     Stop-RunningService -Name 'docker'
-    foreach ($network in Get-HnsObject -Kind networks) {
-        if ($network.Type -eq 'NAT' -and @($Former.networks) -notcontains $network.Name) { Remove-HnsObject -Kind networks -Id $network.ID }
+    # Docker lists every network of HNS (Get-DockerNetwork), so it cannot tell which others it made.
+    foreach ($network in Get-DockerNetwork) {
+        if (@($Former.networks) -notcontains $network.Name) { Remove-HnsObject -Kind networks -Id $network.ID }
     }
     if (-not $Former.existed) { Remove-LayerStore -Store $Former.layers }
 }

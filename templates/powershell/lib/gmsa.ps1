@@ -80,11 +80,13 @@ function Get-PluginDifference {
     }
     Compare-Wanted -Key 'gmsa:class' -What "gmsa: class $Plugin of Container Credential Guard" `
         -Is (Test-RegistryKey -Path "$(Get-ClassPath)\$Plugin") -Want $true
+    Get-OpenKeyDifference
 }
 
 function Set-Plugin {
     # Registers the class with COM and Container Credential Guard. Returns nothing.
     param([string]$Plugin, [object[]]$Values)
+    foreach ($one in Get-OpenKey) { Restore-KeyAccess -Former $one }
     foreach ($one in $Values) { Set-RegistryValue -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
     $path = "$(Get-ClassPath)\$Plugin"
     if (Test-RegistryKey -Path $path) { return }

@@ -142,10 +142,10 @@ function Invoke-OwnerWork {
     # Does the work while administrators own a key and may write it and what is below; then owner and rules are as before. Returns nothing.
     # Work reads variables of its caller: those here have other names.
     param([string]$Key, [scriptblock]$Work)
-    if (-not ('Winboot.Privilege' -as [type])) { Add-Type -TypeDefinition (Get-PrivilegeDeclaration) -Language CSharp }
-    [Winboot.Privilege]::Enable()
-    $opened = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Key)
-    try { $before = $opened.GetAccessControl('Owner, Access').GetSecurityDescriptorSddlForm('Owner, Access') } finally { $opened.Dispose() }
+    Enable-OwnerPrivilege
+    $before = Read-KeyAccess -Key $Key
+    # This process may end before `finally`.
+    Save-FormerValue -Kind 'KeyAccess' -Key $Key -Value @{ key = $Key; access = $before }
     Set-KeyAccess -Key $Key -Rights 'TakeOwnership' -Sddl 'O:BA' -Sections 'Owner'
     try {
         $open = $before -creplace '^.*?(D:[^(]*)', '$1(A;CI;KA;;;BA)'
@@ -153,6 +153,43 @@ function Invoke-OwnerWork {
         & $Work
     }
     finally { Set-KeyAccess -Key $Key -Rights 'ChangePermissions, TakeOwnership' -Sddl $before -Sections 'Owner, Access' }
+}
+
+function Enable-OwnerPrivilege {
+    # Lets this process take a key and give it back. Returns nothing.
+    if (-not ('Winboot.Privilege' -as [type])) { Add-Type -TypeDefinition (Get-PrivilegeDeclaration) -Language CSharp }
+    [Winboot.Privilege]::Enable()
+}
+
+function Read-KeyAccess {
+    # Owner and rules of a key as SDDL.
+    param([string]$Key)
+    $opened = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($Key)
+    try { $opened.GetAccessControl('Owner, Access').GetSecurityDescriptorSddlForm('Owner, Access') } finally { $opened.Dispose() }
+}
+
+function Get-OpenKey {
+    # The notes of keys that a run which ended early left to administrators (Invoke-OwnerWork). Nothing if none exists.
+    foreach ($note in Get-FormerLine) {
+        if ($note.kind -ne 'KeyAccess' -or -not (Test-RegistryKey -Path $note.key)) { continue }
+        $is = Read-KeyAccess -Key $note.key
+        if ($is -cne $note.value.access -and $is -clike 'O:BA*') { $note.value }
+    }
+}
+
+function Get-OpenKeyDifference {
+    # A difference for each such key.
+    foreach ($one in Get-OpenKey) {
+        New-Difference -Key "key-access:$($one.key)" -What "registry HKLM\$($one.key): owner and rules" -Is 'of a run that ended early' -Want 'as before'
+    }
+}
+
+function Restore-KeyAccess {
+    # Gives a key back that a run left open; one that another program changed meanwhile stays. Returns nothing.
+    param([object]$Former)
+    if (-not (Get-OpenKey | Where-Object { $_.key -eq $Former.key })) { return }
+    Enable-OwnerPrivilege
+    Set-KeyAccess -Key $Former.key -Rights 'ChangePermissions, TakeOwnership' -Sddl $Former.access -Sections 'Owner, Access'
 }
 
 function Set-KeyAccess {

@@ -6,7 +6,7 @@ function Get-RemovalDifference {
         if ($note.kind -eq 'CheckedFolder') { continue }
         $want = if (Test-FormerAbsence -Note $note) { $null } else { 'as it was before winboot' }
         New-Difference -Key "undo:$($note.kind):$($note.key)" -What "$(ConvertTo-KindText -Kind $note.kind) $($note.key)" -Is "winboot's" -Want $want `
-            -Disrupts:(@('PodNetwork', 'CalicoNetwork', 'AgentNetwork') -contains $note.kind) -Reboot:(@('Feature', 'ComputerName') -contains $note.kind)
+            -Disrupts:(@('PodNetwork', 'CalicoNetwork', 'AgentNetwork') -contains $note.kind) -Reboot:(@('Feature', 'ComputerName', 'TestSigning') -contains $note.kind)
     }
     $first = $script:Run.Steps[0].Name -eq $script:Run.Step
     if ($first -and (Test-OtherNode)) {
@@ -34,7 +34,7 @@ function Test-FormerAbsence {
     # Whether a thing was not there before winboot, by its note.
     param([object]$Note)
     $was = $Note.value
-    if (@('Access', 'Aside', 'ComputerName', 'Feature', 'Forwarding', 'PortRange', 'PowerPlan', 'RuleActive') -contains $Note.kind -or $null -eq $was) { return $false }
+    if (@('Access', 'Aside', 'ComputerName', 'Feature', 'Forwarding', 'KeyAccess', 'PortRange', 'PowerPlan', 'ResetTask', 'RuleActive') -contains $Note.kind -or $null -eq $was) { return $false }
     foreach ($name in @('existed', 'exists')) {
         if ($was.PSObject.Properties[$name]) { return -not $was.$name }
     }

@@ -407,5 +407,5 @@ function Restore-Service {
         return
     }
     # What another tool's services need is back when the last step is undone; that one starts them.
-    if ($Former.running -and -not (Test-Adopted)) { Start-CurrentService -Name $Former.name }
+    if ($Former.running -and @(Get-AdoptedService) -notcontains $Former.name) { Start-CurrentService -Name $Former.name }
 }
