@@ -1237,6 +1237,7 @@ ELSEWHERE: Final = {
     "gmsa: secure channel to the domain": ("tests/steps/test_gmsa.py", "gmsa: secure channel to the domain"),
     f"gmsa: domain controllers of {ANY}": ("tests/steps/test_gmsa.py", "gmsa: domain controllers of"),
     f"gmsa: class {ANY} of Container Credential Guard": ("tests/steps/test_gmsa.py", "gmsa: class"),
+    rf"registry HKLM\{ANY}: owner and rules": ("tests/steps/test_gmsa.py", "owner and rules"),
     rf"gmsa: HKLM\{ANY}: {ANY}": ("tests/steps/test_gmsa.py", r"gmsa: HKLM\SOFTWARE"),
     f"gmsa: plug-in {ANY}": ("tests/steps/test_gmsa.py", "gmsa: plug-in"),
     f"module {ANY}: present": ("tests/steps/test_storage_services.py", "ModuleMissing"),

@@ -66,17 +66,18 @@ def test_a_database_of_an_ordinary_user_stays(bench: Bench) -> None:
 
 
 def test_the_kubelet_runs_again_when_the_ports_stay(bench: Bench) -> None:
-    ended = call(
-        bench,
-        "function Test-StalePort { $true }\n"
-        "function Get-ServiceState { param([string]$Name) if ($Name -eq 'kubelet') { 'Running' } }\n"
-        "function Stop-RunningService { $script:Did = @('stopped') }\nfunction Stop-AntreaPod { }\n"
-        "function Start-CurrentService { $script:Did += 'started' }\n"
-        "function Remove-File { throw 'held' }\n"
-        "try { Clear-StalePort -Network 'n' } catch { $script:Did += $_.Exception.Message }\n$script:Did",
+    parts = (
+        "function Test-StalePort { $true }",
+        "function Get-ServiceState { param([string]$Name) if ($Name -eq 'kubelet') { 'Running' } }",
+        "function Stop-RunningService { $script:Did = @('stopped') }",
+        "function Stop-AntreaPod { }",
+        "function Start-CurrentService { $script:Did += 'started' }",
+        "function Remove-File { throw 'held' }",
+        "try { Clear-StalePort -Network 'n' } catch { $script:Did += $_.Exception.Message }",
+        "$script:Did",
     )
 
-    assert ended.objects == ["stopped", "started", "held"]
+    assert call(bench, "\n".join(parts)).objects == ["stopped", "started", "held"]
 
 
 def test_the_owner_of_the_daemons_program_is_checked_before_the_kubelet_stops(bench: Bench) -> None:

@@ -11,25 +11,31 @@ EMPTY = "$script:Run.Identity = @{ Uuid = '' }\n"
 NOTED = (
     "Initialize-StateFolder; Write-StateJson -Name 'machine.json' -Value @{ uuid = 'a-b'; node = 'win-1' }\n"
 )
-BOOT = """
-$script:Did = @()
-$script:Asked = 0
-$script:Run.Steps = @()
-function Start-Sleep { }
-function Write-StateJson { }
-function New-EventLine { param([hashtable]$Fields) if ($Fields.event -ne 'boot') { $script:Did += $Fields.event } }
-function Get-BootId { 'b' }
-function Get-BootStamp { 's' }
-function Start-HeldService { $script:Did += 'held' }
-function Complete-InterruptedRun { $script:Did += 'completed' }
-function Restore-AgentHold { }
-function Clear-OldFile { }
-function Save-Start { param([object[]]$Failed = @()) $Failed | ForEach-Object { $script:Did += "fault of $($_.step)" } }
-function Watch-OwnService { param([int]$Seconds) $script:Did += 'watched' }
-function Remove-StrayTask { param([object[]]$Running) }
-function Read-DetachedRun { }
-function Update-HashMemory { }
-"""
+BOOT = "\n".join(
+    (
+        "$script:Did = @()",
+        "$script:Asked = 0",
+        "$script:Run.Steps = @()",
+        "function Start-Sleep { }",
+        "function Write-StateJson { }",
+        "function New-EventLine { param([hashtable]$Fields) if ($Fields.event -ne 'boot') { $script:Did += $Fields.event } }",
+        "function Get-BootId { 'b' }",
+        "function Get-BootStamp { 's' }",
+        "function Start-HeldService { $script:Did += 'held' }",
+        "function Complete-InterruptedRun { $script:Did += 'completed' }",
+        "function Restore-AgentHold { }",
+        "function Clear-OldFile { }",
+        "function Save-Start {",
+        "    param([object[]]$Failed = @())",
+        '    foreach ($one in $Failed) { $script:Did += "fault of $($one.step)" }',
+        "}",
+        "function Watch-OwnService { param([int]$Seconds) $script:Did += 'watched' }",
+        "function Remove-StrayTask { param([object[]]$Running) }",
+        "function Read-DetachedRun { }",
+        "function Update-HashMemory { }",
+        "",
+    )
+)
 
 
 def test_a_machine_without_a_note_asks_windows_nothing(bench: Bench) -> None:
@@ -39,7 +45,7 @@ def test_a_machine_without_a_note_asks_windows_nothing(bench: Bench) -> None:
 def test_a_machine_without_a_uuid_is_unknown_and_no_copy(bench: Bench) -> None:
     answer = call(bench, f"{NOTED}{EMPTY}Get-CopyText")
 
-    assert (answer.objects, answer.id) == ([], "winboot.NoMachineUuid")
+    assert (answer.objects, answer.id.removeprefix("winboot.")) == ([], "NoMachineUuid")
 
 
 def test_an_unknown_machine_does_its_other_work_at_the_start(bench: Bench) -> None:
