@@ -16,6 +16,7 @@ from winboot_lab.windows.snapshot import diff, without_chance
 from winboot_lab.windows.tasks import Action, Task
 
 from tests.steps.bench import Bench
+from tests.steps.library import call
 from winboot.config.node_spec.node import StorageSpec
 
 TOKEN = "abcdef.0123456789abcdef"
@@ -333,6 +334,23 @@ def test_dockers_services_networks_and_images_go_and_what_is_others_stays(bench:
 
     bench.undo(ADOPTION)
     assert bench.machine.services.need("docker").start == AUTO
+
+
+ROOTS = {
+    r"C:\dockerd.exe --run-service": r"C:\ProgramData\docker",
+    r"C:\dockerd.exe --run-service --data-root=C:\d -D": r"C:\d",
+    r"C:\dockerd.exe --data-root C:\d --run-service": r"C:\d",
+    r'"C:\dockerd.exe" "--data-root=C:\my d" --run-service': r"C:\my d",
+    r'"C:\dockerd.exe" --data-root="C:\my d" --run-service': r"C:\my d",
+    r'"C:\dockerd.exe" --data-root "C:\my d" --run-service': r"C:\my d",
+}
+
+
+@pytest.mark.parametrize("line", ROOTS)
+def test_dockers_folder_is_that_of_its_services_flag(line: str, bench: Bench) -> None:
+    bench.machine.services.create("docker", line)
+
+    assert call(bench, "Get-DockerRoot").objects == [ROOTS[line]]
 
 
 LAYERS = r"C:\ProgramData\docker\image\windowsfilter\layerdb\sha256"

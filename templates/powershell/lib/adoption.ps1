@@ -203,7 +203,11 @@ function Test-MoveSpace {
 }
 
 function Get-DockerRoot {
-    # Docker's folder: data-root of its daemon.json, or its default (docker/cli docs/reference/dockerd.md).
+    # Docker's folder: data-root of its service's flags or of its daemon.json, which dockerd refuses to have both, or its default
+    # (docker/cli docs/reference/dockerd.md).
+    $line = "$((Read-Service -Name 'docker').command_line)"
+    $flag = [regex]::Match($line, '"--data-root=([^"]+)"|--data-root[= ]"([^"]+)"|--data-root[= ]([^\s"]+)')
+    if ($flag.Success) { return $flag.Groups[1].Value + $flag.Groups[2].Value + $flag.Groups[3].Value }
     $found = [regex]::Match("$(Read-FileText -Path 'C:\ProgramData\docker\config\daemon.json')", '"data-root"\s*:\s*("[^"]+")')
     if ($found.Success) { "$(ConvertFrom-Json -InputObject $found.Groups[1].Value)" } else { 'C:\ProgramData\docker' }
 }
