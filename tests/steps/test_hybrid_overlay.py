@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
+from winboot_lab.cluster.authority import CLIENT_AUTH, Subject, load_certificate
+from winboot_lab.cluster.identity import OVN_NODE_PREFIX, OVN_NODES
 from winboot_lab.programs import hcn
 from winboot_lab.programs.hybrid_overlay import BASE, NETWORK, SUBNET
 
@@ -63,6 +66,32 @@ def test_another_subnet_than_the_nodes_is_told_and_put_right(joined: Callable[[s
     assert f"HNS network {NETWORK}: subnets" in node.look(STEP).differences(STEP)
     assert node.change(STEP).states == {STEP: "changed"}
     assert node.look(STEP).states == {STEP: "ok"}
+
+
+CERTIFICATE = r"C:\var\lib\kubelet\pki\ovnkube-client-current.pem"
+DAY = timedelta(days=1)
+
+
+def left(node: Node) -> timedelta:
+    """How long the agent's certificate is valid from now on."""
+    pem = node.machine.files.text(CERTIFICATE)
+    return load_certificate(pem).not_valid_after_utc - node.machine.now()
+
+
+def test_the_agents_certificate_lives_as_long_as_its_flag_asks_and_is_renewed_before_its_end(
+    joined: Callable[[str], Node],
+) -> None:
+    node = joined(SCENE)
+    assert DAY - timedelta(hours=1) < left(node) <= DAY
+    for valid in ((-20, 1), (-30, -1)):
+        life = tuple(node.machine.now() + timedelta(hours=hours) for hours in valid)
+        subject = Subject(OVN_NODE_PREFIX + node.node_object["metadata"]["name"], (OVN_NODES,))
+        pair = node.site.cluster.authority.issue(subject, [CLIENT_AUTH], (life[0], life[1]))
+        node.machine.files.write(CERTIFICATE, (pair.certificate + pair.key).encode())
+
+        node.machine.settle(30)
+
+        assert DAY - timedelta(hours=1) < left(node) <= DAY
 
 
 def test_the_network_leaves_with_the_service(joined: Callable[[str], Node]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from winboot_lab.programs.containers import Ended
+from winboot_lab.programs.traffic import End
 
 from tests.lab.site import Site
 from winboot.base.errors import UsageError
@@ -44,9 +45,13 @@ def shop(pair: Site) -> Iterator[Site]:
     pair.admin("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     pair.admin("POST", "/api/v1/namespaces/shop/serviceaccounts", {"metadata": {"name": "web"}})
     containers = pair.outside.containers()
+    for machine in pair.machines.values():
+        machine.power.domain = DOMAIN
     containers.domains.add(DOMAIN)
     containers.shares.add(SHARE)
     yield pair
+    for machine in pair.machines.values():
+        machine.power.domain = ""
     containers.domains.clear()
     containers.shares.clear()
     containers.volumes.clear()
@@ -144,13 +149,13 @@ def test_a_volume_that_is_read_at_the_second_try_passes(shop: Site, monkeypatch:
     containers, names = shop.outside.containers(), iter("12")
     execute = containers._cmd
 
-    def held(pod: dict[str, Any], line: str) -> Ended:
+    def held(pod: dict[str, Any], start: End, line: str) -> Ended:
         on = pod["spec"]["nodeName"]
         pods = shop.admin("GET", "/api/v1/namespaces/shop/pods")["items"]
         elsewhere = [one for one in pods if one["spec"].get("volumes") and one["spec"]["nodeName"] != on]
         if elsewhere or (line.startswith("type") and next(names, "")):
             return Ended(1, "", "The device is not ready.\n")
-        return execute(pod, line)
+        return execute(pod, start, line)
 
     monkeypatch.setattr(containers, "_cmd", held)
     report = verified(shop, "volume", namespace="shop", storage_class="fast")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from winboot_lab.cluster import ApiFailure, ClusterPlan, Credentials, Identity, LabCluster
 from winboot_lab.cluster.authority import Subject, load_certificate, new_key, request_pem
-from winboot_lab.cluster.controllers import CLIENT_SIGNER, SERVING_SIGNER
+from winboot_lab.cluster.controllers import CLIENT_SIGNER, OVN_SIGNER, SERVING_SIGNER
 from winboot_lab.cluster.identity import ADMIN, user
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -48,9 +48,9 @@ class Scene:
         )
 
     def csr(
-        self, who: Identity | Credentials, subject: Subject, signer: str = CLIENT_SIGNER
+        self, who: Identity | Credentials, subject: Subject, signer: str = CLIENT_SIGNER, **spec: Any
     ) -> dict[str, Any]:
-        usage = "client auth" if signer == CLIENT_SIGNER else "server auth"
+        usage = "server auth" if signer == SERVING_SIGNER else "client auth"
         pem = request_pem(new_key(), subject)
         found: dict[str, Any] = self.ask(
             who,
@@ -62,6 +62,7 @@ class Scene:
                     "request": base64.b64encode(pem.encode()).decode(),
                     "signerName": signer,
                     "usages": ["digital signature", usage],
+                    **spec,
                 },
             },
         )
@@ -348,3 +349,39 @@ def test_a_node_whose_kubelet_is_silent_becomes_unreachable_after_the_grace_peri
 
     scene.ask(ADMIN, "PATCH", f"{path}/status", ready, content_type=strategic)
     assert status(1) == ("True", set())
+
+
+OVN_NODE = Subject("system:ovn-node:win-1", ("system:ovn-nodes",))
+AGENTS: list[tuple[dict[str, Any], Subject, str, str]] = [
+    ({"expirationSeconds": 86400}, OVN_NODE, "win-1", ""),
+    ({}, OVN_NODE, "win-1", "without specyfying the expirationSeconds"),
+    ({"expirationSeconds": 366 * 86400}, OVN_NODE, "win-1", "invalid expirationSeconds value"),
+    ({"expirationSeconds": 86400}, OVN_NODE, "win-2", "by an unexpected user"),
+    (
+        {"expirationSeconds": 86400, "usages": ["digital signature", "key encipherment", "client auth"]},
+        OVN_NODE,
+        "win-1",
+        "with unexpected usages",
+    ),
+    (
+        {"expirationSeconds": 86400},
+        Subject(OVN_NODE.common_name, ("system:nodes",)),
+        "win-1",
+        "organizations",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "subject", "asks", "denied"), AGENTS)
+def test_ovnkube_identity_approves_what_the_agent_asks_for_and_denies_the_rest(
+    spec: dict[str, Any], subject: Subject, asks: str, denied: str
+) -> None:
+    """ovn-kubernetes pkg/csrapprover/approver.go."""
+    scene = Scene(ClusterPlan(ovn="10.132.0.0/14"))
+
+    csr = scene.later(scene.csr(kubelet(asks), subject, OVN_SIGNER, **spec))
+
+    (decided,) = csr["status"]["conditions"]
+    assert decided["type"] == ("Denied" if denied else "Approved")
+    assert denied in decided["message"]
+    assert ("certificate" in csr["status"]) is not bool(denied)

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 from winboot_lab.cluster import ClusterPlan
-from winboot_lab.docker_node import DAEMON_JSON, bridge_conf, docker, install_engine
+from winboot_lab.docker_node import DAEMON_JSON, FOLDER, bridge_conf, docker, install_engine
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.mirror import program
 from winboot_lab.programs import hcn
+from winboot_lab.programs.base import GoError
+from winboot_lab.programs.plugins import WinBridge
+from winboot_lab.windows.files import COMPRESSED
+from winboot_lab.windows.firewall import FirewallRule
 from winboot_lab.windows.machine import Machine
 
 from lab_programs.conftest import IP, KUBELET, KUBELET_CONFIG, Node
@@ -279,3 +284,101 @@ def test_an_image_lies_in_layers_that_only_the_host_compute_service_deletes() ->
     assert listed.split() == [PAUSE]
     (layer,) = node.machine.files.list(r"C:\ProgramData\docker\windowsfilter")
     assert layer.node.layer
+
+
+def test_the_flag_data_root_moves_dockers_folder() -> None:
+    node = Node(release="2019")
+    install_engine(node.machine, flags=[r"--data-root=C:\d"])
+
+    assert docker(node.machine, "info", "--format", "{{.DockerRootDir}}").strip() == r"C:\d"
+    assert node.machine.files.exists(r"C:\d\network\files\local-kv.db")
+
+
+# Flags of the service and daemon.json, and what the lab names.
+LISTENERS: list[tuple[list[str], dict[str, Any] | None, str]] = [
+    (["--host=tcp://0.0.0.0:2375"], None, "--host"),
+    (["-H", "tcp://0.0.0.0:2375"], None, "--H"),
+    (["--exec-opt=isolation=hyperv"], None, "--exec-opt"),
+    ([], {"hosts": ["tcp://0.0.0.0:2375"]}, "hosts"),
+]
+
+
+@pytest.mark.parametrize(("flags", "config", "named"), LISTENERS)
+def test_other_listeners_and_exec_options_are_refused_by_name(
+    flags: list[str], config: dict[str, Any] | None, named: str
+) -> None:
+    with pytest.raises(Refusal, match=named):
+        install_engine(Node(release="2019").machine, config=config, flags=flags)
+
+
+def test_in_a_compressed_folder_no_container_starts() -> None:
+    node = DockerNode()
+    node.machine.files.need(r"C:\ProgramData\docker")[1].attributes |= COMPRESSED
+
+    condition = shim(node)
+
+    assert "Virtual hard disk files must be uncompressed" in condition["message"]
+
+
+def pod(node: DockerNode) -> str:
+    """The container of a pod that runs."""
+    shim(node)
+    node.pod("web")
+    node.settle(15)
+    return docker(node.machine, "ps", "-q").strip()
+
+
+def test_docker_removes_no_unknown_container_and_by_force_alone_one_that_runs() -> None:
+    node = DockerNode()
+    one = pod(node)
+
+    unknown = node.run(rf"{FOLDER}\docker.exe", "rm", "-f", "0123")
+    assert (unknown.code, b"No such container: 0123" in unknown.stderr) == (1, True)
+    with pytest.raises(Refusal, match="--force"):
+        docker(node.machine, "rm", one)
+    docker(node.machine, "rm", "--force", one)
+    assert one not in docker(node.machine, "ps", "-a", "-q")
+
+
+def test_an_unknown_field_of_a_template_is_refused() -> None:
+    with pytest.raises(Refusal, match="Sorrow"):
+        docker(engine().machine, "network", "ls", "--format", "{{.Name}} {{.Sorrow}}")
+
+
+def test_a_sandbox_whose_network_does_not_go_is_stopped_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise GoError("HNS failed")
+
+    node = DockerNode()
+    one = pod(node)
+    with monkeypatch.context() as patch:
+        patch.setattr(WinBridge, "delete", fail)
+        node.admin("DELETE", "/api/v1/namespaces/default/pods/web")
+        node.settle(30)
+
+    assert 'networkPlugin cni failed to teardown pod \\"web_default\\" network' in node.log("kubelet")
+    assert docker(node.machine, "ps", "-q") == ""
+    assert docker(node.machine, "ps", "-a", "-q").strip() == one
+    node.settle(30)
+    assert docker(node.machine, "ps", "-a", "-q") == ""
+
+
+def test_the_error_of_add_is_not_hidden_by_that_of_del() -> None:
+    node = DockerNode()
+    node.machine.files.delete(r"C:\opt\cni\bin\flannel.exe")
+
+    condition = shim(node)
+
+    assert "failed to set up sandbox container" in condition["message"]
+    assert "failed to clean up sandbox container" in condition["message"]
+
+
+def test_without_log_queries_the_kubelet_lists_its_log_folder() -> None:
+    node = DockerNode()
+    shim(node)
+    node.machine.firewall.save(FirewallRule("kubelet", "kubelet"))
+    listed = node.admin("GET", "/api/v1/nodes/win-1/proxy/logs/", query={"query": "kubelet"})
+
+    assert '<a href="kubelet/">kubelet/</a>' in str(listed)

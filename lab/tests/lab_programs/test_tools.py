@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.mirror import Mirror, content_of
+from winboot_lab.programs.containers import PLUGINS
+from winboot_lab.programs.traffic import End
 from winboot_lab.windows.programs_api import Image, read_image
 
 from lab_programs.conftest import Node
 
 SYSTEM = "C:\\Windows\\System32\\"
+GMSA = {"securityContext": {"windowsOptions": {"gmsaCredentialSpecName": "webapp"}}}
 CNI = "/x/cni-plugins-windows-amd64-v1.7.1.tgz"
 
 
@@ -116,6 +121,49 @@ def test_shutdown_restarts_the_machine_after_its_delay(node: Node) -> None:
     node.settle(200)
 
     assert node.machine.boot_count == boots + 1
+
+
+# What a container runs, the pod's specification, and what the lab names.
+ALONE: list[tuple[list[str], dict[str, Any], str]] = [
+    (["nltest", "/sc_verify:corp.example"], GMSA, "no domain"),
+    (["cmd", "/c", r"dir \\files\share"], GMSA, "no domain"),
+    (["cmd", "/c", "echo text>C:\\data\\file"], {}, "without a claim"),
+    (["cmd", "/c", "type C:\\data\\file"], {}, "without a claim"),
+]
+
+
+@pytest.mark.parametrize(("command", "spec", "named"), ALONE)
+def test_what_a_pod_could_not_do_on_its_node_is_refused(
+    node: Node, command: list[str], spec: dict[str, Any], named: str
+) -> None:
+    pod = {"metadata": {"namespace": "shop", "name": "web", "uid": "1"}, "spec": spec}
+
+    with pytest.raises(Refusal, match=named):
+        node.outside.containers().execute(pod, End("pod", "10.244.3.2", node.machine), command)
+
+
+@pytest.mark.parametrize("by", ["domain", "plug-in"])
+def test_a_member_of_a_domain_or_a_plug_in_asks_for_an_account(node: Node, by: str) -> None:
+    pod = {"metadata": {"namespace": "shop", "name": "web", "uid": "1"}, "spec": GMSA}
+    node.outside.containers().domains.add("corp.example")
+    if by == "domain":
+        node.machine.power.domain = "corp.example"
+    else:
+        node.machine.registry.set(rf"{PLUGINS}\{{0d7a6a54}}", "", "String", "")
+
+    ended = node.outside.containers().execute(
+        pod, End("pod", "10.244.3.2", node.machine), ["nltest", "/sc_verify:corp.example"]
+    )
+
+    assert ended.code == 0
+
+
+def test_with_secure_boot_test_signing_is_refused(node: Node) -> None:
+    path = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\SecureBoot\State"
+    node.machine.registry.set(path, "UEFISecureBootEnabled", "DWord", 1)
+
+    with pytest.raises(Refusal, match="Secure Boot"):
+        node.run(SYSTEM + "bcdedit.exe", "/set", "TESTSIGNING", "ON")
 
 
 @pytest.mark.parametrize(

@@ -157,3 +157,28 @@ def test_networks_come_as_objects_and_can_be_piped_to_remove(machine: Machine) -
     assert (found["Name"], found["Subnets"][0]["AddressPrefix"]) == ("cbr0", "10.244.3.0/24")
     ask(machine, "Remove-HnsNetwork", InputObjects=[found])
     assert ask(machine, "Get-HnsNetwork") == []
+
+
+NAMESPACE = "0d7a6a54-2a0e-4f9e-8a5c-9f0e2b1c7d3a"
+
+
+def test_an_endpoint_that_was_attached_is_detached_and_not_as_new(machine: Machine) -> None:
+    """EndpointState of hcsshim: 1 created, 2 attached, 3 attached and shared, 4 detached."""
+    hns = machine.hns
+    network = call(machine, "POST", "/networks", BRIDGE)["Output"]["ID"]
+    found = hns.create_endpoint({"Name": "pod", "VirtualNetwork": network})
+    states = [found["State"]]
+    for change in (
+        lambda: hns.join(found["ID"], NAMESPACE),
+        lambda: hns.join(found["ID"], ""),
+        lambda: hns.share(found["ID"], "one"),
+        lambda: hns.unshare(found["ID"], "one"),
+        lambda: hns.attach(found, {"CompartmentId": 1}),
+        lambda: hns.detach(found),
+    ):
+        change()
+        states.append(hns.endpoints[found["ID"]]["State"])
+
+    assert states == [1, 3, 4, 3, 4, 2, 4]
+    with pytest.raises(Refusal, match="no GUID"):
+        hns.join(found["ID"], "pod-1")

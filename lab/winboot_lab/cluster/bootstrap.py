@@ -153,9 +153,11 @@ def _roles(plan: ClusterPlan) -> Iterator[tuple[Kind, Object]]:
             _rule([""], ["nodes"], _READ),
             _rule([""], ["nodes/status"], ["patch"]),
         ],
-        # ovn-kubernetes helm, ovnkube-node: the agent reads nodes and pods, and annotates its own Node.
+        # ovn-kubernetes dist/templates/rbac-ovnkube-node.yaml.j2: the agent reads nodes and pods, annotates its own Node, and
+        # asks for the next certificate.
         "ovnkube-node": [
             _rule([""], ["nodes", "pods"], _READ),
+            _rule(["certificates.k8s.io"], ["certificatesigningrequests"], ["create", *_READ]),
             _rule([""], ["nodes/status"], ["patch"]),
         ],
         "flannel": [

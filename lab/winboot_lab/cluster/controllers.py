@@ -38,6 +38,10 @@ from winboot_lab.cluster.store import Store
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 OVN_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
+# ovn-kubernetes pkg/csrapprover/approver.go: Usages, DefaultCSRAcceptanceCondition, MaxDuration.
+_AGENT_USAGES: Final = frozenset({"digital signature", "client auth"})
+_AGENT_GROUPS: Final = frozenset({NODES, OVN_NODES, "system:authenticated"})
+_AGENT_SECONDS: Final = 365 * 86400
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
 # How long after a change a controller acts on it. No figure of Kubernetes: some moment, so no client expects an instant act.
 REACTS_AFTER: Final = timedelta(milliseconds=200)
@@ -331,7 +335,7 @@ class Controllers:
         return False
 
     def _approve_agent(self, csr: Object) -> bool:
-        """ovnkube-identity: the agent's own node, asked for by its kubelet or by itself (pkg/csrapprover/approver.go)."""
+        """ovnkube-identity approves or denies each request of an agent (pkg/csrapprover/approver.go, Reconcile)."""
         spec = csr["spec"]
         if (
             self._hybrid is None
@@ -339,15 +343,14 @@ class Controllers:
             or csr.get("status", {}).get("conditions")
         ):
             return False
-        subject = subject_of(parse_request(csr))
-        node = subject.common_name.removeprefix(OVN_NODE_PREFIX)
-        if subject.organizations != (OVN_NODES,) or spec["username"] not in (
-            f"{OVN_NODE_PREFIX}{node}",
-            f"{NODE_PREFIX}{node}",
-        ):
+        if not subject_of(parse_request(csr)).common_name.startswith(OVN_NODE_PREFIX):
             return False
-        approved = {"type": "Approved", "status": "True", "reason": "AutoApproved", "message": ""}
-        csr.setdefault("status", {})["conditions"] = [{**approved, "lastUpdateTime": self._store.timestamp()}]
+        name, problem = csr["metadata"]["name"], _agent_problem(csr)
+        found = {"type": "Approved", "reason": "AutoApproved", "message": f'Auto-approved CSR "{name}"'}
+        if problem is not None:
+            found = {"type": "Denied", "reason": "CSRDenied", "message": f'CSR "{name}" {problem}'}
+        decided = {**found, "status": "True", "lastUpdateTime": self._store.timestamp()}
+        csr.setdefault("status", {})["conditions"] = [decided]
         self._store.replace(CSRS, csr)
         return True
 
@@ -418,6 +421,27 @@ class _Pool:
             if found not in taken:
                 return found
         return None
+
+
+def _agent_problem(csr: Object) -> str | None:
+    """Why ovnkube-identity denies an agent's request (pkg/csrapprover/approver.go, validateCSR and Reconcile); None when it
+    approves."""
+    spec, subject = csr["spec"], subject_of(parse_request(csr))
+    node = subject.common_name.removeprefix(OVN_NODE_PREFIX)
+    seconds = spec.get("expirationSeconds")
+    if spec["username"] not in (f"{OVN_NODE_PREFIX}{node}", f"{NODE_PREFIX}{node}"):
+        return f'was created by an unexpected user: "{spec["username"]}"'
+    if set(spec["usages"]) != _AGENT_USAGES:
+        return f"was created with unexpected usages: [{' '.join(spec['usages'])}]"
+    if not set(spec["groups"]) <= _AGENT_GROUPS:
+        return f"was created by a user with unexpected groups: [{' '.join(spec['groups'])}]"
+    if subject.organizations != (OVN_NODES,):
+        return f"has the organizations [{' '.join(subject.organizations)}]"
+    if seconds is None:
+        return "was created without specyfying the expirationSeconds"
+    if seconds > _AGENT_SECONDS:
+        return f"was created with invalid expirationSeconds value: {seconds}"
+    return None
 
 
 def signer_problem(csr: Object) -> str | None:

@@ -96,7 +96,8 @@ class Antrea(WinPlugin):
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
 
     def delete(self, run: Run, conf: dict[str, Any]) -> None:
-        """Give it back."""
+        """The second version, as for every runtime but dockershim (projectcalico/calico cni-plugin dataplane_windows.go,
+        IsDockershimV1)."""
         super().delete(run, {**conf, "name": NETWORK, "apiVersion": 2})
 
     def gateway(self, address: Interface, network: Mapping[str, Any]) -> Address:

@@ -125,6 +125,14 @@ class Daemon:
     def on_stop(self) -> None:
         """End in good order; see `Served`."""
 
+    def take_pipe(self, path: str) -> None:
+        """Listen on a pipe; GoError where another has it: Go programs ask for the first instance (Microsoft/go-winio pipe.go,
+        makeServerPipeHandle)."""
+        name = path.rpartition("\\")[2]
+        if name in self.machine.files.pipes:
+            raise GoError(f"open {path}: Access is denied.")
+        self.machine.files.pipes[name] = self.process.pid
+
     def klog(self, text: str, level: str = "I", source: str = "server.go:1") -> None:
         """A log line as Kubernetes' programs write them."""
         self.sink(klog_line(self.run, text, level, source))

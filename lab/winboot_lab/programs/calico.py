@@ -165,7 +165,8 @@ class Calico(WinOverlay):
         return super().add(run, {**conf, "name": NETWORK, "apiVersion": 2, "ipam": ipam})
 
     def delete(self, run: Run, conf: dict[str, Any]) -> None:
-        """It speaks the second version of the API, which its configuration does not name."""
+        """The second version, as for every runtime but dockershim (projectcalico/calico cni-plugin dataplane_windows.go,
+        IsDockershimV1)."""
         super().delete(run, {**conf, "name": NETWORK, "apiVersion": 2})
 
     def policies(self, conf: dict[str, Any], network: Mapping[str, Any], address: Interface) -> list[Any]:

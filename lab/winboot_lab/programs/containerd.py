@@ -23,7 +23,6 @@ from winboot_lab.programs.keeper import Keeper
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
-from winboot_lab.windows.files import COMPRESSED, ENCRYPTED
 from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, FailureActions
 
@@ -156,13 +155,10 @@ class Containerd(Keeper):
             self.config = self._on_its_volume(load_config(self.run, flags))
         except GoError as e:
             return self._dies(str(e))
-        pipe = self.config.pipe.rpartition("\\")[2]
-        # Another's, or any program's: it asks for the first instance (Microsoft/go-winio pipe.go, makeServerPipeHandle).
-        if pipe in self.machine.files.pipes:
-            return self._dies(
-                f"containerd: failed to get listener for main endpoint: open {self.config.pipe}: Access is denied."
-            )
-        self.machine.files.pipes[pipe] = self.run.process.pid
+        try:
+            self.take_pipe(self.config.pipe)
+        except GoError as e:
+            return self._dies(f"containerd: failed to get listener for main endpoint: {e}")
         for warning in self.config.warnings:
             self._say("warning", warning)
         for section in self.config.ignored:
@@ -297,10 +293,6 @@ class Containerd(Keeper):
 
     # Sandboxes
 
-    def sandboxes(self) -> list[PodSandbox]:
-        """Every sandbox; one whose shim is gone is not ready."""
-        return [PodSandbox(**s) for s in self._kept("sandboxes") or []]
-
     def listed(self) -> list[PodSandbox]:
         """Those that clients see: a sandbox is stored when its shim has started, seconds after the plug-ins gave it
         an address (containerd internal/cri/server/sandbox_run.go: setupPodNetwork, StartSandbox, sandboxStore.Add)."""
@@ -328,12 +320,7 @@ class Containerd(Keeper):
                 raise GoError(
                     f'failed to get sandbox image "{image}": failed to pull image "{image}": {e}'
                 ) from None
-        root = self.machine.files.need(self.run.path(self.config.root))[1]
-        if root.attributes & (COMPRESSED | ENCRYPTED):
-            # docker/for-win#13920; by design (moby/moby#26947).
-            raise GoError(
-                "Virtual hard disk files must be uncompressed and unencrypted and must not be sparse."
-            )
+        self.require_plain_folder(self.run.path(self.config.root))
         identity = hashlib.sha256(f"{uid} {self.machine.now()}".encode()).hexdigest()
         sandbox = cni.Sandbox(
             identity, str(uuid.uuid4()), f"K8S_POD_NAMESPACE={namespace};K8S_POD_NAME={name}"
@@ -347,7 +334,7 @@ class Containerd(Keeper):
         made = PodSandbox(
             identity, namespace, name, uid, address, int(self.machine.now().timestamp() * 1e9), shim
         )
-        self._keep("sandboxes", [*(self._kept("sandboxes") or []), _as_dict(made)])
+        self.add_sandbox(made)
         return made
 
     def _connect(self, sandbox: cni.Sandbox, dns: Mapping[str, Any]) -> dict[str, Any]:
@@ -384,11 +371,7 @@ class Containerd(Keeper):
             self._say("error", f"failed to destroy network for sandbox {identity}: {e}")
         if self.ready(found):
             self.machine.processes.kill(found.shim)
-        self._keep("sandboxes", [s for s in self._kept("sandboxes") if s["id"] != identity])
-
-
-def _as_dict(sandbox: PodSandbox) -> dict[str, Any]:
-    return {name: getattr(sandbox, name) for name in PodSandbox.__slots__}
+        self.drop_sandbox(identity)
 
 
 class ShimProgram:

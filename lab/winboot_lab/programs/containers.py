@@ -20,6 +20,7 @@ Object = dict[str, Any]
 SERVICES: Final = kind_of("services")
 DNS_PORT: Final = 53
 _CONTAINER: Final = re.compile(r"winboot-server (\d+)")
+PLUGINS: Final = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\CCG\COMClasses"
 _CLIENT_PORT: Final = 49752
 
 
@@ -105,39 +106,40 @@ class Containers:
             case "curl":
                 return self._curl(pod, start, command[1:])
             case "nltest":
-                return self._nltest(pod, command[1:])
+                return self._nltest(pod, start, command[1:])
             case "cmd" if command[1:2] == ["/c"]:
-                return self._cmd(pod, command[2])
+                return self._cmd(pod, start, command[2])
         raise Refusal("program", f"{command[0]} in a container")
 
-    def _nltest(self, pod: Object, words: Sequence[str]) -> Ended:
+    def _nltest(self, pod: Object, start: End, words: Sequence[str]) -> Ended:
         """A pod's secure channel, as learn.microsoft.com ("Troubleshoot gMSAs for Windows containers") shows it."""
         verb, _, domain = words[0].partition(":")
         if verb != "/sc_verify":
             raise Refusal("parameter", f"nltest {verb}")
-        if _account(pod) and domain in self.domains:
+        if _account(pod, start) and domain in self.domains:
             status = "Status = 0 0x0 NERR_Success"
             return Ended(0, f"Trusted DC Connection {status}\nTrust Verification {status}\n")
         return Ended(1, "", "I_NetLogonControl failed: Status = 1355 0x54b ERROR_NO_SUCH_DOMAIN\n")
 
-    def _cmd(self, pod: Object, line: str) -> Ended:
+    def _cmd(self, pod: Object, start: End, line: str) -> Ended:
         """dir of a share, and one file of a volume: written by echo, read by type."""
         verb, _, rest = line.partition(" ")
         if verb == "dir":
-            there = _account(pod) and rest in self.shares
+            there = _account(pod, start) and rest in self.shares
             return Ended(0, " Directory of the share\n") if there else Ended(1, "", "Access is denied.\n")
-        files = self.volumes.setdefault(_claim(pod), {})
+        if verb not in ("echo", "type"):
+            raise Refusal("program", f"cmd /c {verb} in a container")
+        claim = _claim(pod)
+        if not claim[1]:
+            raise Refusal("program", f"cmd /c {verb} in a container without a claim")
+        files = self.volumes.setdefault(claim, {})
         if verb == "echo":
             text, _, file = rest.partition(">")
             files[file] = text
             return Ended(0)
-        if verb == "type":
-            return (
-                Ended(0, files[rest] + "\n")
-                if rest in files
-                else Ended(1, "", "The system cannot find the file specified.\n")
-            )
-        raise Refusal("program", f"cmd /c {verb} in a container")
+        if rest in files:
+            return Ended(0, files[rest] + "\n")
+        return Ended(1, "", "The system cannot find the file specified.\n")
 
     def _curl(self, pod: Object, start: End, words: Sequence[str]) -> Ended:
         """curl, as far as scripts use it. Codes: https://everything.curl.dev/cmdline/exitcode.html"""
@@ -275,10 +277,14 @@ _VALUED: Final = ("max-time", "output", "write-out", "proxy", "noproxy", "connec
 _PLAIN: Final = ("silent", "show-error", "insecure")
 
 
-def _account(pod: Object) -> str:
-    """The CredentialSpec at pod level."""
+def _account(pod: Object, start: End) -> str:
+    """The CredentialSpec at pod level. Refused where Windows could not ask for the account. A member of the domain asks by
+    itself, any other machine by a plug-in (learn.microsoft.com, "Create gMSAs for Windows containers")."""
     options = pod["spec"].get("securityContext", {}).get("windowsOptions", {})
-    return str(options.get("gmsaCredentialSpecName", ""))
+    account, machine = str(options.get("gmsaCredentialSpecName", "")), start.machine
+    if account and machine is not None and not machine.power.domain and not machine.registry.subkeys(PLUGINS):
+        raise Refusal("program", f"the account {account} on a machine in no domain and without a plug-in")
+    return account
 
 
 def _claim(pod: Object) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot.config.compat.docker import daemon_keys, engine_row
@@ -105,7 +106,11 @@ class Dockerd(Keeper):
         """Check Windows, read the configuration, take the pipe, and take over the networks that HNS has."""
         try:
             self._check_system()
-            self.config = self._load()
+            flags = pflags(self.run.argv[1:], _FLAGS.get)
+            self.config = self._load(flags)
+            self._require_known(flags)
+            # The keys of flags and of the file are the same (daemon/config/config.go).
+            self.config |= {"data-root": flags.text("data-root", self.config.get("data-root", DATA))}
             self._listen()
             self.machine.files.make_directory(self.root)
             self._take_networks()
@@ -121,8 +126,15 @@ class Dockerd(Keeper):
                 "failed to open service hns: The specified service does not exist as an installed service."
             )
 
-    def _load(self) -> dict[str, Any]:
-        flags = pflags(self.run.argv[1:], _FLAGS.get)
+    def _require_known(self, flags: Flags) -> None:
+        """What would change where it listens, or how its containers run, is refused."""
+        for name in ("host", "H", "exec-opt"):
+            if name in flags:
+                raise self.run.refuse(f"--{name}={flags.text(name)}")
+        if "hosts" in self.config:
+            raise self.run.refuse(f"hosts {self.config['hosts']} in daemon.json")
+
+    def _load(self, flags: Flags) -> dict[str, Any]:
         path = flags.text("config-file", CONFIG)
         failed = f"unable to configure the Docker daemon with file {path}"
         if not self.run.exists(path):
@@ -148,15 +160,15 @@ class Dockerd(Keeper):
         return config
 
     def _listen(self) -> None:
-        pipe = PIPE.rpartition("\\")[2]
-        if pipe in self.machine.files.pipes:
-            raise GoError(f"failed to load listeners: open {PIPE}: Access is denied.")
-        self.machine.files.pipes[pipe] = self.process.pid
+        try:
+            self.take_pipe(PIPE)
+        except GoError as e:
+            raise GoError(f"failed to load listeners: {e}") from None
 
     @property
     def root(self) -> str:
         """The folder of images, containers and networks."""
-        return self.run.path(str(self.config.get("data-root") or DATA))
+        return self.run.path(str(self.config["data-root"]))
 
     # The API
 
@@ -286,20 +298,27 @@ class Dockerd(Keeper):
             )
         return self.import_image(reference, builds)
 
-    # Containers: of each pod the pause container, as dockershim and cri-dockerd make it
+    # Containers: of each pod the pause container, as dockershim and cri-dockerd make it. Of one that ended `shim` is not this
+    # process.
 
-    def sandboxes(self) -> list[PodSandbox]:
-        """All pause containers; of one that ended `shim` is not this process."""
-        return [PodSandbox(**one) for one in self._kept("sandboxes") or []]
+    def runs(self, sandbox: PodSandbox) -> bool:
+        """Whether a container runs: it ends with the engine that started it."""
+        return sandbox.shim == self.process.pid
 
-    def add_sandbox(self, sandbox: PodSandbox) -> None:
-        """A container that runs."""
-        mine = {name: getattr(sandbox, name) for name in PodSandbox.__slots__}
-        self._keep("sandboxes", [*(self._kept("sandboxes") or []), mine])
+    def stop_sandbox(self, identity: str) -> None:
+        """`docker stop`: the container is kept."""
+        self._keep_sandboxes(
+            [replace(one, shim=0) if one.id == identity else one for one in self.sandboxes()]
+        )
 
-    def drop_sandbox(self, identity: str) -> None:
-        """`docker rm -f`."""
-        self._keep("sandboxes", [one for one in self._kept("sandboxes") or [] if one["id"] != identity])
+    def remove_container(self, identity: str, *, force: bool) -> None:
+        """`docker rm` of a whole id."""
+        found = next((one for one in self.sandboxes() if one.id == identity), None)
+        if found is None:
+            raise GoError(f"Error response from daemon: No such container: {identity}")
+        if self.runs(found) and not force:
+            raise self.run.refuse("rm of a running container without --force")
+        self.drop_sandbox(identity)
 
 
 def connect(machine: Machine, endpoint: str, version: str) -> Dockerd:
@@ -346,15 +365,15 @@ class DockerProgram:
         match flags.words:
             case ["version"]:
                 server = {"Server.Version": engine.version, "Server.APIVersion": engine.api}
-                return _shown(form, [server])
+                return _shown(run, form, [server])
             case ["info"]:
                 isolation = (
                     "hyperv" if "isolation=hyperv" in engine.config.get("exec-opts", []) else "process"
                 )
-                return _shown(form, [{"DockerRootDir": engine.root, "Isolation": isolation}])
+                return _shown(run, form, [{"DockerRootDir": engine.root, "Isolation": isolation}])
             case ["network", "ls"]:
                 rows = [{"ID": n["id"], "Name": n["name"], "Driver": n["driver"]} for n in engine.networks()]
-                return _shown(form, rows)
+                return _shown(run, form, rows)
             case ["network", "create", name]:
                 return [engine.create_network(flags.text("driver", flags.text("d", "nat")), name)]
             case ["network", "rm", name]:
@@ -362,7 +381,7 @@ class DockerProgram:
                 return [name]
             case ["image", "ls"] | ["images"]:
                 parts = [(one.rpartition(":"), made["id"]) for one, made in engine.images().items()]
-                return _shown(form, [{"Repository": p[0], "Tag": p[2], "ID": i} for p, i in parts])
+                return _shown(run, form, [{"Repository": p[0], "Tag": p[2], "ID": i} for p, i in parts])
             case ["pull", reference] | ["image", "pull", reference]:
                 return [engine.pull(reference)]
             case ["image", "rm", reference] | ["rmi", reference]:
@@ -373,21 +392,23 @@ class DockerProgram:
             case ["ps"]:
                 # With -a those that ended, too.
                 every = flags.flag("all") or flags.flag("a")
-                found = [s for s in engine.sandboxes() if every or s.shim == engine.process.pid]
+                found = [s for s in engine.sandboxes() if every or engine.runs(s)]
                 return [s.id for s in found]
             case ["rm", *identities]:
                 for identity in identities:
-                    engine.drop_sandbox(identity)
+                    engine.remove_container(identity, force=flags.flag("force") or flags.flag("f"))
                 return list(identities)
         raise run.refuse(" ".join(flags.words) or "without a command")
 
 
-def _shown(form: str, rows: list[dict[str, Any]]) -> list[str]:
+def _shown(run: Run, form: str, rows: list[dict[str, Any]]) -> list[str]:
     """A line for each row: the template with its fields filled in, or JSON."""
     lines = []
     for row in rows:
         line = form or json.dumps({key: str(value) for key, value in row.items()})
         for key, value in row.items():
             line = line.replace("{{." + key + "}}", str(value))
+        if form and "{{" in line:
+            raise run.refuse(f"--format {form}")
         lines.append(line)
     return lines

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -132,7 +131,7 @@ class DockerCri:
 
     def ready(self, sandbox: PodSandbox) -> bool:
         """Whether the engine that started it still runs: its containers end with it."""
-        return sandbox.shim == self.engine.process.pid
+        return self.engine.runs(sandbox)
 
     def run_sandbox(
         self, namespace: str, name: str, uid: str, dns: Mapping[str, Any], *, probe: bool = False
@@ -140,19 +139,26 @@ class DockerCri:
         """RunPodSandbox: pause image, pause container with a checkpoint, network. GoError in the words of the event."""
         if self.sandbox_image not in self.images():
             self.pull(self.sandbox_image)
+        self.engine.require_plain_folder(self.engine.root)
         machine = self.run.machine
         identity = hashlib.sha256(f"{uid} {machine.now()}".encode()).hexdigest()
         pod = f"K8S_POD_NAMESPACE={namespace};K8S_POD_NAME={name}"
         try:
             address = self._connect(identity, pod, dns)
         except GoError as e:
-            self._disconnect(identity)
-            raise GoError(
+            problems = [
                 f'failed to set up sandbox container "{identity}" network for pod "{name}": networkPlugin cni failed to '
                 f'set up pod "{name}_{namespace}" network: {e}'
-            ) from None
+            ]
+            try:
+                self._disconnect(identity, namespace, name)
+            except GoError as left:
+                problems.append(
+                    f'failed to clean up sandbox container "{identity}" network for pod "{name}": {left}'
+                )
+            raise GoError(_aggregate(problems)) from None
         if probe:
-            self._disconnect(identity)
+            self._disconnect(identity, namespace, name)
             return PodSandbox(identity, namespace, name, uid, address, 0, 0)
         made = PodSandbox(
             identity,
@@ -189,19 +195,41 @@ class DockerCri:
     def _bins(self) -> list[str]:
         return self._flag("cni-bin-dir").split(",")
 
-    def _disconnect(self, identity: str) -> None:
-        network = cni.load(self.run, self.conf_dir)
-        cni.run_list(self.run, "DEL", network, cni.Sandbox(identity, "none"), self._bins(), {})
+    def _disconnect(self, identity: str, namespace: str, name: str) -> None:
+        """TearDownPod (network/plugins.go)."""
+        try:
+            network = cni.load(self.run, self.conf_dir)
+            cni.run_list(self.run, "DEL", network, cni.Sandbox(identity, "none"), self._bins(), {})
+        except GoError as e:
+            raise GoError(
+                f'networkPlugin cni failed to teardown pod "{name}_{namespace}" network: {e}'
+            ) from None
 
     def remove_sandbox(self, identity: str) -> None:
-        """StopPodSandbox and RemovePodSandbox: network, container, checkpoint."""
-        # Where that fails the container goes all the same (docker_sandbox.go, StopPodSandbox).
-        with suppress(GoError):
-            self._disconnect(identity)
+        """StopPodSandbox and RemovePodSandbox: network, container, checkpoint. Where the first fails the container is stopped
+        and kept: the kubelet asks again (docker_sandbox.go, StopPodSandbox)."""
+        found = next((one for one in self.sandboxes() if one.id == identity), None)
+        if found is None:
+            return
+        try:
+            self._disconnect(identity, found.namespace, found.name)
+        except GoError:
+            self.engine.stop_sandbox(identity)
+            if all(one.id != identity for one in self.engine.sandboxes()):
+                self._forget(identity)
+            raise
         self.engine.drop_sandbox(identity)
+        self._forget(identity)
+
+    def _forget(self, identity: str) -> None:
         path = paths.join(self._checkpoints, identity)
         if self.run.machine.files.exists(path):
             self.run.machine.files.delete(path)
+
+
+def _aggregate(problems: list[str]) -> str:
+    """Errors as one (apimachinery pkg/util/errors, NewAggregate)."""
+    return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
 
 
 def dockershim(run: Run, flags: Flags) -> DockerCri:
@@ -289,14 +317,10 @@ class CriDockerd(Daemon):
         try:
             self._flags = pflags(self.run.argv[1:], _FLAGS.get)
             self.cri()
+            self.take_pipe(self.cri_pipe)
         except GoError as e:
             self.sink(f"level=fatal msg={json.dumps(str(e))}")
             return Died(1)
-        pipe = self.cri_pipe.rpartition("\\")[2]
-        if pipe in self.machine.files.pipes:
-            self.sink(f"level=fatal msg={json.dumps(f'open {self.cri_pipe}: Access is denied.')}")
-            return Died(1)
-        self.machine.files.pipes[pipe] = self.process.pid
         return None
 
     @property

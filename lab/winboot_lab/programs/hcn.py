@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from winboot_lab.programs.base import GoError
+from winboot_lab.windows.hns import GUID
 
 if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
@@ -61,6 +62,9 @@ def remove_from_namespace(machine: Machine, namespace: str, identity: str) -> No
 
 
 def _modify_namespace(machine: Machine, namespace: str, how: str, identity: str) -> None:
+    if not GUID.fullmatch(namespace):
+        # modifyNamespace asks Microsoft/go-winio pkg/guid, FromString, before it asks Windows.
+        raise GoError(f'invalid GUID "{namespace}"')
     request = {"ResourceType": "Endpoint", "RequestType": how, "Settings": {"EndpointId": identity}}
     _ask(machine, "hcn.join", "ModifyNamespace", namespace=namespace, settings=request)
 

@@ -22,14 +22,15 @@ from winboot_lab.cluster.authority import (
     new_key,
     request_pem,
 )
-from winboot_lab.cluster.controllers import OVN_SIGNER
+from winboot_lab.cluster.controllers import OVN_SIGNER, condition
 from winboot_lab.cluster.identity import OVN_NODE_PREFIX, OVN_NODES
 from winboot_lab.programs import hcn
 from winboot_lab.programs.base import Daemon, GoError, Run
 from winboot_lab.programs.goflags import Flags, goflags
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
-from winboot_lab.programs.kubelet_identity import CSRS
+from winboot_lab.programs.kubelet_identity import CSRS, is_old
 from winboot_lab.programs.outside import Outside
+from winboot_lab.programs.settings import duration
 from winboot_lab.windows.hns import NON_PERSISTENT
 from winboot_lab.windows.programs_api import Died, Exit
 
@@ -46,6 +47,8 @@ ROUTER_MAC: Final = "k8s.ovn.org/hybrid-overlay-distributed-router-gateway-mac"
 _BASE_SUBNET: Final = ("100.64.0.0/30", "100.64.0.2")
 # pkg/util/kube.go, certNamePrefix.
 _CERTIFICATE: Final = "ovnkube-client-current.pem"
+# pkg/config/config.go, CertDuration.
+_LIFETIME_S: Final = 600.0
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _FLAGS: Final = dict.fromkeys(
     ("node", "bootstrap-kubeconfig", "cert-dir", "cert-duration", "k8s-apiserver", "k8s-cacert", "loglevel"),
@@ -109,8 +112,11 @@ class HybridOverlay(Daemon):
                 node = client.ask("GET", f"/api/v1/nodes/{self._flags.text('node')}")
                 self._own_network(client, node)
         except (GoError, ApiFailure) as e:
-            self.klog(f"failed: {e.message if isinstance(e, ApiFailure) else e}", "E", "hybrid-overlay.go:1")
+            self._say(e)
         return None
+
+    def _say(self, e: GoError | ApiFailure) -> None:
+        self.klog(f"failed: {e.message if isinstance(e, ApiFailure) else e}", "E", "hybrid-overlay.go:1")
 
     # The certificate (pkg/util/kube.go, StartNodeCertificateManager)
 
@@ -124,11 +130,20 @@ class HybridOverlay(Daemon):
                 self.machine.files.delete(self.run.path(path))
                 return None
             config = replace(self._bootstrap.config, token=None, certificate=pem, key=pem)
-            return KubeClient(self.run, self._outside, config)
-        self._certify(path)
+            client = KubeClient(self.run, self._outside, config)
+            # The agent asks with the certificate that it has, and keeps it where that fails (ClientsetFn).
+            if is_old(pem, self.machine.now()):
+                try:
+                    self._certify(client, path)
+                except (GoError, ApiFailure) as e:
+                    self._say(e)
+            return client
+        self._certify(self._bootstrap, path)
         return None
 
-    def _certify(self, path: str) -> None:
+    def _certify(self, client: KubeClient, path: str) -> None:
+        """Ask for a certificate, or write the one that is there (client-go util/certificate/csr, RequestCertificate and
+        WaitForCertificate)."""
         if self._request is None:
             key = new_key()
             subject = Subject(f"{OVN_NODE_PREFIX}{self._flags.text('node')}", (OVN_NODES,))
@@ -137,15 +152,24 @@ class HybridOverlay(Daemon):
                 "request": request,
                 "signerName": OVN_SIGNER,
                 "usages": ["digital signature", CLIENT_AUTH],
+                "expirationSeconds": int(duration(self._flags.text("cert-duration"), _LIFETIME_S)),
             }
             body = {"metadata": {"generateName": "csr-"}, "spec": spec}
-            self._request = (str(self._bootstrap.ask("POST", CSRS, body)["metadata"]["name"]), key_pem(key))
+            self._request = (str(client.ask("POST", CSRS, body)["metadata"]["name"]), key_pem(key))
             return
         name, key_text = self._request
-        found = self._bootstrap.find(f"{CSRS}/{name}")
+        found = client.find(f"{CSRS}/{name}")
         if found is None:
             self._request = None
-        elif certificate := found.get("status", {}).get("certificate"):
+            return
+        denied = condition(found, "Denied")
+        if denied is not None:
+            self._request = None
+            raise GoError(
+                f"certificate signing request is denied, reason: {denied['reason']}, message: {denied['message']}"
+            )
+        if certificate := found.get("status", {}).get("certificate"):
+            self._request = None
             pem = base64.b64decode(certificate).decode("ascii") + key_text
             self.run.write(path, pem.encode("ascii"))
 

@@ -1,14 +1,18 @@
-"""What the runtimes share: images, each with one layer that only the host compute service can delete, and registries."""
+"""What the runtimes share: images, each with one layer that only the host compute service can delete, registries, and the
+records of sandboxes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from winboot_lab.programs.base import Daemon, GoError, Run
+from winboot_lab.programs.cri import PodSandbox
 from winboot_lab.programs.outside import Outside
+from winboot_lab.windows.files import COMPRESSED, ENCRYPTED
 
 
 class Keeper(Daemon):
@@ -71,6 +75,33 @@ class Keeper(Daemon):
             self.machine.files.destroy_layer(self._layer(number))
         self._keep("layer_of", layers)
         self._keep("images", {name: one for name, one in self.images().items() if name != reference})
+
+    # Sandboxes
+
+    def sandboxes(self) -> list[PodSandbox]:
+        """Every sandbox, also one that has ended."""
+        return [PodSandbox(**one) for one in self._kept("sandboxes") or []]
+
+    def _keep_sandboxes(self, sandboxes: list[PodSandbox]) -> None:
+        self._keep("sandboxes", [asdict(one) for one in sandboxes])
+
+    def add_sandbox(self, sandbox: PodSandbox) -> None:
+        """One that runs."""
+        self._keep_sandboxes([*self.sandboxes(), sandbox])
+
+    def drop_sandbox(self, identity: str) -> None:
+        """Forget one."""
+        self._keep_sandboxes([one for one in self.sandboxes() if one.id != identity])
+
+    def require_plain_folder(self, root: str) -> None:
+        """GoError where containers' disks would lie in a compressed or encrypted folder (docker/for-win#13920); by design
+        (moby/moby#26947)."""
+        if self.machine.files.need(root)[1].attributes & (COMPRESSED | ENCRYPTED):
+            raise GoError(
+                "Virtual hard disk files must be uncompressed and unencrypted and must not be sparse."
+            )
+
+    # Registries
 
     def _unreachable(self, host: str) -> str | None:
         """Why neither a mirror of the host nor the host itself answers; None when one does."""

@@ -188,12 +188,16 @@ class Identity:
     def _renew_client(self, client: KubeClient) -> None:
         if client.config.certificate is None or self._settings.get("rotateCertificates") is not True:
             return
-        if self._managers["client"].pending or self._is_old(client.config.certificate):
+        if self._managers["client"].pending or is_old(client.config.certificate, self._machine.now()):
             self._work("client", client, self._client_request(), self._take_client)
 
     def _renew_serving(self, client: KubeClient, names: Subject) -> None:
         pem = self._serving
-        wanted = not pem or self._is_old(pem) or not _satisfies(subject_of(load_certificate(pem)), names)
+        wanted = (
+            not pem
+            or is_old(pem, self._machine.now())
+            or not _satisfies(subject_of(load_certificate(pem)), names)
+        )
         if wanted or self._managers["server"].pending:
             usages = ["digital signature", "server auth"]
             self._work("server", client, (names, SERVING_SIGNER, usages), self._take_serving)
@@ -201,12 +205,6 @@ class Identity:
     def _client_request(self) -> tuple[Subject, str, list[str]]:
         subject = Subject(f"system:node:{self.node}", ("system:nodes",))
         return subject, CLIENT_SIGNER, ["digital signature", "client auth"]
-
-    def _is_old(self, pem: str) -> bool:
-        certificate = load_certificate(pem)
-        life: timedelta = certificate.not_valid_after_utc - certificate.not_valid_before_utc
-        turn: datetime = certificate.not_valid_before_utc + ROTATE_AT * life
-        return self._machine.now() >= turn
 
     def _work(
         self,
@@ -329,6 +327,14 @@ class Identity:
             "current-context": "default-context",
         }
         self._kubelet.run.write(path, yaml.safe_dump(data).encode("utf-8"))
+
+
+def is_old(pem: str, now: datetime) -> bool:
+    """Whether it is time to rotate a certificate."""
+    certificate = load_certificate(pem)
+    life: timedelta = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    turn: datetime = certificate.not_valid_before_utc + ROTATE_AT * life
+    return now >= turn
 
 
 def _satisfies(has: Subject, wanted: Subject) -> bool:

@@ -179,7 +179,7 @@ class NodeReporter:
             found = self._pods.runtime()
             runtime = f"{found.name}://{found.version}"
         except GoError:
-            runtime = "docker://" if self._pods.dockershim else "containerd://"
+            runtime = f"{self._pods.runtime_name}://"
         return {
             **self._addressed(),
             "capacity": {

@@ -35,6 +35,7 @@ class Pods:
         self._said: dict[str, str] = {}
         self._seen: tuple[object, ...] = ()
         self._left_over = False
+        self._runtime_name = ""
 
     @property
     def endpoint(self) -> str:
@@ -61,7 +62,13 @@ class Pods:
             return dockershim(self._kubelet.run, self._settings.flags)
         runtime = dial(self._kubelet.machine, self.endpoint)
         runtime.require_cri()
+        self._runtime_name = runtime.name
         return runtime
+
+    @property
+    def runtime_name(self) -> str:
+        """docker or containerd, as the runtime has last named itself."""
+        return self._runtime_name or ("docker" if self.dockershim else "containerd")
 
     def problem(self) -> str | None:
         """Why the node is not ready, in the kubelet's words; None when a pod could run.
@@ -140,16 +147,30 @@ class Pods:
         runtime = self.runtime()
         have = {s.uid: s for s in runtime.sandboxes()}
         uids = {p["metadata"]["uid"] for p in wanted}
+        kept = set()
         for sandbox in list(have.values()):
             if sandbox.uid not in uids or not runtime.ready(sandbox):
-                runtime.remove_sandbox(sandbox.id)
                 have.pop(sandbox.uid)
-        for pod in ending:
+                if not self._removed(runtime, sandbox):
+                    kept.add(sandbox.uid)
+        # A pod whose sandbox does not go neither ends nor starts again (pkg/kubelet/kuberuntime, killPodWithSyncResult).
+        for pod in (one for one in ending if one["metadata"]["uid"] not in kept):
             self._end(client, pod)
-        for pod in wanted:
+        for pod in (one for one in wanted if one["metadata"]["uid"] not in kept):
             self._run(runtime, pod, have.get(pod["metadata"]["uid"]))
         if not self._left_over:
             self._seen = (client.latest(PODS), *self._holders())
+
+    def _removed(self, runtime: CriRuntime, sandbox: PodSandbox) -> bool:
+        """Whether a sandbox is gone; where not, the next sync tries again."""
+        try:
+            runtime.remove_sandbox(sandbox.id)
+        except GoError as e:
+            message = f"rpc error: code = Unknown desc = {e}"
+            self._kubelet.klog_error("StopPodSandbox from runtime service failed", message, "log.go:1")
+            self._left_over = True
+            return False
+        return True
 
     def _holders(self) -> tuple[int, ...]:
         """The processes that pods end with."""
@@ -162,7 +183,7 @@ class Pods:
 
     @property
     def _docker(self) -> bool:
-        return self.dockershim or self.endpoint.endswith("cri-dockerd")
+        return self.runtime_name == "docker"
 
     def _work_for_host(self, client: KubeClient) -> None:
         """Let HostProcess pods do what they do: they act on the machine itself."""
@@ -193,6 +214,8 @@ class Pods:
                 self._left_over = True
                 return
         if sandbox is None and self._docker:
+            # Unsourced: the words; that Docker makes no such container is Kubernetes' documentation
+            # (tasks/configure-pod-container/create-hostprocess-pod).
             self._event(
                 pod,
                 "Failed to create pod sandbox: rpc error: code = Unknown desc = HostProcess containers need containerd",

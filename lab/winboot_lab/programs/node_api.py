@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.streams import Ran
@@ -62,8 +64,7 @@ class MachineApi:
     def node_log(self, query: Mapping[str, str]) -> str:
         """The log of a service that writes a file below C:\\var\\log (kubernetes pkg/kubelet/kubelet_server_journal.go)."""
         if not self._pods.answers_log_queries:
-            # The file server lists the folder (Go net/http/fs.go, dirList).
-            return '<!doctype html>\n<meta name="viewport" content="width=device-width">\n<pre>\n</pre>\n'
+            return self._folder(r"C:\var\log")
         service = query["query"]
         if len(query) > 1:
             return f"\noptions present and query resolved to log files for [{service}]\ntry without specifying options\n"
@@ -72,6 +73,16 @@ class MachineApi:
             if self._machine.files.exists(path) and not self._machine.files.is_directory(path):
                 return self._machine.files.text(path)
         return f"\nlog not found for {service}\n"
+
+    def _folder(self, path: str) -> str:
+        """A folder as the file server lists it (Go net/http/fs.go, dirList); ApiFailure where it is missing."""
+        if not self._machine.files.is_directory(path):
+            raise ApiFailure(404, "404 page not found")
+        found = sorted(
+            f"{one.name}/" if one.node.directory else one.name for one in self._machine.files.list(path)
+        )
+        lines = "".join(f'<a href="{quote(name)}">{escape(name)}</a>\n' for name in found)
+        return f'<!doctype html>\n<meta name="viewport" content="width=device-width">\n<pre>\n{lines}</pre>\n'
 
     def _start(self, pod: Object) -> End:
         """The pod's end; the kubelet and the runtime must have it."""

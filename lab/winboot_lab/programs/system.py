@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _TIME: Final = SERVICES + r"\W32Time\Parameters"
 # Characters: "Maximum of 512 characters allowed" (shutdown /?).
+_SECURE_BOOT: Final = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\SecureBoot\State"
 _LONGEST_COMMENT: Final = 512
 _PORTS: Final = ("protocol", "startport", "numberofports", "store")
 
@@ -151,6 +152,11 @@ class Bcdedit:
         run = Run(machine, process, argv, env, stdin)
         words = [one.upper().replace("-", "/", 1) for one in argv[1:]]
         match words:
+            case ["/SET", "TESTSIGNING", _] if (
+                machine.registry.number(_SECURE_BOOT, "UEFISecureBootEnabled") == 1
+            ):
+                # Test signing and Secure Boot exclude each other (the same page).
+                raise run.refuse(f"{' '.join(argv[1:])} with Secure Boot on")
             case ["/SET", "TESTSIGNING", ("ON" | "OFF") as value]:
                 machine.registry.set(TEST_SIGNING_ELEMENT, "Element", "Binary", bytes([value == "ON"]))
             case ["/DELETEVALUE", "TESTSIGNING"] if machine.registry.exists(TEST_SIGNING_ELEMENT):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import ipaddress
 import json
+import re
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,6 +29,10 @@ _ON_ADAPTER = ("l2bridge", "overlay", "transparent", "l2tunnel")
 NON_PERSISTENT = 8
 # HNS of this version has V2, remote subnets and HostRoute (HostRouteVersion of microsoft/hcsshim hcn/hcnglobals.go).
 _HOST_ROUTE_SINCE = (9, 2)
+# EndpointState of microsoft/hcsshim internal/hns/hnsendpoint.go: 4 is "detached, after being attached".
+# Unsourced: endpoint-detached-state.
+_CREATED, _ATTACHED, _SHARED, _DETACHED = 1, 2, 3, 4
+GUID = re.compile(r"\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?")
 
 _NETWORK_KEYS = frozenset(
     [
@@ -499,18 +504,19 @@ class Hns:
                 network["Policies"].append(one)
 
     def join(self, identity: str, namespace: str) -> None:
-        """HcnModifyNamespace: an endpoint is a sandbox's from now on, or no one's. AttachedSharing in hcsshim is 3
-        (EndpointState)."""
-        given = {"Namespace": {"ID": namespace}, "State": 3} if namespace else {"Namespace": {}, "State": 1}
+        """HcnModifyNamespace: an endpoint is a sandbox's from now on, or no one's."""
+        if namespace and not GUID.fullmatch(namespace):
+            raise Refusal("value", namespace, "a namespace whose id is no GUID")
+        state = _SHARED if namespace else _DETACHED
+        given = {"Namespace": {"ID": namespace} if namespace else {}, "State": state}
         self._find("endpoints", identity).update(given)
 
     def share(self, identity: str, container: str) -> None:
-        """HotAttachEndpoint of hcsshim, for runtimes that know no namespaces: a container has the endpoint, too. Its
-        state is hcsshim's EndpointState.AttachedSharing."""
+        """HotAttachEndpoint of hcsshim, for runtimes that know no namespaces: a container has the endpoint, too."""
         endpoint = self._find("endpoints", identity)
         if container not in endpoint["SharedContainers"]:
             endpoint["SharedContainers"].append(container)
-        endpoint["State"] = 3
+        endpoint["State"] = _SHARED
 
     def unshare(self, identity: str, container: str) -> None:
         """The container has it no more."""
@@ -518,7 +524,7 @@ class Hns:
         if container in endpoint["SharedContainers"]:
             endpoint["SharedContainers"].remove(container)
         if not endpoint["SharedContainers"]:
-            endpoint["State"] = 1
+            endpoint["State"] = _DETACHED
 
     def host_reaches(self, address: str) -> bool:
         """Whether packets of the host itself arrive at a local endpoint: on an overlay only with HostRoute
@@ -551,8 +557,7 @@ class Hns:
             "VirtualNetwork": network["ID"],
             "VirtualNetworkName": network["Name"],
             "Type": network["Type"],
-            # Attached to a namespace that containers share: hcsshim's EndpointState.AttachedSharing.
-            "State": 3 if (wanted.get("Namespace") or {}).get("ID") else 1,
+            "State": _SHARED if (wanted.get("Namespace") or {}).get("ID") else _CREATED,
             "IPAddress": address,
             "PrefixLength": int(wanted.get("PrefixLength") or self._prefix_length(network, address)),
             "MacAddress": wanted.get("MacAddress") or self._mac(address),
@@ -633,7 +638,7 @@ class Hns:
             net.routes.append(Route("0.0.0.0/0", gateway, adapter.index, 5256, persistent=False))
         net.publish(adapter)
         endpoint["_interface"] = adapter.index
-        endpoint["State"] = 2
+        endpoint["State"] = _ATTACHED
         endpoint["CompartmentId"] = adapter.compartment
         return {}
 
@@ -641,7 +646,7 @@ class Hns:
         """Take the interface away again."""
         index = endpoint.pop("_interface", None)
         endpoint.pop("CompartmentId", None)
-        endpoint["State"] = 1
+        endpoint["State"] = _DETACHED
         net = self._machine.network
         adapter = net.by_index(index) if index is not None else None
         if adapter is not None:
