@@ -15,7 +15,8 @@ from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import SecureString
 from winboot_lab.engines import run_script
 from winboot_lab.windows.door import Interrupted, MachineStopped
-from winboot_lab.windows.machine import Machine, Signal
+from winboot_lab.windows.host import Signal
+from winboot_lab.windows.machine import Machine
 from winboot_lab.wsman import executor as wire
 from winboot_lab.wsman.endpoint import Endpoint, Settings
 from winboot_lab.wsman.farm import Farm

@@ -63,7 +63,7 @@ def bare_machine() -> Machine:
     """A machine of nobody's, with the programs that Windows brings."""
     from winboot_lab.programs import Outside, install_programs
     from winboot_lab.windows.machine import Machine
-    from winboot_lab.windows.programs_api import Programs
+    from winboot_lab.windows.programs import Programs
     from winboot_lab.windows.sockets import World
 
     world, programs = World(), Programs()

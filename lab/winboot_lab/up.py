@@ -22,7 +22,7 @@ from winboot_lab.windows.hardware import RELEASES as RELEASE_FACTS
 from winboot_lab.windows.hardware import Hardware
 from winboot_lab.windows.hardware import Release as ReleaseFacts
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.programs import Programs
 from winboot_lab.windows.sockets import World
 from winboot_lab.wsman.farm import Farm
 

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 
 from winboot_lab.programs import hcn
-from winboot_lab.windows.boot import CBS_PENDING
 from winboot_lab.windows.network import Route
+from winboot_lab.windows.registry import CBS_PENDING
 
 from tests.lab.actions import STATE, Hand, all_of, boot_id, regedit, write
 from tests.lab.site import Site

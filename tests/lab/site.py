@@ -39,7 +39,7 @@ from winboot_lab.up import MIRROR_HOST, NodePlan
 from winboot_lab.windows.clock import LabTime
 from winboot_lab.windows.door import Interrupted, MachineStopped
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.programs import Programs
 from winboot_lab.windows.session import Session
 from winboot_lab.windows.sockets import World as Internet
 

@@ -15,7 +15,7 @@ from winboot_lab.windows.acl import FULL, Rule
 from winboot_lab.windows.clock import LabTime
 from winboot_lab.windows.files import Files
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.programs import Programs
 from winboot_lab.windows.sockets import World
 
 from tests.steps.builders import a_spec

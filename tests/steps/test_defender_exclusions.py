@@ -39,7 +39,7 @@ def test_exclusions_of_others_stay():
 
 def test_without_defender_there_is_nothing_to_be_excluded_from():
     bench = Bench(spec=a_spec(**WANTED))
-    bench.machine.defender.remove()
+    bench.machine.features.remove_now("Windows-Defender")
     bench.reboot()
 
     assert bench.look(STEP).states == {STEP: "ok"}

@@ -9,7 +9,8 @@ from winboot_lab.engines import run_script
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.programs_api import Exit, Programs
+from winboot_lab.windows.programs import Programs
+from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.sockets import World
 
 from winboot.script import rendering as script

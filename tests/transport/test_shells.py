@@ -23,7 +23,7 @@ from winboot_lab.programs.outside import Outside
 from winboot_lab.shell import CONSOLE_VARIABLE
 from winboot_lab.ssh import SshServer
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.programs import Programs
 from winboot_lab.windows.sockets import World
 
 from winboot.base.errors import ScriptFailed, WinbootError

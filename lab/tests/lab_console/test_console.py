@@ -11,7 +11,7 @@ from winboot_lab.console import run_command
 from winboot_lab.programs import install_programs
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.programs import Programs
 from winboot_lab.windows.session import StandardStreams
 from winboot_lab.windows.sockets import World
 

@@ -8,7 +8,7 @@ import pytest
 from winboot_lab.engine.run import Ended, run_script
 from winboot_lab.programs import Outside, install_programs
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.programs_api import Programs
+from winboot_lab.windows.programs import Programs
 from winboot_lab.windows.sockets import World
 
 

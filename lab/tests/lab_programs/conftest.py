@@ -17,7 +17,8 @@ from winboot_lab.programs import Outside, install_programs
 from winboot_lab.programs.wrappers import join
 from winboot_lab.windows.clock import LabTime
 from winboot_lab.windows.machine import Machine
-from winboot_lab.windows.programs_api import Exit, Programs
+from winboot_lab.windows.programs import Programs
+from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.sockets import World
 
 TOKEN = "abcdef.0123456789abcdef"

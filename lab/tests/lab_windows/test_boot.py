@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 
 import pytest
-from winboot_lab.windows.boot import CBS_PENDING
 from winboot_lab.windows.clock import LabTime
 from winboot_lab.windows.door import Interrupted, MachineStopped
 from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.registry import CBS_PENDING
 from winboot_lab.windows.snapshot import diff
 
 from lab_windows.conftest import ask, one, refused, shown, still

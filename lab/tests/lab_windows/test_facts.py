@@ -23,7 +23,9 @@ OWN = {
     "failure",
     "faults",
     "forking",
+    "host",
     "machine",
+    "programs",
     "programs_api",
 }
 OWN |= {"session", "snapshot"}

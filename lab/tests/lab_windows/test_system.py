@@ -371,7 +371,7 @@ def test_tamper_protection_swallows_changes(machine: Machine) -> None:
 
 def test_without_defender_its_cmdlets_fail(machine: Machine) -> None:
     """0x800106ba."""
-    machine.defender.remove()
+    machine.features.remove_now("Windows-Defender")
     assert refused(machine, "Get-MpPreference").hresult == 0x800106BA
 
 

@@ -11,7 +11,7 @@ from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.processes import Process, split_arguments
-from winboot_lab.windows.programs_api import Died, Exit, LongLived, Served
+from winboot_lab.windows.programs_api import Died, Exit, Served
 
 if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
@@ -169,16 +169,14 @@ def start(
     )
     if ended is not None:
         child.ended.append(ended)
-    program = machine.processes.program(child)
-    run = Run(machine, child, split(command_line), child.environment)
-    if not isinstance(program, LongLived):
+    served = machine.processes.program(child).serve()
+    if served is None:
         finished = machine.processes.run(child)
         for line in (finished.stdout + finished.stderr).decode("utf-8", "replace").splitlines():
             sink(line)
         if ended is not None:
             ended(Died(finished.code))
         return child
-    served = program.serve(machine, child, run.argv, run.env)
     if isinstance(served, Daemon):
         served.sink = sink
     child.served = served

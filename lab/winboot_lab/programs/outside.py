@@ -14,11 +14,12 @@ from winboot_lab.programs.base import Run
 from winboot_lab.programs.containers import Containers
 from winboot_lab.programs.node_api import dial
 from winboot_lab.programs.traffic import Closed, End, Lost, Traffic
+from winboot_lab.windows.host import Host
+from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.sockets import Request, Response, World
 
 if TYPE_CHECKING:
     from winboot_lab.programs.kubelet_pods import Pods
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
 
 # How a registry asks for a token (distribution/distribution, docs/spec/auth/token.md).
@@ -69,7 +70,7 @@ class Outside:
     _containers: dict[int, Containers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.traffic = Traffic(lambda: tuple(self.world.machines), self._clusters)
+        self.traffic = Traffic(self._machines, self._clusters)
         self.world.way = self._way
         for host in tuple(self.images.hosts):
             self.serve_registry(host)
@@ -101,13 +102,17 @@ class Outside:
     def _clusters(self) -> Sequence[LabCluster]:
         return tuple(self.clusters.values())
 
-    def _way(self, machine: Machine, address: str, port: int) -> str | None:
+    def _machines(self) -> Sequence[Machine]:
+        return [machine for machine in self.world.machines if isinstance(machine, Machine)]
+
+    def _way(self, machine: Host, address: str, port: int) -> str | None:
         """How a connection of a machine itself ends; None for an address outside of the cluster, and for a Linux host's own:
         the world knows its ports."""
         there = self.traffic.find(address)
         hosts = (node.address for node in self.traffic.linux_nodes())
         if there.kind == "outside" or not self.clusters or address in hosts:
             return None
+        assert isinstance(machine, Machine)
         start = End("host", machine.network.lan.address, machine)
         try:
             arrival = self.traffic.connect(start, address, port)

@@ -35,7 +35,7 @@ from winboot_lab.programs.system import (
 from winboot_lab.programs.tar import Tar
 from winboot_lab.programs.wrappers import CmdProgram, LogRunnerProgram
 from winboot_lab.windows.install import IN_BOX
-from winboot_lab.windows.programs_api import Program, Programs
+from winboot_lab.windows.programs import Program, Programs
 
 
 def install_programs(programs: Programs, outside: Outside) -> None:

@@ -1,7 +1,8 @@
 """One Windows Server machine as a model behind one door; standard library only.
 
 door.py        what passes the door, and the table of all primitives
-machine.py     the machine: its subjects, sessions, waiting, down and up, snapshot
+host.py        what all subjects know of the machine: time, lock, hardware, names, accounts, registry
+machine.py     the machine: puts the subjects together; sessions, snapshot
 session.py     one acting party: a PowerShell process with its user, environment and handles
 clock.py       lab time: free while all wait, patient with actors that compute
 files.py registry.py acl.py accounts.py eventlog.py mutexes.py processes.py
@@ -10,7 +11,7 @@ network.py firewall.py hns.py sockets.py
                one subject each: its state, its rules, its errors
 primitives/    file.*, registry.*, http.* ...: thin functions over the subjects
 cmdlets/       Get-Service, New-NetRoute ...: signatures and the objects they give
-programs_api.py  what a program of the lab (lab/winboot_lab/programs) is
+programs.py    what a program of the lab (lab/winboot_lab/programs) is
 faults.py      what goes wrong on demand
 snapshot.py    the state as one plain tree, differences, digest
 """

@@ -5,17 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from winboot_lab.windows.registry import SESSION_MANAGER
+from winboot_lab.windows.registry import ACTIVE_NAME, CBS_PENDING, SESSION_MANAGER
 
 if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
 
 COMPUTER_NAME = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\ComputerName\ComputerName"
-ACTIVE_NAME = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName"
 TCPIP = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"
-CBS_PENDING = (
-    r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"
-)
 UPDATE_PENDING = (
     r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired"
 )
@@ -59,14 +55,9 @@ class Boot:
     # ---- names -----------------------------------------------------------------------------------------
 
     @property
-    def active_name(self) -> str:
-        """The name in force since boot."""
-        return self._machine.registry.text(ACTIVE_NAME, "ComputerName", self._machine.label.upper())
-
-    @property
     def next_name(self) -> str:
         """The name after the next boot."""
-        return self._machine.registry.text(COMPUTER_NAME, "ComputerName", self.active_name)
+        return self._machine.registry.text(COMPUTER_NAME, "ComputerName", self._machine.name)
 
     def rename(self, name: str) -> None:
         """Take a new name with the next boot. NetBIOS keeps 15 characters in capitals."""
@@ -100,7 +91,7 @@ class Boot:
             "component servicing": registry.exists(CBS_PENDING),
             "Windows Update": registry.exists(UPDATE_PENDING),
             "file renames": bool(registry.strings(SESSION_MANAGER, "PendingFileRenameOperations")),
-            "computer name": self.next_name != self.active_name,
+            "computer name": self.next_name != self._machine.name,
         }
         return [sign for sign, there in signs.items() if there]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from winboot_lab.windows.registry import HKLM, POLICIES
+from winboot_lab.windows.features import Features
+from winboot_lab.windows.registry import HKLM, POLICIES, Registry
+from winboot_lab.windows.scm import ServiceControl
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 EXCLUSIONS = HKLM + r"\SOFTWARE\Microsoft\Windows Defender\Exclusions"
 _KEYS = {"ExclusionPath": "Paths", "ExclusionProcess": "Processes", "ExclusionExtension": "Extensions"}
@@ -27,21 +26,19 @@ class _State:
 class Defender:
     """The antivirus of the machine."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, registry: Registry, features: Features, services: ServiceControl) -> None:
+        self._registry, self._features, self._services = registry, features, services
         self.state = _State()
 
     @property
     def present(self) -> bool:
         """Whether the feature is installed and its service runs: otherwise its cmdlets fail."""
-        return self._machine.features.installed("Windows-Defender") and self._machine.services.running(
-            "WinDefend"
-        )
+        return self._features.installed("Windows-Defender") and self._services.running("WinDefend")
 
     def exclusions(self, kind: str) -> list[str]:
         """What is excluded, local and by policy."""
         policy = rf"{POLICIES}\Windows Defender\Exclusions\{_KEYS[kind]}"
-        key = self._machine.registry.find(policy)
+        key = self._registry.find(policy)
         held = [v.name for v in key.values.values()] if key else []
         return sorted({*self.state.exclusions[kind], *held}, key=str.lower)
 
@@ -63,21 +60,14 @@ class Defender:
 
     def _publish(self, kind: str) -> None:
         key = rf"{EXCLUSIONS}\{_KEYS[kind]}"
-        self._machine.registry.wipe(key)
-        self._machine.registry.create(key)
+        self._registry.wipe(key)
+        self._registry.create(key)
         for name in self.state.exclusions[kind]:
-            self._machine.registry.set(key, name, "DWord", 0)
-
-    def remove(self) -> None:
-        """The feature was removed."""
-        service = self._machine.services.find("WinDefend")
-        if service is not None:
-            service.status, service.process = "Stopped", None
-            self._machine.services.delete(service)
+            self._registry.set(key, name, "DWord", 0)
 
     def machine_came_up(self) -> None:
         """Boot: MsMpEng is the process of its service; nothing else to do while it is present."""
-        if not self._machine.services.running("WinDefend"):
+        if not self._services.running("WinDefend"):
             self.state.mode = "Not running"
 
     def tree(self) -> Tree:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from winboot_lab.windows.failure import failure
+from winboot_lab.windows.host import Host
 from winboot_lab.windows.registry import SERVICES
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 LEVELS = {"LogAlways": 0, "Critical": 1, "Error": 2, "Warning": 3, "Information": 4, "Verbose": 5}
 
@@ -33,7 +30,7 @@ class Event:
 class EventLog:
     """All logs. They outlive reboots."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Host) -> None:
         self._machine = machine
         self._entries: list[Event] = []
         self._numbers: dict[str, int] = {}

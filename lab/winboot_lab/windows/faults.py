@@ -20,19 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from winboot_lab.windows.door import Plain
 from winboot_lab.windows.failure import Failure
-from winboot_lab.windows.files import share_mask
+from winboot_lab.windows.files import Files, share_mask
+from winboot_lab.windows.host import Actor, Host
+from winboot_lab.windows.network import Network
+from winboot_lab.windows.processes import Process, Processes
 from winboot_lab.windows.programs_api import Died
 from winboot_lab.windows.registry import POLICIES, Data, Kind
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.door import Plain
-    from winboot_lab.windows.machine import Machine
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.scm import Service
-    from winboot_lab.windows.session import Session
 
 Strike = Callable[[], None]
 Told = Callable[[str, "Mapping[str, Plain]"], None]
@@ -92,8 +88,8 @@ class _Scan:
 class Faults:
     """What is arranged to go wrong on one machine."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Host, files: Files, network: Network, processes: Processes) -> None:
+        self._machine, self._files, self._network, self._processes = machine, files, network, processes
         self._deaths: dict[str, _Death] = {}
         self._silent: dict[str, int] = {}
         self._slow: dict[str, float] = {}
@@ -105,7 +101,6 @@ class Faults:
         self.touches = 0
         # What was opened by hold or scan: the path and the share mode.
         self.held: list[tuple[str, str]] = []
-        self._held: set[tuple[str, str]] = set()
         self.comes_back = True
 
     # ---- arranging -------------------------------------------------------------------------------------
@@ -137,7 +132,7 @@ class Faults:
 
     def disk_full(self, drive: str = "C:", *, free: int = 0) -> None:
         """Leave only `free` bytes on the drive."""
-        volume = self._machine.files.volumes[drive]
+        volume = self._files.volumes[drive]
         volume.other = volume.total - volume.used - free
 
     def disk_slow(self, seconds: float) -> None:
@@ -152,7 +147,7 @@ class Faults:
         (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew, dwShareMode). False when it is absent, or
         open without any sharing.
         """
-        files = self._machine.files
+        files = self._files
         try:
             opened = files.open(path, "Open", _READ, share_mask(share), pid=_SOMEBODY)
         except Failure:
@@ -177,9 +172,9 @@ class Faults:
 
     def policy(self, key: str, name: str, kind: Kind, data: Data) -> None:
         """A Group Policy sets a registry value, and puts it back at once whenever another program changes it."""
-        self._held.discard((key.lower(), name.lower()))
+        self._machine.registry.policies.discard((key.lower(), name.lower()))
         self._machine.registry.set(key, name, kind, data)
-        self._held.add((key.lower(), name.lower()))
+        self._machine.registry.policies.add((key.lower(), name.lower()))
 
     def policy_without_local_rules(self, profile: str = "Domain") -> None:
         """A Group Policy that makes the firewall ignore local rules in a profile."""
@@ -187,7 +182,7 @@ class Faults:
 
     def unreachable(self, on: bool = True) -> None:
         """Nobody on the network reaches the machine any more (it runs on)."""
-        self._machine.network.cut_off = on
+        self._network.cut_off = on
         self._machine.signal("network-lost" if on else "network-back")
 
     def stays_down(self) -> None:
@@ -203,7 +198,7 @@ class Faults:
         self._spring(self._statements, lambda ambush: True)
         return True
 
-    def before(self, session: Session, command: str, parameters: Mapping[str, Plain]) -> None:
+    def before(self, session: Actor, command: str, parameters: Mapping[str, Plain]) -> None:
         """A cmdlet or primitive is about to run."""
         lower = command.lower()
         self._spring(self._commands, lambda ambush: ambush.command == lower)
@@ -222,7 +217,7 @@ class Faults:
                 return parameters.get("method") != "GET"
             case "file.make-directory":
                 path = parameters.get("path")
-                return not (isinstance(path, str) and self._machine.files.is_directory(path))
+                return not (isinstance(path, str) and self._files.is_directory(path))
             case "file.open":
                 return str(parameters.get("mode")).lower() in (
                     "create",
@@ -249,7 +244,7 @@ class Faults:
 
     def _files_of(self, path: Plain) -> list[str]:
         """The file itself; of a folder the first file below it."""
-        files = self._machine.files
+        files = self._files
         if not isinstance(path, str) or path.startswith("\\\\"):
             return []
         if not files.is_directory(path):
@@ -263,19 +258,19 @@ class Faults:
                 ambushes.remove(ambush)
                 ambush.strike()
 
-    def silent(self, service: Service) -> bool:
+    def silent(self, service: str) -> bool:
         """Whether the service that is being started does not answer this time."""
-        left = self._silent.get(service.name.lower(), 0)
-        self._silent[service.name.lower()] = left - 1
+        left = self._silent.get(service.lower(), 0)
+        self._silent[service.lower()] = left - 1
         return left > 0
 
-    def pending(self, service: Service) -> float:
+    def pending(self, service: str) -> float:
         """How long the service that is being started is pending."""
-        return self._slow.get(service.name.lower(), 0.0)
+        return self._slow.get(service.lower(), 0.0)
 
-    def starting(self, service: Service, process: Process) -> None:
+    def starting(self, service: str, process: Process) -> None:
         """A service's process was created."""
-        death = self._deaths.get(service.name.lower())
+        death = self._deaths.get(service.lower())
         if death is None or death.times <= 0:
             return
         death.times -= 1
@@ -283,8 +278,4 @@ class Faults:
 
     def _kill(self, process: Process) -> None:
         if process.running:
-            self._machine.processes.finish(process, Died(0xC0000005))
-
-    def holds(self, key: str, name: str) -> bool:
-        """Whether a policy holds this value."""
-        return (key.lower(), name.lower()) in self._held
+            self._processes.finish(process, Died(0xC0000005))

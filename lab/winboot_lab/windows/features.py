@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from winboot_lab.windows.boot import CBS_PENDING
+from winboot_lab.windows.files import Files
+from winboot_lab.windows.host import Host
 from winboot_lab.windows.programs_api import image_bytes
+from winboot_lab.windows.registry import CBS_PENDING
+from winboot_lab.windows.scm import ServiceControl
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 State = Literal["Available", "Installed", "InstallPending", "UninstallPending", "Removed"]
 
@@ -60,8 +60,8 @@ def _catalogue() -> list[Feature]:
 class Features:
     """The features of the machine."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Host, files: Files, services: ServiceControl) -> None:
+        self._machine, self._files, self._services = machine, files, services
         self._known = {f.name.lower(): f for f in _catalogue()}
 
     def all(self) -> list[Feature]:
@@ -85,7 +85,7 @@ class Features:
         """Turn a feature on; 0, or the HRESULT it fails with."""
         if feature.state in ("Installed", "InstallPending"):
             return 0
-        if not feature.payload and not (source and self._machine.files.exists(source)):
+        if not feature.payload and not (source and self._files.exists(source)):
             return 0x800F081F
         if feature.name == "Hyper-V" and not self._machine.hardware.virtualization:
             return 0x800F0922
@@ -119,10 +119,16 @@ class Features:
         feature = self._known[name.lower()]
         feature.state = "Installed"
         self._bring(feature)
-        self._machine.services.start_automatic()
+        self._services.start_automatic()
+
+    def remove_now(self, name: str) -> None:
+        """Have a feature removed and restarted already."""
+        feature = self._known[name.lower()]
+        feature.state = "Available"
+        self._take_away(feature)
 
     def _bring(self, feature: Feature) -> None:
-        services = self._machine.services
+        services = self._services
         if feature.name in ("Containers", "Hyper-V"):
             if services.find("vmcompute") is None:
                 services.create(
@@ -146,12 +152,8 @@ class Features:
                 self._machine.registry.create(services.need("hns").key + r"\State")
         if feature.name == "Containers":
             folder = r"C:\Windows\System32"
-            self._machine.files.write(
-                rf"{folder}\hnsdiag.exe", image_bytes("hnsdiag", str(self._machine.build))
-            )
-            self._machine.files.write(
-                rf"{folder}\hcsdiag.exe", image_bytes("hcsdiag", str(self._machine.build))
-            )
+            self._files.write(rf"{folder}\hnsdiag.exe", image_bytes("hnsdiag", str(self._machine.build)))
+            self._files.write(rf"{folder}\hcsdiag.exe", image_bytes("hcsdiag", str(self._machine.build)))
         if feature.name == "Hyper-V" and services.find("vmms") is None:
             services.create(
                 "vmms",
@@ -163,17 +165,19 @@ class Features:
             )
 
     def _take_away(self, feature: Feature) -> None:
-        services = self._machine.services
-        gone = {"Containers": ("hns",), "Hyper-V": ("vmms",)}.get(feature.name, ())
+        services = self._services
+        gone = {
+            "Containers": ("hns",),
+            "Hyper-V": ("vmms",),
+            "Windows-Defender": ("WinDefend",),
+        }.get(feature.name, ())
         if not (self.installed("Containers") or self.installed("Hyper-V")):
             gone = (*gone, "vmcompute", "hns")
         for name in gone:
             found = services.find(name)
             if found is not None and not (name == "hns" and self.installed("Hyper-V")):
-                found.status = "Stopped"
+                found.status, found.process = "Stopped", None
                 services.delete(found)
-        if feature.name == "Windows-Defender":
-            self._machine.defender.remove()
 
     def tree(self) -> Tree:
         """State by name."""

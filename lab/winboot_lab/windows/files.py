@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from winboot_lab.windows import acl, paths
 from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM_TOKEN, Token
 from winboot_lab.windows.acl import Acl
 from winboot_lab.windows.failure import Failure, failure, io_failure
+from winboot_lab.windows.host import Host
 from winboot_lab.windows.snapshot import Tree, show_bytes
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 READ_ONLY = 0x1
 HIDDEN = 0x2
@@ -116,11 +114,13 @@ def share_mask(text: str) -> int:
 class Files:
     """All volumes of the machine."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Host) -> None:
         self._machine = machine
         self._open: dict[str, OpenFile] = {}
         self._numbers = 0
         self.pipes: dict[str, int] = {}
+        # Called with each file or directory that gets another path.
+        self.moved: list[Callable[[Node, str], None]] = []
         root = Node(True, machine.now(), machine.now(), machine.now(), acl.drive_root(), attributes=DIRECTORY)
         hardware = machine.hardware
         self.volumes: dict[str, Volume] = {
@@ -417,9 +417,11 @@ class Files:
             self._unlink(opened.path)
 
     def close_all(self, pid: int) -> None:
-        """A process ends: its handles close."""
+        """A process ends: its handles and pipes close."""
         for opened in [o for o in self._open.values() if o.pid == pid]:
             self.close(opened.handle)
+        for pipe in [name for name, owner in self.pipes.items() if owner == pid]:
+            del self.pipes[pipe]
 
     def _check_share(self, node: Node, access: int, share: int, path: str) -> None:
         # Both sides must agree: what I want, all that have it open let me; what they hold, I let them.
@@ -591,7 +593,8 @@ class Files:
         origin.modified = folder.modified = self._machine.now()
         for opened in node.opened:
             opened.path = goal
-        self._machine.processes.image_moved(node, goal)
+        for told in self.moved:
+            told(node, goal)
 
     def copy(
         self, source: str, destination: str, token: Token = SYSTEM_TOKEN, *, overwrite: bool = False

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from winboot_lab.windows.host import Host
+from winboot_lab.windows.network import Network
 from winboot_lab.windows.registry import POLICIES, SERVICES
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 POLICY = SERVICES + r"\SharedAccess\Parameters\FirewallPolicy"
 RULES = POLICY + r"\FirewallRules"
@@ -142,8 +141,8 @@ def canonical_address(text: str) -> str:
 class Firewall:
     """The firewall of the machine."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Host, network: Network) -> None:
+        self._machine, self._network = machine, network
 
     def local(self) -> list[FirewallRule]:
         """The rules of the persistent store."""
@@ -197,7 +196,7 @@ class Firewall:
         words = {"DomainAuthenticated": "Domain"}
         found = {
             words.get(a.category, a.category)
-            for a in self._machine.network.adapters
+            for a in self._network.adapters
             if not a.loopback and a.up and a.switch is None and a.ipv4
         }
         return [p for p in PROFILES if p in found] or ["Public"]

@@ -12,15 +12,14 @@ import json
 import re
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.windows.network import Adapter, Address, Route
+from winboot_lab.windows.host import Host
+from winboot_lab.windows.network import Adapter, Address, Network, Route
 from winboot_lab.windows.registry import SERVICES
+from winboot_lab.windows.scm import ServiceControl
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 Json: TypeAlias = dict[str, Any]
 
@@ -115,8 +114,9 @@ def _wrong_parameter() -> HnsError:
 class Hns:
     """All HNS objects of the machine."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Host, network: Network, services: ServiceControl) -> None:
+        self._machine, self._network, self._services = machine, network, services
+        services.stopped["hns"] = self.service_stopped
         self.networks: dict[str, Json] = {}
         self.endpoints: dict[str, Json] = {}
         self.policy_lists: dict[str, Json] = {}
@@ -141,7 +141,7 @@ class Hns:
 
     def call(self, method: str, path: str, request: str) -> str:
         """HNSCall: the JSON answer with Success, and Output or Error."""
-        if not self._machine.services.running("hns"):
+        if not self._services.running("hns"):
             return _failed(_no_endpoint())
         if self._late is not None and self._late[0] == request and request:
             return self._late[1]
@@ -195,7 +195,7 @@ class Hns:
             if adapter is not None:
                 seconds, self._stalling = self._stalling, 0.0
                 self._stalled_until = now + seconds
-                self._machine.network.take(adapter, "")
+                self._network.take(adapter, "")
                 self._machine.after(seconds, lambda: self._complete(path, request))
         return max(0.0, self._stalled_until - now)
 
@@ -309,7 +309,7 @@ class Hns:
         """Make a network. The first one on an adapter re-plumbs it."""
         self._trip()
         # docker/for-win#9474: with the firewall's services off HNS answers so. Unsourced: hns-without-a-firewall.
-        if not self._machine.services.running("mpssvc"):
+        if not self._services.running("mpssvc"):
             raise _no_endpoint()
         wanted = self._known(body, _NETWORK_KEYS, "network")
         name, kind = str(wanted.get("Name", "")), str(wanted.get("Type", ""))
@@ -388,9 +388,7 @@ class Hns:
         if adapter.virtual is not None:
             carrier = adapter.virtual
         elif adapter.switch is None or not self._on(adapter):
-            carrier = self._machine.network.bind_switch(
-                adapter, network["ID"], keep_static=self._keeps_static()
-            )
+            carrier = self._network.bind_switch(adapter, network["ID"], keep_static=self._keeps_static())
         self._places[network["ID"]] = adapter.index
         if not network["ManagementIP"]:
             self._machine.after(self.management_delay, lambda: self._learn_management(network, carrier))
@@ -400,7 +398,7 @@ class Hns:
         return tuple(n for n in self.networks.values() if self._places.get(n["ID"]) == adapter.index)
 
     def _uplink(self, asked: str) -> Adapter:
-        net = self._machine.network
+        net = self._network
         # "per hns team, the hns calls fails if passed a vSwitch interface" (azure-container-networking,
         # network/network_windows.go): the interface of a switch is no adapter to name.
         adapter = net.adapter(asked) if asked else self._picked()
@@ -418,7 +416,7 @@ class Hns:
         network/network_windows.go, PR 813). That a switch which is there is used again is what SDN's scripts build
         on: KubeCluster.ps1 makes `External` on the adapter named, then starts flanneld, which names none.
         """
-        usable = [a for a in self._machine.network.adapters if a.physical and a.up]
+        usable = [a for a in self._network.adapters if a.physical and a.up]
         return next((a for a in usable if a.switch is not None), next(iter(usable), None))
 
     def _keeps_static(self) -> bool:
@@ -466,10 +464,10 @@ class Hns:
         for endpoint in [e for e in self.endpoints.values() if e["VirtualNetwork"] == network["ID"]]:
             self.remove_endpoint(endpoint)
         del self.networks[network["ID"]]
-        adapter = self._machine.network.by_index(self._places.pop(network["ID"], 0))
+        adapter = self._network.by_index(self._places.pop(network["ID"], 0))
         if adapter is None or self._on(adapter):
             return
-        self._machine.network.release_switch(adapter, keep_static=self._keeps_static())
+        self._network.release_switch(adapter, keep_static=self._keeps_static())
 
     def _update(self, found: Json, body: Json, keys: frozenset[str]) -> Json:
         found.update({k: v for k, v in self._known(body, keys, "object").items() if k not in ("ID", "Name")})
@@ -623,7 +621,7 @@ class Hns:
             raise HnsError(0x80070032, "The request is not supported.")
         if endpoint.get("_interface"):
             raise HnsError(0x803B0014, "This endpoint is already attached to the switch.")
-        net = self._machine.network
+        net = self._network
         adapter = net.add_adapter(
             f"vEthernet ({endpoint['Name']})",
             "Hyper-V Virtual Ethernet Container Adapter",
@@ -647,7 +645,7 @@ class Hns:
         index = endpoint.pop("_interface", None)
         endpoint.pop("CompartmentId", None)
         endpoint["State"] = _DETACHED
-        net = self._machine.network
+        net = self._network
         adapter = net.by_index(index) if index is not None else None
         if adapter is not None:
             net.adapters.remove(adapter)
@@ -700,9 +698,9 @@ class Hns:
     def machine_went_down(self) -> None:
         """A reboot: networks that are not persistent vanish. An adapter that was taken for one that was not made is free."""
         self._stalled_until, self._late = 0.0, None
-        for adapter in self._machine.network.adapters:
+        for adapter in self._network.adapters:
             if adapter.switch == "":
-                self._machine.network.release_switch(adapter, keep_static=self._keeps_static())
+                self._network.release_switch(adapter, keep_static=self._keeps_static())
         self._drop_volatile(self.remove_network)
 
     def machine_came_up(self) -> None:

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime, timedelta
-from time import monotonic
 from typing import Literal, TypeVar
 
-from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows import cmdlets, primitives
-from winboot_lab.windows.accounts import SYSTEM_TOKEN, Accounts, Token
+from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
 from winboot_lab.windows.boot import Boot
 from winboot_lab.windows.call import CMDLETS
-from winboot_lab.windows.clock import SLOW, LabTime, Patience, Timer, Timers
+from winboot_lab.windows.clock import LabTime
 from winboot_lab.windows.defender import Defender
-from winboot_lab.windows.door import Clock, CommandSignature, MachineStopped, Plain, Result
+from winboot_lab.windows.door import Clock, CommandSignature, Plain, Result
 from winboot_lab.windows.eventlog import EventLog
 from winboot_lab.windows.faults import Faults
 from winboot_lab.windows.features import Features
@@ -33,14 +28,14 @@ from winboot_lab.windows.firewall import Firewall
 from winboot_lab.windows.forking import take_part
 from winboot_lab.windows.hardware import RELEASES, Hardware, Release
 from winboot_lab.windows.hns import Hns
+from winboot_lab.windows.host import Host, Logon
 from winboot_lab.windows.install import install
 from winboot_lab.windows.mutexes import Mutexes
 from winboot_lab.windows.network import Network
 from winboot_lab.windows.processes import Processes
-from winboot_lab.windows.programs_api import Programs
-from winboot_lab.windows.registry import Registry
+from winboot_lab.windows.programs import Launcher, Programs
 from winboot_lab.windows.scm import ServiceControl
-from winboot_lab.windows.session import Logon, Session
+from winboot_lab.windows.session import Session
 from winboot_lab.windows.snapshot import Tree, plain, without_chance
 from winboot_lab.windows.sockets import Sockets, World
 from winboot_lab.windows.tasks import Tasks
@@ -60,7 +55,7 @@ def _no_powershell(session: Session, arguments: list[str]) -> int:
     raise NotImplementedError("the lab has set no machine.run_powershell")
 
 
-class Machine:
+class Machine(Host):
     """A Windows Server 2019, 2022 or 2025 as it comes from the installation, and everything done to it since."""
 
     def __init__(
@@ -78,24 +73,16 @@ class Machine:
         programs: Programs | None = None,
         hardware: Hardware | None = None,
     ) -> None:
-        self.lock = threading.Condition(threading.RLock())
-        self.label = name
-        self.release: Release = RELEASES[release] if isinstance(release, str) else release
-        self.hardware = hardware or Hardware.named(name)
-        self.time = time or LabTime()
-        self.skew = 0.0
-        self.zone_minutes = 0
-        self.timers = Timers()
-        self.running = True
-        self.boot_count = 1
-        self.booted_at = self.time.seconds
+        super().__init__(
+            name,
+            RELEASES[release] if isinstance(release, str) else release,
+            hardware or Hardware.named(name),
+            time or LabTime(),
+        )
         self.run_powershell: RunPowerShell = _no_powershell
         self.programs = programs or Programs()
         self.world = world or World()
-        self._watchers: list[Callable[[Signal], None]] = []
         self._console: Session | None = None
-        # What the lab did not know where no script is there to be ended: in tasks, services and timers.
-        self.refusals: list[Refusal] = []
         # Ports that remote management listens on; an endpoint of the lab on loopback has ports of its own.
         self.management_ports = [5985]
         # What was written to the serial port COM1, line by line; None where the machine has no such port.
@@ -103,21 +90,19 @@ class Machine:
         self._living = threading.Event()
         self._commands: tuple[int, dict[str, CommandSignature]] = (-1, {})
 
-        self.accounts = Accounts(self.hardware.machine_sid)
-        self.faults = Faults(self)
-        self.registry = Registry(self)
         self.files = Files(self)
         self.events = EventLog(self)
-        self.processes = Processes(self)
-        self.services = ServiceControl(self)
-        self.features = Features(self)
+        self.processes = Processes(self, self.files, Launcher(self, self.programs))
+        self.mutexes = Mutexes(self, self.processes)
         self.network = Network(self)
-        self.firewall = Firewall(self)
-        self.hns = Hns(self)
-        self.tasks = Tasks(self)
-        self.defender = Defender(self)
-        self.mutexes = Mutexes(self)
-        self.sockets = Sockets(self)
+        self.sockets = Sockets(self, self.files, self.network, self.processes, self.world)
+        self.faults = Faults(self, self.files, self.network, self.processes)
+        self.services = ServiceControl(self, self.events, self.processes, self.faults)
+        self.features = Features(self, self.files, self.services)
+        self.defender = Defender(self.registry, self.features, self.services)
+        self.firewall = Firewall(self, self.network)
+        self.hns = Hns(self, self.network, self.services)
+        self.tasks = Tasks(self, self.processes)
         self.power = Boot(self)
         with self.lock:
             install(self, name)
@@ -183,126 +168,6 @@ class Machine:
         with self.time.acting(self):
             yield
 
-    # ---- names -----------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The active computer name."""
-        return self.power.active_name
-
-    @property
-    def build(self) -> int:
-        """17763, 20348 or 26100."""
-        return self.release.build
-
-    # ---- time ------------------------------------------------------------------------------------------
-
-    def now(self) -> datetime:
-        """UTC by the machine's own clock, skew included."""
-        return self.time.datetime() + timedelta(seconds=self.skew)
-
-    def local(self, utc: datetime) -> datetime:
-        """A UTC time as the machine's naive local time."""
-        return (utc + timedelta(minutes=self.zone_minutes)).replace(tzinfo=None)
-
-    def uptime(self) -> float:
-        """Lab seconds since boot."""
-        return self.time.seconds - self.booted_at
-
-    def after(self, seconds: float, work: Callable[[], None], *, lasting: bool = False) -> Timer:
-        """Do `work` under the lock when `seconds` of lab time have passed."""
-        return self.timers.at(self.time.seconds + seconds, work, lasting=lasting)
-
-    def run_due(self) -> bool:
-        """Do what has fallen due; whether there was anything."""
-        first = self.timers.next()
-        if first is None or not self.time.has_come(first):
-            return False
-        worked = False
-        with self.lock:
-            while (timer := self.timers.take(self.time.seconds)) is not None:
-                worked = True
-                try:
-                    timer.work()
-                except Refusal as refusal:
-                    self.refusals.append(refusal)
-                except MachineStopped:
-                    # The machine went down while the work waited; what it was about is gone.
-                    continue
-        return worked
-
-    def wait(
-        self,
-        seconds: float,
-        alive: Callable[[], None] = lambda: None,
-        until: Callable[[], bool] = lambda: False,
-        *,
-        pace: float = 0.0,
-        across_boots: bool = False,
-        passive: bool = False,
-    ) -> bool:
-        """Let lab time pass, doing due work; ends early, with True, when `until` holds. `alive` may raise.
-
-        Raises MachineStopped when the machine goes down meanwhile, unless `across_boots`. `pace`: real seconds that
-        a lab second costs at least. `passive`: others' waiting lets time pass, this one does not.
-        """
-        with self.lock:
-            target, boot = self.time.seconds + seconds, self.boot_count
-            patience = Patience()
-            with self.time.waiting(target):
-                while True:
-                    self.run_due()
-                    alive()
-                    if not across_boots and (self.boot_count != boot or not self.running):
-                        raise MachineStopped(self.name)
-                    if until():
-                        return True
-                    now = self.time.seconds
-                    if now >= target:
-                        return False
-                    if patience.lasts(busy=self.time.busy_at(self)):
-                        self.lock.wait(0.002)
-                    elif passive:
-                        self.lock.wait(0.05)
-                    else:
-                        self._pass(now, target, pace)
-                        # A passive waiter has time to continue now.
-                        self.lock.notify_all()
-
-    def _pass(self, now: float, target: float, pace: float) -> None:
-        # One step of a wait: to the next thing that happens, but never so far that others cannot break in.
-        due = self.timers.next()
-        step = min(target, self.time.next_wake(target))
-        if due is not None:
-            step = min(step, max(due, now))
-        cost = max(self.time.scale, pace, SLOW * self.time.stretch if self.time.busy else 0.0)
-        if cost > 0:
-            step = min(step, now + 0.02 / cost)
-            began = monotonic()
-            self.lock.wait(max(step - now, 0) * cost)
-            # Another waiter may have ended this wait early: no more passes than was paid for.
-            step = min(step, now + (monotonic() - began) / cost)
-        self.time.advance_to(step)
-
-    def outside(self, work: Callable[[], T]) -> T:
-        """Do real input and output without holding the lock: others act on the machine meanwhile, and lab time does not wait
-        for it."""
-        helper = ThreadPoolExecutor(1)
-        try:
-            with self.lock, self.time.waiting(math.inf):
-                future = helper.submit(work)
-                future.add_done_callback(lambda _: self.wake())
-                self.lock.wait_for(future.done, timeout=120)
-                return future.result()
-        finally:
-            # Not waited for: it may be about to wake the others, for which it needs the lock that our caller holds.
-            helper.shutdown(wait=False)
-
-    def wake(self) -> None:
-        """Something changed: each waiter looks again."""
-        with self.lock:
-            self.lock.notify_all()
-
     def settle(self, seconds: float) -> None:
         """Let lab time pass without an actor: timers fire, services tick, reboots end."""
         self.wait(seconds, across_boots=True)
@@ -329,18 +194,6 @@ class Machine:
                 pace=pace if self.running else 0.0,
                 across_boots=True,
             )
-
-    # ---- signals ---------------------------------------------------------------------------------------
-
-    def watch(self, told: Callable[[Signal], None]) -> None:
-        """Call back when the machine goes down or up, or loses its network for a moment (endpoints drop sessions)."""
-        self._watchers.append(told)
-
-    def signal(self, what: Signal) -> None:
-        """Tell the watchers."""
-        for told in self._watchers:
-            told(what)
-        self.wake()
 
     def reachable(self, port: int | None = None) -> bool:
         """Whether a client on the network reaches the machine (and `port`, through its firewall)."""

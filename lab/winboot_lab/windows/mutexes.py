@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM, Token
 from winboot_lab.windows.acl import Acl, Rule
 from winboot_lab.windows.failure import failure, io_failure
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
-    from winboot_lab.windows.session import Session
-
+from winboot_lab.windows.host import Actor, Host
+from winboot_lab.windows.processes import Processes
 
 FULL = 0x1F0001
 
@@ -32,8 +29,9 @@ class Mutex:
 class Mutexes:
     """All mutexes. Names without a prefix and with `Local\\` belong to the logon session; all ours run in session 0."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Host, processes: Processes) -> None:
         self._machine = machine
+        processes.ended.append(self.abandon)
         self._known: dict[str, Mutex] = {}
         self._handles: dict[str, Mutex] = {}
         self._numbers = 0
@@ -41,7 +39,7 @@ class Mutexes:
         self.others: set[str] = set()
 
     def create(
-        self, name: str, owned: bool, session: Session, security: Acl | None = None
+        self, name: str, owned: bool, session: Actor, security: Acl | None = None
     ) -> tuple[str, bool, bool]:
         """Create or open: the handle, whether it is new, whether the caller owns it now.
 
@@ -65,10 +63,10 @@ class Mutexes:
         if plain:
             self._known[plain] = mutex
         if found is None and owned:
-            mutex.owner, mutex.count = session.process.pid, 1
-        return self._handle(mutex, session.process.pid), found is None, found is None and owned
+            mutex.owner, mutex.count = session.pid, 1
+        return self._handle(mutex, session.pid), found is None, found is None and owned
 
-    def open(self, name: str, session: Session) -> str:
+    def open(self, name: str, session: Actor) -> str:
         """Open an existing one."""
         found = self._known.get(_plain(name))
         if found is None:
@@ -78,9 +76,9 @@ class Mutexes:
                 hresult=0x8013152C,
             )
         self._may_open(found, session.token)
-        return self._handle(found, session.process.pid)
+        return self._handle(found, session.pid)
 
-    def acl(self, handle: str, session: Session) -> Acl:
+    def acl(self, handle: str, session: Actor) -> Acl:
         """Owner and rules, for a handle that may read them."""
         mutex = self._need(handle)
         self._may_open(mutex, session.token)
@@ -106,11 +104,11 @@ class Mutexes:
         return mutex
 
     def wait(
-        self, handle: str, milliseconds: int, session: Session
+        self, handle: str, milliseconds: int, session: Actor
     ) -> Literal["acquired", "abandoned", "timeout"]:
         """WaitOne; -1 waits without end."""
         mutex = self._need(handle)
-        pid = session.process.pid
+        pid = session.pid
 
         def is_free() -> bool:
             return mutex.owner is None or mutex.owner == pid
@@ -123,10 +121,10 @@ class Mutexes:
         was, mutex.abandoned = mutex.abandoned, False
         return "abandoned" if was else "acquired"
 
-    def release(self, handle: str, session: Session) -> None:
+    def release(self, handle: str, session: Actor) -> None:
         """ReleaseMutex; only its owner may."""
         mutex = self._need(handle)
-        if mutex.owner != session.process.pid:
+        if mutex.owner != session.pid:
             message = "Object synchronization method was called from an unsynchronized block of code."
             raise failure("System.ApplicationException", message, hresult=0x80070120)
         mutex.count -= 1

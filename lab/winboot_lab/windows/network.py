@@ -6,13 +6,11 @@ import ipaddress
 import uuid
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from winboot_lab.windows.host import Host
 from winboot_lab.windows.registry import SERVICES
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 INTERFACES = SERVICES + r"\Tcpip\Parameters\Interfaces"
 # How long the interface of a new virtual switch refuses addresses.
@@ -155,7 +153,7 @@ class Lan:
 class Network:
     """The network stack of the machine."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Host) -> None:
         self._machine = machine
         self.adapters: list[Adapter] = []
         self.routes: list[Route] = []

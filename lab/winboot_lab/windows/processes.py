@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows import paths
 from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
 from winboot_lab.windows.acl import READ
 from winboot_lab.windows.failure import Failure, win32_failure
-from winboot_lab.windows.programs_api import Died, Exit, Image, LongLived, Program, Served, read_image
-from winboot_lab.windows.registry import ENVIRONMENT
+from winboot_lab.windows.files import Files, Node
+from winboot_lab.windows.host import Host
+from winboot_lab.windows.programs_api import Died, Exit, Image, Installed, Served, read_image
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.files import Node
-    from winboot_lab.windows.machine import Machine
 
 # What Windows names the priority classes, by the number of Win32_Process.Priority.
 PRIORITIES = {
@@ -115,11 +112,22 @@ def _next_word(text: str, index: int) -> tuple[str, int]:
     return word, index
 
 
+class Launcher(Protocol):
+    """The programs there are, on this machine."""
+
+    def find(self, process: Process, image: Image) -> Installed | None:
+        """What runs in a process of an image."""
+        ...
+
+
 class Processes:
     """All processes since the last boot."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Host, files: Files, launcher: Launcher) -> None:
+        self._machine, self._files, self._launcher = machine, files, launcher
+        files.moved.append(self.image_moved)
+        # Called with the id of each process that ends.
+        self.ended: list[Callable[[int], None]] = [files.close_all]
         self._known: dict[int, Process] = {}
         self._next = 4
         # Whether the next second is on the machine's list: it is only while programs of the lab run.
@@ -129,32 +137,9 @@ class Processes:
 
     # ---- environment -----------------------------------------------------------------------------------
 
-    def machine_environment(self) -> dict[str, str]:
-        """The machine's variables as the registry has them now, expanded among themselves."""
-        raw: dict[str, str] = {
-            "SystemDrive": "C:",
-            "SystemRoot": r"C:\Windows",
-            "ProgramData": r"C:\ProgramData",
-            "ProgramFiles": r"C:\Program Files",
-            "ProgramFiles(x86)": r"C:\Program Files (x86)",
-            "ProgramW6432": r"C:\Program Files",
-            "CommonProgramFiles": r"C:\Program Files\Common Files",
-            "ALLUSERSPROFILE": r"C:\ProgramData",
-            "PUBLIC": r"C:\Users\Public",
-            "COMPUTERNAME": self._machine.name,
-        }
-        key = self._machine.registry.find(ENVIRONMENT)
-        for value in key.values.values() if key else ():
-            if isinstance(value.data, str):
-                text = value.data
-                if value.kind == "ExpandString":
-                    text = self._machine.registry.expand(text, raw)
-                raw[value.name] = text
-        return raw
-
     def user_environment(self, token: Token) -> dict[str, str]:
         """What a new logon of the user gets."""
-        found = self.machine_environment()
+        found = self._machine.registry.machine_environment()
         short = token.name.rpartition("\\")[2]
         profile = (
             r"C:\Windows\system32\config\systemprofile" if token is SYSTEM_TOKEN else rf"C:\Users\{short}"
@@ -222,7 +207,7 @@ class Processes:
     def resolve(self, command_line: str) -> tuple[str, Node, Image]:
         """The program that CreateProcess would start: its path, file and image."""
         path = self._program_path(command_line)
-        found = self._machine.files.find(path) if path else None
+        found = self._files.find(path) if path else None
         if found is None or found[1].directory:
             raise win32_failure(2, "The system cannot find the file specified")
         spelled, node = found
@@ -247,7 +232,7 @@ class Processes:
         if path[1:2] != ":" and not path.startswith("\\"):
             path = rf"C:\Windows\System32\{path}"
         for candidate in (path, path + ".exe"):
-            found = self._machine.files.find(candidate)
+            found = self._files.find(candidate)
             if found is not None and not found[1].directory:
                 return candidate
         return None
@@ -266,7 +251,7 @@ class Processes:
         path, node, image = self.resolve(command_line)
         if not node.acl.allows(token, READ):
             raise win32_failure(5, "Access is denied")
-        if directory is not None and not self._machine.files.is_directory(directory):
+        if directory is not None and not self._files.is_directory(directory):
             raise win32_failure(267, "The directory name is invalid")
         name = paths.leaf(path)
         process = self.add(name.removesuffix(".exe").removesuffix(".EXE"), path, command_line, token, parent)
@@ -277,10 +262,10 @@ class Processes:
         self._keep_ticking()
         return process
 
-    def program(self, process: Process) -> Program:
+    def program(self, process: Process) -> Installed:
         """The lab's program for a process, or a refusal by name."""
         assert process.image is not None
-        program = self._machine.programs.find(process.image)
+        program = self._launcher.find(process, process.image)
         if program is None:
             self.kill(process.pid)
             raise Refusal("program", process.image.name)
@@ -289,9 +274,8 @@ class Processes:
     def run(self, process: Process, stdin: bytes = b"") -> Exit:
         """Run a console program to its end."""
         program = self.program(process)
-        argv = split_arguments(process.command_line)
         try:
-            ended = program.run(self._machine, process, argv, process.environment, stdin)
+            ended = program.run(stdin)
         finally:
             if process.running and not process.served:
                 self._end(process, 1)
@@ -300,12 +284,9 @@ class Processes:
 
     def serve(self, process: Process) -> Died | None:
         """Start a long-lived program in a process; Died when it ended at once."""
-        program = self.program(process)
-        argv = split_arguments(process.command_line)
-        if not isinstance(program, LongLived):
-            ended = self.run(process)
-            return Died(ended.code)
-        process.served = program.serve(self._machine, process, argv, process.environment)
+        process.served = self.program(process).serve()
+        if process.served is None:
+            return Died(self.run(process).code)
         died = process.served.on_start()
         if died is not None:
             self.finish(process, died)
@@ -369,11 +350,8 @@ class Processes:
         process.exit_code = code
         if process.node is not None:
             process.node.images.discard(process.pid)
-        self._machine.files.close_all(process.pid)
-        self._machine.mutexes.abandon(process.pid)
-        self._machine.sockets.close_all(process.pid)
-        for pipe in [name for name, pid in self._machine.files.pipes.items() if pid == process.pid]:
-            del self._machine.files.pipes[pipe]
+        for told in self.ended:
+            told(process.pid)
         self._machine.wake()
 
     def image_moved(self, node: Node, path: str) -> None:

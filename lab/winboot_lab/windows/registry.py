@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.accounts import SYSTEM, SYSTEM_TOKEN, Token
 from winboot_lab.windows.acl import CHANGE_PERMISSIONS, Acl, handed_down, registry_root
 from winboot_lab.windows.failure import failure
 from winboot_lab.windows.snapshot import Tree, show_bytes
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 Kind = Literal["String", "ExpandString", "Binary", "DWord", "MultiString", "QWord", "None", "Unknown"]
 KINDS: tuple[Kind, ...] = (
@@ -27,6 +24,10 @@ HKLM = "HKEY_LOCAL_MACHINE"
 SERVICES = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services"
 SESSION_MANAGER = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\Session Manager"
 ENVIRONMENT = SESSION_MANAGER + r"\Environment"
+ACTIVE_NAME = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\ComputerName\ActiveComputerName"
+CBS_PENDING = (
+    r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"
+)
 POLICIES = r"HKEY_LOCAL_MACHINE\SOFTWARE\Policies\Microsoft"
 
 _HIVES = (HKLM, "HKEY_USERS", "HKEY_CURRENT_USER", "HKEY_CLASSES_ROOT", "HKEY_CURRENT_CONFIG")
@@ -79,8 +80,7 @@ def checked(kind: str, data: object) -> Data:
 class Registry:
     """All hives. Keys are addressed by their long name; `CurrentControlSet` is the first control set."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self) -> None:
         self._machine_hive = Key(HKLM, acl=registry_root())
         self._users = Key("HKEY_USERS", acl=registry_root())
         # How many keys have rules of their own below the hives; while no key has any, all keys have the same.
@@ -88,6 +88,8 @@ class Registry:
         self._common = registry_root()
         # Set once Windows is installed: from then on nothing can be made directly below a hive.
         self.sealed = False
+        # Values that a Group Policy holds (key and name in lower case): no other program changes them.
+        self.policies: set[tuple[str, str]] = set()
 
     # ---- finding ---------------------------------------------------------------------------------------
 
@@ -197,7 +199,7 @@ class Registry:
         if known is None:
             raise Refusal("value", kind, "an unknown registry value kind")
         canonical = checked(known, data)
-        if self._machine.faults.holds(path, name):
+        if self.policies and (path.lower(), name.lower()) in self.policies:
             return
         old = key.values.get(name.lower())
         key.values[name.lower()] = Value(old.name if old else name, known, canonical)
@@ -297,7 +299,7 @@ class Registry:
 
     def expand(self, text: str, environment: dict[str, str] | None = None) -> str:
         """Replace `%NAME%` from the given environment, or from the machine's; unknown names stay."""
-        names = environment if environment is not None else self._machine.processes.machine_environment()
+        names = environment if environment is not None else self.machine_environment()
         known = {k.lower(): v for k, v in names.items()}
         pieces = text.split("%")
         out = pieces[0]
@@ -310,6 +312,29 @@ class Registry:
                 out += "%" + pieces[index]
                 index += 1
         return out
+
+    def machine_environment(self) -> dict[str, str]:
+        """The machine's variables as the registry has them now, expanded among themselves."""
+        raw: dict[str, str] = {
+            "SystemDrive": "C:",
+            "SystemRoot": r"C:\Windows",
+            "ProgramData": r"C:\ProgramData",
+            "ProgramFiles": r"C:\Program Files",
+            "ProgramFiles(x86)": r"C:\Program Files (x86)",
+            "ProgramW6432": r"C:\Program Files",
+            "CommonProgramFiles": r"C:\Program Files\Common Files",
+            "ALLUSERSPROFILE": r"C:\ProgramData",
+            "PUBLIC": r"C:\Users\Public",
+            "COMPUTERNAME": self.text(ACTIVE_NAME, "ComputerName"),
+        }
+        key = self.find(ENVIRONMENT)
+        for value in key.values.values() if key else ():
+            if isinstance(value.data, str):
+                text = value.data
+                if value.kind == "ExpandString":
+                    text = self.expand(text, raw)
+                raw[value.name] = text
+        return raw
 
     def forget_volatile(self) -> None:
         """A reboot: volatile keys go."""

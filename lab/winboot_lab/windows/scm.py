@@ -8,20 +8,20 @@ The machine's environment is taken once, at boot.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.accounts import LOCAL_SERVICE, NETWORK_SERVICE, SYSTEM_TOKEN, Token
+from winboot_lab.windows.eventlog import EventLog
 from winboot_lab.windows.failure import Failure, win32_failure
-from winboot_lab.windows.processes import Process, split_arguments
-from winboot_lab.windows.programs_api import Died, LongLived
+from winboot_lab.windows.faults import Faults
+from winboot_lab.windows.host import Host
+from winboot_lab.windows.processes import Process, Processes
+from winboot_lab.windows.programs_api import Died
 from winboot_lab.windows.registry import SERVICES, Kind
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 Status = Literal["Stopped", "StartPending", "StopPending", "Running", "Paused"]
 STATUS_NUMBERS: dict[Status, int] = {
@@ -128,8 +128,10 @@ def unpack_failure_actions(raw: bytes) -> FailureActions:
 class ServiceControl:
     """All services of the machine."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Host, events: EventLog, processes: Processes, faults: Faults) -> None:
+        self._machine, self._events, self._processes, self._faults = machine, events, processes, faults
+        # What happens once the service of a name (in lower case) has stopped.
+        self.stopped: dict[str, Callable[[], None]] = {}
         self._services: dict[str, Service] = {}
         self.environment: dict[str, str] = {}
         # Grows with every service that comes or goes.
@@ -210,7 +212,7 @@ class ServiceControl:
             self._put(service, "Description", "String", description)
         if not builtin:
             message = f"A service was installed in the system.\r\n\r\nService Name:  {name}"
-            self._machine.events.write("System", "Service Control Manager", 7045, message)
+            self._events.write("System", "Service Control Manager", 7045, message)
         return service
 
     def change(
@@ -384,7 +386,7 @@ class ServiceControl:
             self._runs(service)
             return
         try:
-            process = machine.processes.spawn(
+            process = self._processes.spawn(
                 command_line,
                 token=token,
                 environment=self._environment(service, token),
@@ -392,20 +394,17 @@ class ServiceControl:
             )
         except Failure as failed:
             raise self._start_error(service, failed.win32) from failed
-        words = split_arguments(command_line)
-        program = machine.processes.program(process)
-        answers = isinstance(program, LongLived) and program.is_service(words)
-        if not answers or machine.faults.silent(service):
+        if not self._processes.program(process).is_service() or self._faults.silent(service.name):
             # It never calls the dispatcher: the manager waits, gives up, and ends the process.
             machine.wait(_START_TIMEOUT)
-            machine.processes.kill(process.pid)
+            self._processes.kill(process.pid)
             raise self._start_error(service, 1053)
         service.process = process
         process.ended.append(lambda died: self._ended(service, process, died))
-        machine.faults.starting(service, process)
+        self._faults.starting(service.name, process)
         if process.running:
-            machine.processes.serve(process)
-        pending = machine.faults.pending(service)
+            self._processes.serve(process)
+        pending = self._faults.pending(service.name)
         if process.running and pending:
             machine.after(pending, lambda: self._runs_now(service, process))
         elif process.running:
@@ -419,15 +418,15 @@ class ServiceControl:
     def _host(self, service: Service, command_line: str) -> Process:
         name = "svchost" if "svchost" in command_line.lower() else service.name
         path = command_line.split(" -")[0].strip('"')
-        return self._machine.processes.add(name, path, command_line, parent=self._own_pid())
+        return self._processes.add(name, path, command_line, parent=self._own_pid())
 
     def _own_pid(self) -> int:
-        found = self._machine.processes.named("services")
+        found = self._processes.named("services")
         return found[0].pid if found else 4
 
     def _environment(self, service: Service, token: Token) -> dict[str, str]:
         # The manager's own (boot-time) variables, then the service's; a name is overwritten without case.
-        merged = self._machine.processes.user_environment(token)
+        merged = self._processes.user_environment(token)
         boot = {k.lower() for k in self.environment}
         merged = {k: v for k, v in merged.items() if k.lower() not in boot and k in _PER_USER}
         merged |= self.environment
@@ -474,7 +473,7 @@ class ServiceControl:
         service.status = "StopPending"
         if service.process is not None:
             service.process.ended.clear()
-            self._machine.processes.stop(service.process)
+            self._processes.stop(service.process)
         self._stopped(service, 0)
 
     def stop_with_dependents(self, service: Service) -> list[Service]:
@@ -493,8 +492,8 @@ class ServiceControl:
         service.status, service.process = "Stopped", None
         service.exit_code, service.specific_code = code, specific
         self._event(7036, f"The {service.display} service entered the stopped state.", level="Information")
-        if service.name.lower() == "hns":
-            self._machine.hns.service_stopped()
+        if (told := self.stopped.get(service.name.lower())) is not None:
+            told()
         self._finish_delete(service)
         self._machine.wake()
 
@@ -571,7 +570,7 @@ class ServiceControl:
         registry = self._machine.registry
         self._services.clear()
         self.changes += 1
-        self.environment = self._machine.processes.machine_environment()
+        self.environment = self._machine.registry.machine_environment()
         for name in registry.subkeys(SERVICES):
             key = f"{SERVICES}\\{name}"
             if registry.number(key, "DeleteFlag"):
@@ -641,11 +640,11 @@ class ServiceControl:
         for service in reversed(self._start_order(self.all())):
             if clean and service.status == "Running" and service.process is not None and not service.builtin:
                 service.process.ended.clear()
-                self._machine.processes.stop(service.process)
+                self._processes.stop(service.process)
             service.status, service.process = "Stopped", None
 
     def _event(self, number: int, message: str, level: str = "Error", values: tuple[str, ...] = ()) -> None:
-        self._machine.events.write("System", "Service Control Manager", number, message, level, values)
+        self._events.write("System", "Service Control Manager", number, message, level, values)
 
     def __iter__(self) -> Iterator[Service]:
         """Every service, by name."""

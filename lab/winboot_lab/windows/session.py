@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.accounts import Token
 from winboot_lab.windows.call import CMDLETS, PRIMITIVES, Call
 from winboot_lab.windows.door import CommandSignature, Interrupted, MachineStopped, Plain, Record, Result
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.host import Logon
 
 if TYPE_CHECKING:
     from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
-
-Logon = Literal["network", "batch", "service", "console"]
 
 
 def _drop(_content: bytes) -> None:
@@ -81,6 +80,11 @@ class Session:
         self.privileged = False
         self._interrupted = False
         self._closed = False
+
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self.process.pid
 
     @property
     def commands(self) -> Mapping[str, CommandSignature]:
@@ -158,6 +162,10 @@ class Session:
         """A runner of a script puts this around it, so that others' waiting does not overtake its computing."""
         with self.machine.acting():
             yield
+
+    def powershell(self, arguments: list[str]) -> int:
+        """Run PowerShell with the argument words of powershell.exe; the exit code."""
+        return self.machine.run_powershell(self, arguments)
 
     def interrupt(self) -> None:
         """Stop the actor here at the next checkpoint, or in its sleep."""

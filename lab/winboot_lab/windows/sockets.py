@@ -12,14 +12,14 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from winboot_lab.windows.failure import Failure, failure
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
-    from winboot_lab.windows.processes import Process
+from winboot_lab.windows.files import Files
+from winboot_lab.windows.host import Host
+from winboot_lab.windows.network import Network
+from winboot_lab.windows.processes import Process, Processes
 
 # Windows tries a silent address for about this long (five attempts: github.com/nmap/nmap/issues/2113).
 SILENCE = 21.0
@@ -88,8 +88,8 @@ class World:
         self.behind_proxy: set[str] = set()
         # The lab's machines, and how a connection between them and to their pods ends: "open", "closed", "silent", or
         # None where the address belongs to no part of the cluster.
-        self.machines: list[Machine] = []
-        self.way: Callable[[Machine, str, int], str | None] | None = None
+        self.machines: list[Host] = []
+        self.way: Callable[[Host, str, int], str | None] | None = None
 
     def name(self, name: str, address: str) -> None:
         """Let a name resolve."""
@@ -239,8 +239,11 @@ class Listener:
 class Sockets:
     """The machine's side of all connections."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(
+        self, machine: Host, files: Files, network: Network, processes: Processes, world: World
+    ) -> None:
+        self._machine, self._files, self._network, self._world = machine, files, network, world
+        processes.ended.append(self.close_all)
         self.listeners: list[Listener] = []
         self._open: dict[str, int] = {}
         self._remote: dict[str, tuple[str, int]] = {}
@@ -288,20 +291,20 @@ class Sockets:
         """The addresses of a name: itself, the hosts file, then DNS when a server is set and reached."""
         lower = name.lower().rstrip(".")
         if lower in ("localhost", self._machine.name.lower()):
-            return ["127.0.0.1"] if lower == "localhost" else [self._machine.network.lan.address]
+            return ["127.0.0.1"] if lower == "localhost" else [self._network.lan.address]
         try:
             return [str(ipaddress.ip_address(name))]
         except ValueError:
             pass
         known = self._hosts_file().get(lower)
         if known is None and self._has_dns():
-            known = self._machine.world.address(lower)
+            known = self._world.address(lower)
         if known is None:
             raise _socket_failure(11001)
         return [known]
 
     def _hosts_file(self) -> dict[str, str]:
-        files = self._machine.files
+        files = self._files
         path = r"C:\Windows\System32\drivers\etc\hosts"
         found: dict[str, str] = {}
         if files.exists(path):
@@ -311,7 +314,7 @@ class Sockets:
         return found
 
     def _has_dns(self) -> bool:
-        return self._machine.network.online() and any(a.dns_servers for a in self._machine.network.adapters)
+        return self._network.online() and any(a.dns_servers for a in self._network.adapters)
 
     def connect(
         self, host: str, port: int, pid: int, timeout: float = SILENCE, spent: float = 0.0
@@ -326,23 +329,22 @@ class Sockets:
         return handle, address
 
     def _reach(self, address: str, port: int, timeout: float, spent: float = 0.0) -> None:
-        machine = self._machine
         if self._is_own(address):
             if not any(n.protocol == "tcp" and n.takes(address, port) for n in self.listeners):
                 self._await(REFUSAL - spent, timeout)
                 raise _socket_failure(10061, port=f"{address}:{port}")
             return
-        if not machine.network.reaches(address):
+        if not self._network.reaches(address):
             raise _socket_failure(10051, port=f"{address}:{port}")
-        if (address, port) in machine.world.servers:
+        if (address, port) in self._world.servers:
             return
-        way = machine.world.way(machine, address, port) if machine.world.way is not None else None
+        way = self._world.way(self._machine, address, port) if self._world.way is not None else None
         if way == "open":
             return
         if way == "silent":
             self._await(SILENCE - spent, timeout)
             raise _socket_failure(10060, port=f"{address}:{port}")
-        if way == "closed" or machine.world.knows(address):
+        if way == "closed" or self._world.knows(address):
             self._await(REFUSAL - spent, timeout)
             raise _socket_failure(10061, port=f"{address}:{port}")
         self._await(SILENCE - spent, timeout)
@@ -355,7 +357,7 @@ class Sockets:
             raise failure("System.TimeoutException", "The operation has timed out.", hresult=0x80131505)
 
     def _is_own(self, address: str) -> bool:
-        return ipaddress.ip_address(address).is_loopback or self._machine.network.holder(address) is not None
+        return ipaddress.ip_address(address).is_loopback or self._network.holder(address) is not None
 
     def secure(self, handle: str, host: str) -> bytes:
         """TLS on a connection to a real server: the certificate it shows, unjudged.
@@ -364,10 +366,10 @@ class Sockets:
         the lab have one real address.
         """
         address, port = self._remote[handle]
-        server = self._machine.world.servers.get((address, port))
+        server = self._world.servers.get((address, port))
         if handle not in self._open or server is None or server.real is None:
             raise _broken("Authentication failed because the remote party has closed the transport stream.")
-        here, real = self._machine.network.source(address), server.real
+        here, real = self._network.source(address), server.real
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -445,12 +447,12 @@ class Sockets:
             if own.handler is None:
                 raise _web_failure("ReceiveFailure", "The underlying connection was closed.")
             return own.handler(request)
-        server = self._machine.world.servers[address, port]
+        server = self._world.servers[address, port]
         if tls and server.issuer and not self.trusts(server.issuer, trusted):
             raise _web_failure(
                 "TrustFailure", "Could not establish trust relationship for the SSL/TLS secure channel."
             )
-        world = self._machine.world
+        world = self._world
         return self._machine.outside(lambda: world.answer(server, request, tls=tls, host=parts.netloc))
 
     def trusts(self, issuer: str, trusted: tuple[str, ...] = ()) -> bool:
@@ -481,11 +483,11 @@ class Sockets:
             self._reach(address, port, timeout)
         except Failure:
             raise _web_failure("ConnectFailure", "Unable to connect to the remote server") from None
-        if not self._machine.world.servers[address, port].proxy:
+        if not self._world.servers[address, port].proxy:
             raise _web_failure("ProtocolError", "The remote server returned an error: (502) Bad Gateway.")
 
     def _web_address(self, host: str, port: int, timeout: float, *, proxied: bool) -> str:
-        world = self._machine.world
+        world = self._world
         if proxied:
             # The proxy resolves and connects, not the machine.
             address = world.address(host)

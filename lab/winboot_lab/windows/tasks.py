@@ -7,19 +7,16 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from winboot_lab.engine.refusal import Refusal
+from winboot_lab.windows.clock import Timer
 from winboot_lab.windows.door import Interrupted, MachineStopped
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.host import Actor, Host
 from winboot_lab.windows.paths import leaf
-from winboot_lab.windows.processes import split_arguments
-from winboot_lab.windows.session import Session
+from winboot_lab.windows.processes import Processes, split_arguments
 from winboot_lab.windows.snapshot import Tree
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.clock import Timer
-    from winboot_lab.windows.machine import Machine
 
 # What Get-ScheduledTaskInfo shows before the first run and during one.
 NEVER_RAN = 267011
@@ -65,7 +62,7 @@ class Task:
     start_when_available: bool = False
     last_run: datetime | None = None
     last_result: int = NEVER_RAN
-    running: Session | None = None
+    running: Actor | None = None
     timers: list[Timer] = field(default_factory=list)
 
     @property
@@ -84,8 +81,8 @@ class Task:
 class Tasks:
     """All tasks. A refusal that a task's script ran into goes to `machine.refusals`, for the lab's caller."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Host, processes: Processes) -> None:
+        self._machine, self._processes = machine, processes
         self._known: dict[str, Task] = {}
         self._threads: list[threading.Thread] = []
         self._residents: list[threading.Thread] = []
@@ -154,7 +151,7 @@ class Tasks:
         # Somebody may wait for the threads in the list right now; only one that was started can be waited for.
         (self._residents if task.resident else self._threads).append(thread)
 
-    def _run(self, task: Task, session: Session) -> None:
+    def _run(self, task: Task, session: Actor) -> None:
         result = 1
         with self._machine.time.taken_over(self._machine):
             try:
@@ -172,17 +169,14 @@ class Tasks:
                         task.running, task.last_result = None, result
                 session.close()
 
-    def _act(self, action: Action, session: Session) -> int:
+    def _act(self, action: Action, session: Actor) -> int:
         program = leaf(action.execute.strip('"')).lower().removesuffix(".exe")
         if program == "powershell":
-            return self._machine.run_powershell(
-                session, split_arguments("powershell.exe " + action.arguments)[1:]
-            )
+            return session.powershell(split_arguments("powershell.exe " + action.arguments)[1:])
         with self._machine.lock:
-            processes = self._machine.processes
             line = f'"{action.execute}" {action.arguments}'.rstrip()
-            process = processes.spawn(line, token=session.token, environment=session.environment)
-            return processes.run(process).code
+            process = self._processes.spawn(line, token=session.token, environment=session.environment)
+            return self._processes.run(process).code
 
     def stop(self, task: Task) -> None:
         """End a running instance."""

@@ -14,7 +14,6 @@ from winboot_lab.windows.door import Plain, Record
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.install import POWER_SCHEMES, SCHEMES
 from winboot_lab.windows.processes import PRIORITIES
-from winboot_lab.windows.programs_api import LongLived
 from winboot_lab.windows.scm import AUTO, DEMAND, DISABLED, Service
 
 if TYPE_CHECKING:
@@ -427,10 +426,7 @@ def _create_process(session: Session, record: Record | None, arguments: Argument
     except Failure as failed:
         return {"ProcessId": None, "ReturnValue": {5: 2, 2: 9}.get(failed.win32, 8)}
     # The process belongs to WMI, not to the session: it lives on when the session ends.
-    if isinstance(processes.program(process), LongLived):
-        processes.serve(process)
-    else:
-        processes.run(process)
+    processes.serve(process)
     return {"ProcessId": uint32(process.pid), "ReturnValue": 0}
 
 

@@ -10,7 +10,7 @@ from winboot_lab.windows.cmdlets.services import call_service
 from winboot_lab.windows.door import Plain, Record
 from winboot_lab.windows.failure import failure
 from winboot_lab.windows.processes import Process
-from winboot_lab.windows.programs_api import Exit, LongLived
+from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.session import Session
 
 Objects = tuple[Plain, ...]
@@ -127,10 +127,7 @@ def start(
     """Start a program without waiting; a console program has ended by the time this returns."""
     process = _spawn(session, command_line, working_directory, environment)
     processes = session.machine.processes
-    if isinstance(processes.program(process), LongLived):
-        processes.serve(process)
-    else:
-        processes.run(process)
+    processes.serve(process)
     return (shown(process),)
 
 
