@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from winboot_lab.cluster import LabCluster
-from winboot_lab.cluster.cluster import ClusterPlan
+from winboot_lab.cluster.plan import ClusterPlan
 from winboot_lab.cluster.server import ClusterServer
 from winboot_lab.mirror import MirrorServer
 from winboot_lab.node import LabNode

@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from winboot_lab.cluster import ClusterServer, LabCluster
-from winboot_lab.cluster.cluster import ClusterPlan
 from winboot_lab.cluster.identity import ADMIN, Identity, user
+from winboot_lab.cluster.plan import ClusterPlan
 
 from tests.cloud.virtual_time import Kernel, VirtualPace
 from tests.config.scene import CA, FILE, GOOD

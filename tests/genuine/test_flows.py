@@ -38,10 +38,10 @@ def dialling(joined: Joined, linux: LinuxNode) -> Dial:
 
     def dial(address: str) -> Any:
         if address == ADDRESS:
-            return LinuxApi(outside), linux.serving, lambda: pods_of(NAME)
+            return LinuxApi(outside.containers()), linux.serving, lambda: pods_of(NAME)
         for name, (machine, _, _) in outside.kubelets.items():
             if machine.network.lan.address == address:
-                api = dial_node(outside, name, ADDRESS)
+                api = dial_node(outside.containers(), outside.kubelets, name, ADDRESS)
                 return api, machine.files.text(SERVING), partial(pods_of, name)
         raise ApiFailure(500, f"dial tcp {address}: no route to host")
 

@@ -23,10 +23,11 @@ import httpx2
 from httpcore2._backends.sync import SyncStream
 from winboot_lab.cli.staging import stage
 from winboot_lab.cluster import ApiFailure, LabCluster
-from winboot_lab.cluster.cluster import ClusterPlan, decode_body
+from winboot_lab.cluster.cluster import decode_body
 from winboot_lab.cluster.identity import ADMIN
 from winboot_lab.cluster.kinds import CSRS
 from winboot_lab.cluster.kubeconfig import write_kubeconfig
+from winboot_lab.cluster.plan import ClusterPlan
 from winboot_lab.cluster.streams import Stream, accept_key, chosen, serve
 from winboot_lab.console import silent_powershell
 from winboot_lab.engine.refusal import Refusal

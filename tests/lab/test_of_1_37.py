@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from winboot_lab.cluster.cluster import ClusterPlan
+from winboot_lab.cluster.plan import ClusterPlan
 
 from tests.lab.site import Site, only, problems
 from tests.lab.test_every_key import Case, _at, _changed, _found

@@ -17,7 +17,7 @@ from winboot.base.private import replace_privately
 
 if TYPE_CHECKING:
     from winboot.config.node_spec import Artifact
-    from winboot_lab.cluster.cluster import ClusterPlan
+    from winboot_lab.cluster.plan import ClusterPlan
     from winboot_lab.node import LabNode
     from winboot_lab.up import Lab
 
@@ -62,7 +62,7 @@ def fitting_cluster(profile: Path | None) -> ClusterPlan:
     """
     from winboot.config.networks.vxlan import Vxlan
     from winboot.config.profile import load_profile
-    from winboot_lab.cluster.cluster import ClusterPlan
+    from winboot_lab.cluster.plan import ClusterPlan
 
     if profile is None:
         return ClusterPlan()

@@ -6,9 +6,10 @@ thread (`controllers`). A TLS server on loopback (`server`) serves all of it to 
 """
 
 from winboot_lab.cluster.authentication import Credentials
-from winboot_lab.cluster.cluster import Answer, ClusterPlan, LabCluster
+from winboot_lab.cluster.cluster import Answer, LabCluster
 from winboot_lab.cluster.failure import ApiFailure
 from winboot_lab.cluster.identity import Identity
+from winboot_lab.cluster.plan import ClusterPlan
 from winboot_lab.cluster.server import ClusterServer
 
 __all__ = ["Answer", "ApiFailure", "ClusterPlan", "ClusterServer", "Credentials", "Identity", "LabCluster"]

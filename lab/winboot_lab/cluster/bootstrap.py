@@ -6,7 +6,7 @@ import base64
 import ipaddress
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot.config.compat.version import Version
 from winboot_lab.cluster.identity import OVN_NODES
@@ -25,9 +25,7 @@ from winboot_lab.cluster.kinds import (
     Object,
     kind_of,
 )
-
-if TYPE_CHECKING:
-    from winboot_lab.cluster.cluster import ClusterPlan
+from winboot_lab.cluster.plan import ClusterPlan
 
 CALICO_NODE: Final = "docker.io/calico/node-windows:v3.32.0"
 ANTREA_WINDOWS: Final = "docker.io/antrea/antrea-windows:v2.7.0"

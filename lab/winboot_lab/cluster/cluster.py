@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -47,6 +47,7 @@ from winboot_lab.cluster.kinds import (
 )
 from winboot_lab.cluster.pages import Pages
 from winboot_lab.cluster.patches import apply_patch, check_patch_type
+from winboot_lab.cluster.plan import ClusterPlan
 from winboot_lab.cluster.rbac import Action, allowed
 from winboot_lab.cluster.routes import Target, matches_fields, matches_labels, parse_fields, parse_path
 from winboot_lab.cluster.services import complete_service
@@ -76,33 +77,6 @@ class Faults:
 
     unreachable: bool = False
     refuse: Callable[[Identity, str, str], ApiFailure | None] | None = None
-
-
-@dataclass(slots=True)
-class ClusterPlan:
-    """What kind of cluster this is: everything a profile can disagree with."""
-
-    version: str = "1.36.5"
-    server: str = "https://10.0.0.10:6443"  # the address that machines use
-    pod_cidrs: tuple[str, ...] = ("10.244.0.0/16",)
-    service_cidrs: tuple[str, ...] = ("10.96.0.0/12",)
-    # Whether the controller manager gives each Node a part of pod_cidrs (--allocate-node-cidrs).
-    allocates: bool = True
-    flannel: Mapping[str, Any] | None = field(
-        default_factory=lambda: {"Type": "host-gw"}
-    )  # net-conf Backend; None: no flannel in this cluster.
-    calico: bool = False  # An operator that brings Calico to Windows nodes with a DaemonSet.
-    kube_proxy_pods: bool = False  # Puts kube-proxy into HostProcess pods, next to Calico.
-    calico_nodes: bool = False  # Calico without that, its roles bound to system:nodes
-    ovn: str = ""  # The network of OVN-Kubernetes' hybrid overlay; without one the cluster has none.
-    antrea: bool = False  # Its DaemonSet for Windows nodes, with Open vSwitch in the same pod.
-    grant_nodes: bool = True  # bind kube-proxy's and flannel's roles to system:nodes
-
-    @property
-    def address(self) -> str:
-        """Where the one machine of the control plane is, also where `server` is a name."""
-        host = urlsplit(self.server).hostname or ""
-        return host if host.replace(".", "").isdigit() else "10.0.0.10"
 
 
 class LabCluster:

@@ -46,7 +46,7 @@ class Containers:
     def __init__(
         self, traffic: Traffic, cluster: Objects, world: World, domain: str = "cluster.local"
     ) -> None:
-        self._traffic = traffic
+        self.traffic = traffic
         self._cluster = cluster
         self._world = world
         self._domain = domain
@@ -199,7 +199,7 @@ class Containers:
         return self.answer(arrival, path)
 
     def _reach(self, pod: Object, start: End, host: str, port: int, size: int) -> Arrival:
-        return self._traffic.connect(start, self.resolve(pod, start, host), port, size=size)
+        return self.traffic.connect(start, self.resolve(pod, start, host), port, size=size)
 
     # ---- names -----------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class Containers:
         servers, suffixes = self._resolver(pod, start)
         for server in servers[:1]:
             try:
-                self._traffic.connect(start, server, DNS_PORT, protocol="udp")
+                self.traffic.connect(start, server, DNS_PORT, protocol="udp")
             except (Lost, Closed):
                 raise Unresolved from None
         if not servers:

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.streams import Ran
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.programs.base import GoError
+from winboot_lab.programs.containers import Containers
+from winboot_lab.programs.cri import CriRuntime
 from winboot_lab.programs.traffic import Closed, End, Lost
 
 if TYPE_CHECKING:
-    from winboot_lab.programs.kubelet_pods import Pods
-    from winboot_lab.programs.outside import Outside
     from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.processes import Process
 
 Object = dict[str, Any]
 PORT: Final = 10250
 
 
+class NodePods(Protocol):
+    """The pods of a kubelet, as the API server needs them."""
+
+    @property
+    def answers_log_queries(self) -> bool:
+        """Whether the kubelet finds the logs of services."""
+
+    def runtime(self) -> CriRuntime:
+        """The runtime; GoError while it does not answer."""
+
+
 class MachineApi:
     """The kubelet of a machine, as the API server reaches it."""
 
-    def __init__(self, outside: Outside, machine: Machine, pods: Pods) -> None:
-        self._outside = outside
+    def __init__(self, containers: Containers, machine: Machine, pods: NodePods) -> None:
+        self._containers = containers
         self._machine = machine
         self._pods = pods
 
@@ -34,7 +46,7 @@ class MachineApi:
         """Run a command in the pod's container."""
         start = self._start(pod)
         try:
-            ended = self._outside.containers().execute(pod, start, command)
+            ended = self._containers.execute(pod, start, command)
         except Refusal as refusal:
             self._machine.refusals.append(refusal)
             raise ApiFailure(500, f"the lab refuses: {refusal}") from None
@@ -43,7 +55,7 @@ class MachineApi:
     def log(self, pod: Object) -> str:
         """What the container has written."""
         self._start(pod)
-        lines = self._outside.containers().logs.get(pod["metadata"]["uid"], [])
+        lines = self._containers.logs.get(pod["metadata"]["uid"], [])
         return "".join(f"{line}\n" for line in lines)
 
     def forward(self, pod: Object, port: int, request: bytes) -> bytes:
@@ -52,8 +64,8 @@ class MachineApi:
         host = End("host", self._machine.network.lan.address, self._machine)
         path = request.split(b" ", 2)[1].decode("ascii") if request.count(b" ") >= 2 else "/"
         try:
-            arrival = self._outside.traffic.connect(host, there.address, port)
-            status, body = self._outside.containers().answer(arrival, path)
+            arrival = self._containers.traffic.connect(host, there.address, port)
+            status, body = self._containers.answer(arrival, path)
         except Lost:
             raise GoError(f"failed to connect to {there.address}:{port}: i/o timeout") from None
         except Closed:
@@ -94,7 +106,7 @@ class MachineApi:
         sandbox = next((one for one in runtime.sandboxes() if one.uid == uid and runtime.ready(one)), None)
         if sandbox is None:
             raise ApiFailure(500, f'unable to upgrade connection: container not found ("{name}")')
-        found = self._outside.traffic.pod(self._machine, sandbox.address)
+        found = self._containers.traffic.pod(self._machine, sandbox.address)
         if found is None:
             # The container runs on; it is its network that is gone.
             return End("pod", sandbox.address, self._machine, _nothing())
@@ -116,19 +128,17 @@ def _nothing() -> Object:
 class LinuxApi:
     """The kubelet of a Linux node: it is taken to be well."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, containers: Containers) -> None:
+        self._containers = containers
 
     def execute(self, pod: Object, command: Sequence[str]) -> Ran:
         """Run a command in the pod's container."""
-        ended = self._outside.containers().execute(pod, self._end(pod), command)
+        ended = self._containers.execute(pod, self._end(pod), command)
         return Ran(ended.code, ended.output.encode(), ended.errors.encode())
 
     def log(self, pod: Object) -> str:
         """What the container has written."""
-        return "".join(
-            f"{line}\n" for line in self._outside.containers().logs.get(pod["metadata"]["uid"], [])
-        )
+        return "".join(f"{line}\n" for line in self._containers.logs.get(pod["metadata"]["uid"], []))
 
     def node_log(self, query: Mapping[str, str]) -> str:
         """The lab has no log of a Linux node."""
@@ -142,11 +152,13 @@ class LinuxApi:
         return End("linux", str(pod["status"].get("podIP", "")), node=str(pod["spec"].get("nodeName", "")))
 
 
-def dial(outside: Outside, node: str, source: str) -> MachineApi | LinuxApi:
+def dial(
+    containers: Containers, kubelets: Mapping[str, tuple[Machine, Process, NodePods]], node: str, source: str
+) -> MachineApi | LinuxApi:
     """The kubelet of a node, dialled from the API server. ApiFailure as it words what fails: error dialing backend."""
-    if any(one.name == node for one in outside.traffic.linux_nodes()):
-        return LinuxApi(outside)
-    found = outside.kubelets.get(node)
+    if any(one.name == node for one in containers.traffic.linux_nodes()):
+        return LinuxApi(containers)
+    found = kubelets.get(node)
     address = found[0].network.lan.address if found is not None else node
     failed = f"error dialing backend: dial tcp {address}:{PORT}:"
     if found is None:
@@ -160,4 +172,4 @@ def dial(outside: Outside, node: str, source: str) -> MachineApi | LinuxApi:
         one.port == PORT for one in machine.sockets.listeners
     ):
         raise ApiFailure(500, f"{failed} connect: connection refused")
-    return MachineApi(outside, machine, pods)
+    return MachineApi(containers, machine, pods)

@@ -12,14 +12,13 @@ from winboot_lab.cluster import LabCluster
 from winboot_lab.cluster.streams import NodeApi
 from winboot_lab.programs.base import Run
 from winboot_lab.programs.containers import Containers
-from winboot_lab.programs.node_api import dial
+from winboot_lab.programs.node_api import NodePods, dial
 from winboot_lab.programs.traffic import Closed, End, Lost, Traffic
 from winboot_lab.windows.host import Host
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.sockets import Request, Response, World
 
 if TYPE_CHECKING:
-    from winboot_lab.programs.kubelet_pods import Pods
     from winboot_lab.windows.processes import Process
 
 # How a registry asks for a token (distribution/distribution, docs/spec/auth/token.md).
@@ -65,7 +64,7 @@ class Outside:
     host_ends: dict[str, Callable[[Machine], None]] = field(default_factory=dict)
     clusters: dict[tuple[str, int], LabCluster] = field(default_factory=dict)
     # The kubelets that were started, by node: the machine, the process, its pods.
-    kubelets: dict[str, tuple[Machine, Process, Pods]] = field(default_factory=dict)
+    kubelets: dict[str, tuple[Machine, Process, NodePods]] = field(default_factory=dict)
     traffic: Traffic = field(init=False)
     _containers: dict[int, Containers] = field(default_factory=dict)
 
@@ -94,7 +93,7 @@ class Outside:
             return Response(code, b"ok" if code == 200 else b"Unauthorized")
 
         self.world.serve(host, port, handler, issuer=cluster.authority.pem)
-        cluster.kubelet = lambda node: dial(self, node, host)
+        cluster.kubelet = lambda node: dial(self.containers(), self.kubelets, node, host)
         # Where no agent makes routes, the network's own routers know which node has which pods.
         self.traffic.routers_know_pods = cluster.plan.flannel is None
         self.clusters[self.world.address(host) or host, port] = cluster
