@@ -13,12 +13,11 @@ class SortObject:                                   # with state: begin, process
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from winboot_lab.engine import common
 from winboot_lab.engine.binder import Argument, Binding
-from winboot_lab.engine.commands import Cmdlet
 from winboot_lab.engine.convert import to_bool
 from winboot_lab.engine.errors import cmdlet_failure, cmdlet_wrapping, is_wrapped_by_cmdlets
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
@@ -26,9 +25,10 @@ from winboot_lab.engine.objects import Invocation
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
+from winboot_lab.engine.signatures import CommandSpec, common_parameters, parse_signature
 from winboot_lab.engine.stages import Line, Stage, input_not_bound
 from winboot_lab.engine.texts import to_text
-from winboot_lab.engine.values import NOTHING, enumerate_value
+from winboot_lab.engine.values import NOTHING, Instance, enumerate_value
 
 Value = Any
 
@@ -172,6 +172,52 @@ class Call:
     def refuse(self, what: str) -> NoReturn:
         """This use of a parameter is unknown to the lab."""
         raise Refusal("parameter", f"{self.name} {what}")
+
+
+class Cmdlet(Instance):
+    """A cmdlet in Python. `run` is a function called for each pipeline object, or a class with begin, process and end."""
+
+    kind = "Cmdlet"
+
+    def __init__(
+        self,
+        name: str,
+        signature: str,
+        run: Any,
+        *,
+        module: str,
+        default_set: str | None = None,
+        suffix: str | None = None,
+        should_process: bool = False,
+        script: bool = False,
+    ) -> None:
+        self.name = name
+        self.run = run
+        self.module = module
+        self._signature = signature
+        self._default_set = default_set
+        self.suffix = suffix or f"Microsoft.PowerShell.Commands.{name.replace('-', '')}Command"
+        self._should_process = should_process
+        self.script = script
+        self.guards: dict[str, Callable[[Value], bool]] = {}
+        self._spec: CommandSpec | None = None
+
+    @property
+    def spec(self) -> CommandSpec:
+        """The declared parameters, read on first use."""
+        if self._spec is None:
+            parameters = parse_signature(self._signature)
+            parameters.extend(common_parameters(should_process=self._should_process))
+            self._spec = CommandSpec(
+                self.name,
+                parameters,
+                default_set=self._default_set,
+                suffix=self.suffix,
+                should_process=self._should_process,
+            )
+            for key, guard in self.guards.items():
+                self._spec.by_name[key].guard = guard
+        return self._spec
 
 
 class CmdletStage(Stage):

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from winboot_lab.engine.blocks import Code
+from winboot_lab.engine.cmdlet import Cmdlet
 from winboot_lab.engine.errors import command_not_found
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
@@ -15,13 +17,11 @@ from winboot_lab.engine.signatures import (
     ParameterSpec,
     Place,
     common_parameters,
-    parse_signature,
 )
 from winboot_lab.engine.values import Instance, ScriptBlock
 from winboot_lab.language.commands import find as find_facts
 
 if TYPE_CHECKING:
-    from winboot_lab.engine.blocks import Code
     from winboot_lab.windows.door import CommandSignature
 
 Value = Any
@@ -68,52 +68,6 @@ class Script(Function):
 
     def __init__(self, code: Code, scope: Scope | None = None) -> None:
         super().__init__("", code, scope)
-
-
-class Cmdlet(Instance):
-    """A cmdlet in Python. `run` is a function called for each pipeline object, or a class with begin, process and end."""
-
-    kind = "Cmdlet"
-
-    def __init__(
-        self,
-        name: str,
-        signature: str,
-        run: Any,
-        *,
-        module: str,
-        default_set: str | None = None,
-        suffix: str | None = None,
-        should_process: bool = False,
-        script: bool = False,
-    ) -> None:
-        self.name = name
-        self.run = run
-        self.module = module
-        self._signature = signature
-        self._default_set = default_set
-        self.suffix = suffix or f"Microsoft.PowerShell.Commands.{name.replace('-', '')}Command"
-        self._should_process = should_process
-        self.script = script
-        self.guards: dict[str, Callable[[Value], bool]] = {}
-        self._spec: CommandSpec | None = None
-
-    @property
-    def spec(self) -> CommandSpec:
-        """The declared parameters, read on first use."""
-        if self._spec is None:
-            parameters = parse_signature(self._signature)
-            parameters.extend(common_parameters(should_process=self._should_process))
-            self._spec = CommandSpec(
-                self.name,
-                parameters,
-                default_set=self._default_set,
-                suffix=self.suffix,
-                should_process=self._should_process,
-            )
-            for key, guard in self.guards.items():
-                self._spec.by_name[key].guard = guard
-        return self._spec
 
 
 class MachineCommand(Instance):

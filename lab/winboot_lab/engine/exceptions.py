@@ -387,7 +387,6 @@ class RuntimeException(SystemException):
         self.settled = False  # a statement has already decided that it goes outwards
         # The pipeline whose later command raised it, on its way out through the earlier ones.
         self.crossing: object | None = None
-        self.unwrapped = False  # a method call hands it on as it is ($PSCmdlet.ThrowTerminatingError)
 
     @property
     def error_record(self) -> ErrorRecord:

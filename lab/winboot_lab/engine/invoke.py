@@ -14,11 +14,10 @@ from winboot_lab.engine import common
 from winboot_lab.engine.attributes import keep_rules
 from winboot_lab.engine.binder import ABSENT, Argument, Binding, ParameterMark
 from winboot_lab.engine.blocks import Code
-from winboot_lab.engine.cmdlet import CmdletStage
+from winboot_lab.engine.cmdlet import Cmdlet, CmdletStage
 from winboot_lab.engine.commands import (
     Application,
     Bound,
-    Cmdlet,
     Command,
     Function,
     MachineCommand,
@@ -35,11 +34,10 @@ from winboot_lab.engine.exceptions import (
 from winboot_lab.engine.flow import ExitScript, ReturnFromBlock
 from winboot_lab.engine.machine_commands import MachineStage
 from winboot_lab.engine.native import NativeStage, read_script
-from winboot_lab.engine.objects import BoundParameters, Invocation
+from winboot_lab.engine.objects import BoundParameters, Invocation, ScriptCmdlet
 from winboot_lab.engine.programs import compiled
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope, Variable
-from winboot_lab.engine.script_cmdlet import ScriptCmdlet
 from winboot_lab.engine.session import MAX_DEPTH, Activation, Emit, Session
 from winboot_lab.engine.signatures import ParameterSpec
 from winboot_lab.engine.stages import Line, Stage, input_not_bound, run_stage
@@ -175,7 +173,7 @@ class BlockStage(Stage):
         if spec.advanced:
             self.common = common.CommonParameters(binding)
             self.common.set_preferences(own)
-            own.put("PSCmdlet", ScriptCmdlet(self))
+            own.put("PSCmdlet", ScriptCmdlet())
         for parameter in spec.parameters:
             key = parameter.key
             if key in binding.bound and not parameter.common:

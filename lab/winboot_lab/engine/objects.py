@@ -87,10 +87,12 @@ INVOCATION.prop("PositionMessage", "string", lambda self: self.position_message)
 INVOCATION.prop("ScriptName", "string", lambda self: "")
 
 
-def _objects(values: list[Value]) -> Value:
-    from winboot_lab.engine.values import GenericList
+class ScriptCmdlet(Instance):
+    """$PSCmdlet of an advanced function."""
 
-    return GenericList(values)
+
+PS_CMDLET = dotnet(_SMA + "PSCmdlet")
+PS_SCRIPT_CMDLET = dotnet(_SMA + "PSScriptCmdlet", ScriptCmdlet, base=PS_CMDLET)
 
 
 # -- commands as objects
@@ -232,6 +234,7 @@ __all__ = [
     "InformationRecord",
     "Invocation",
     "PSVariable",
+    "ScriptCmdlet",
     "VerboseRecord",
     "WarningRecord",
     "command_info",

@@ -111,7 +111,7 @@ class Scope:
         self.cmdlet: Any = None
 
     def leave(self) -> None:
-        """Nothing runs here any more. Typed variables and `$PSCmdlet` point back at their scope, a script's scope at itself."""
+        """Nothing runs here any more. Typed variables point back at their scope, a script's scope at itself."""
         self.variables.clear()
         self._functions = self._aliases = None
         self.script = self.session.top
