@@ -9,10 +9,11 @@ from winboot_lab.engine.binder import Binding
 from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.run import Ended, run_script
-from winboot_lab.engine.scopes import Scope, Variable
+from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Activation
 from winboot_lab.engine.stages import Stage
 from winboot_lab.engine.values import SecureString
+from winboot_lab.engine.variables import Variable
 
 
 def run(session: Any, text: str, **parameters: object) -> tuple[list[object], list[str], Ended]:

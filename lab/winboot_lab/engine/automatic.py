@@ -10,7 +10,7 @@ from winboot_lab.engine.common import ACTION_TYPE
 from winboot_lab.engine.context import ExecutionContext
 from winboot_lab.engine.dotnet import lookup, named
 from winboot_lab.engine.locations import Locations
-from winboot_lab.engine.scopes import Scope, Variable
+from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Session
 from winboot_lab.engine.values import (
     NOTHING,
@@ -20,6 +20,7 @@ from winboot_lab.engine.values import (
     Version,
     enum_value,
 )
+from winboot_lab.engine.variables import ComputedVariable, Variable
 from winboot_lab.language.commands import ALIASES
 
 Value = Any
@@ -83,18 +84,24 @@ _PREFERENCES = {
 }
 
 
-def prepare(session: Session, location: str | None) -> None:
-    """Fill a new session: what a script finds when it begins."""
-    top = session.top
+def opened(session: Session, location: str | None) -> Scope:
+    """The global scope of a new session, filled with what a script finds when it begins."""
+    top = Scope(session, None)
     profile = _environment(session, "USERPROFILE") or r"C:\Users\Administrator"
-    top.put("HOME", profile)
-    session.locations = Locations(session, location or profile + r"\Documents")
+    session.locations = Locations(session.machine, profile, location or profile + r"\Documents")
     session.locations.process_directory = location
-    _constants(session, profile)
-    _computed(session)
-    _preferences(session, top)
+    _constants(top, profile)
+    _computed(top)
+    _preferences(top)
     top.aliases.update(ALIASES)
     session.locked_aliases = set(ALIASES) - _BORROWED
+    return top
+
+
+def _shared(top: Scope, variable: Variable) -> None:
+    """Declare a global variable that is the same in every scope."""
+    key = variable.name.lower()
+    top.variables[key] = top.session.shared[key] = variable
 
 
 def _environment(session: Session, name: str) -> str | None:
@@ -102,31 +109,35 @@ def _environment(session: Session, name: str) -> str | None:
     return str(found[0]) if found else None
 
 
-def _constants(session: Session, profile: str) -> None:
-    top = session.top
-    session.constant("null", None)
-    session.constant("true", value=True)
-    session.constant("false", value=False)
+def _constants(top: Scope, profile: str) -> None:
+    session = top.session
+
+    def constant(name: str, value: Value) -> None:
+        _shared(top, Variable(name, value, frozenset(("Constant", "AllScope"))))
+
+    constant("null", None)
+    constant("true", True)
+    constant("false", False)
     build = 20348
     info = session.machine.invoke("computer.info", {}).objects
     if info:
         build = int(info[0]["build"])  # type: ignore[index,call-overload,arg-type]
-    session.constant("PSVersionTable", _version_table(build))
-    session.constant("ShellId", "Microsoft.PowerShell")
-    session.constant("HOME", profile)
-    session.constant("PSHOME", POWERSHELL_HOME)
-    session.constant("PSEdition", "Desktop")
+    constant("PSVersionTable", _version_table(build))
+    constant("ShellId", "Microsoft.PowerShell")
+    constant("HOME", profile)
+    constant("PSHOME", POWERSHELL_HOME)
+    constant("PSEdition", "Desktop")
     process = session.machine.invoke("process.current", {}).objects
-    session.constant("PID", int(process[0]["pid"]) if process else 4242)  # type: ignore[index,call-overload,arg-type]
-    session.constant("Host", _host())
-    session.constant("ExecutionContext", ExecutionContext())
-    session.constant("Error", session.errors)
-    session.constant("PSCulture", "en-US")
-    session.constant("PSUICulture", "en-US")
+    constant("PID", int(process[0]["pid"]) if process else 4242)  # type: ignore[index,call-overload,arg-type]
+    constant("Host", _host())
+    constant("ExecutionContext", ExecutionContext())
+    constant("Error", session.errors)
+    constant("PSCulture", "en-US")
+    constant("PSUICulture", "en-US")
     top.put("MaximumErrorCount", 256)
     top.put("MaximumHistoryCount", 4096)
     top.put("NestedPromptLevel", 0)
-    top.put("OutputEncoding", _ascii_encoding(session))
+    top.put("OutputEncoding", _ascii_encoding(top))
     top.put("PSDefaultParameterValues", Hashtable())
     top.put("PSEmailServer", "")
     top.put("PSScriptRoot", "")
@@ -136,11 +147,11 @@ def _constants(session: Session, profile: str) -> None:
     top.put("input", NOTHING)
 
 
-def _ascii_encoding(session: Session) -> Value:
+def _ascii_encoding(top: Scope) -> Value:
     from winboot_lab.engine.members import get_member
 
     kind = lookup("System.Text.Encoding")
-    return None if kind is None else get_member(kind, "ASCII", session.top, static=True)
+    return None if kind is None else get_member(kind, "ASCII", top, static=True)
 
 
 def _version_table(build: int) -> Hashtable:
@@ -171,11 +182,10 @@ def _host() -> Structured:
     )
 
 
-def _computed(session: Session) -> None:
-    session.computed("?", lambda: session.question)
-    session.computed("PWD", lambda: location_value(session))
-    session.top.put("LASTEXITCODE", None)
-    del session.top.variables["lastexitcode"]
+def _computed(top: Scope) -> None:
+    session = top.session
+    _shared(top, ComputedVariable("?", lambda: session.question))
+    _shared(top, ComputedVariable("PWD", lambda: location_value(session)))
 
 
 def location_value(session: Session) -> Value:
@@ -185,7 +195,7 @@ def location_value(session: Session) -> Value:
     return path_info(session.locations.current, session.locations)
 
 
-def _preferences(session: Session, top: Scope) -> None:
+def _preferences(top: Scope) -> None:
     kind = named(ACTION_TYPE)
     for name, action in _PREFERENCES.items():
         variable = Variable(name, enum_value(ACTION_TYPE, action))

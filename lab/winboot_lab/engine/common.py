@@ -137,7 +137,7 @@ def write_error(
     """Report a non-terminating error as -ErrorAction or `$ErrorActionPreference` says; raises under Stop."""
     session = scope.session
     if action is None:
-        action = session.preference(scope, "erroractionpreference", "Continue")
+        action = scope.preference("erroractionpreference", "Continue")
     if action == "Ignore":
         return
     if record.script_stack_trace is None:
@@ -195,7 +195,7 @@ def _collectors(scope: Scope, common: CommonParameters | None, name: str) -> lis
 def write_warning(scope: Scope, message: str, common: CommonParameters | None, command: str) -> None:
     """The warning stream."""
     action = common.warning_action if common is not None else None
-    action = action or scope.session.preference(scope, "warningpreference", "Continue")
+    action = action or scope.preference("warningpreference", "Continue")
     collected = _collectors(scope, common, "warning_variable")
     made = WarningRecord(message)
     _act(scope, message, made, action, scope.session.streams.warning, "WarningPreference", command, collected)
@@ -204,7 +204,7 @@ def write_warning(scope: Scope, message: str, common: CommonParameters | None, c
 def write_verbose(scope: Scope, message: str, common: CommonParameters | None, command: str) -> None:
     """The verbose stream, silent unless asked for."""
     flag = common.verbose if common is not None else None
-    action = _as_action(flag) or scope.session.preference(scope, "verbosepreference", "SilentlyContinue")
+    action = _as_action(flag) or scope.preference("verbosepreference", "SilentlyContinue")
     if action != "SilentlyContinue":
         made = VerboseRecord(message)
         _act(scope, message, made, action, scope.session.streams.verbose, "VerbosePreference", command)
@@ -213,7 +213,7 @@ def write_verbose(scope: Scope, message: str, common: CommonParameters | None, c
 def write_debug(scope: Scope, message: str, common: CommonParameters | None, command: str) -> None:
     """The debug stream. In 5.1 -Debug would ask the user at every line; without a user it is an error to refuse."""
     flag = common.debug if common is not None else None
-    action = _as_action(flag) or scope.session.preference(scope, "debugpreference", "SilentlyContinue")
+    action = _as_action(flag) or scope.preference("debugpreference", "SilentlyContinue")
     if action != "SilentlyContinue":
         made = DebugRecord(message)
         _act(scope, message, made, action, scope.session.streams.debug, "DebugPreference", command)
@@ -224,7 +224,7 @@ def write_information(
 ) -> None:
     """The information stream, silent by default for Write-Information (Write-Host always speaks)."""
     action = common.information_action if common is not None else None
-    action = action or scope.session.preference(scope, "informationpreference", "SilentlyContinue")
+    action = action or scope.preference("informationpreference", "SilentlyContinue")
     collected = _collectors(scope, common, "information_variable")
     if action == "SilentlyContinue" and "PSHOST" in record.tags:
         action = "Continue"

@@ -37,7 +37,7 @@ from winboot_lab.engine.native import NativeStage, read_script
 from winboot_lab.engine.objects import BoundParameters, Invocation, ScriptCmdlet
 from winboot_lab.engine.programs import compiled
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.scopes import Scope, Variable
+from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import MAX_DEPTH, Activation, Emit, Session
 from winboot_lab.engine.signatures import ParameterSpec
 from winboot_lab.engine.stages import Line, Stage, input_not_bound, run_stage
@@ -49,6 +49,7 @@ from winboot_lab.engine.values import (
     ScriptBlock,
     plain,
 )
+from winboot_lab.engine.variables import Variable
 from winboot_lab.language.syntax import Extent
 
 Value = Any
@@ -226,7 +227,7 @@ class BlockStage(Stage):
             if not self.is_file:
                 raise
             # `exit` in a script file ends that file; the caller goes on.
-            session.top.put("LASTEXITCODE", ended.code)
+            self.own.top.put("LASTEXITCODE", ended.code)
             self.line.failed = ended.code != 0
         except DotNetException as failure:
             raise self._noted(failure) from None
@@ -563,7 +564,7 @@ def define_function(scope: Scope, name: str, value: Value) -> None:
 
 
 class _Blocks:
-    """What a session runs script blocks with."""
+    """What a scope runs script blocks with."""
 
     def call(self, scope: Scope, block: Any, arguments: Sequence[Value], this: Value) -> Value:
         return call_delegate(scope, block, arguments, this)
@@ -575,4 +576,4 @@ class _Blocks:
         define_function(scope, name, value)
 
 
-Session.blocks = _Blocks()
+Scope.blocks = _Blocks()

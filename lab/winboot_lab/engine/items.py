@@ -80,7 +80,7 @@ def drive_info(drive: Drive | None, locations: Locations) -> DriveInfo | None:
     """A drive as an object; the same object each time."""
     if drive is None:
         return None
-    known: dict[int, DriveInfo] = locations.session.state.setdefault("drives", {})
+    known: dict[int, DriveInfo] = locations.drive_objects
     found = known.get(id(drive))
     if found is None:
         found = known[id(drive)] = DriveInfo(drive, locations)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from winboot_lab.engine.exceptions import DriveNotFoundException, ProviderNotFoundException
-from winboot_lab.engine.refusal import Refusal
 
 if TYPE_CHECKING:
-    from winboot_lab.engine.scopes import Scope
-    from winboot_lab.engine.session import Session
+    from winboot_lab.windows.door import Door
 
 FILES, REGISTRY, ENVIRONMENT, VARIABLES, FUNCTIONS, ALIASES, CERTIFICATES = (
     "FileSystem",
@@ -137,8 +135,8 @@ def normalise(path: str) -> str:
 class Locations:
     """The drives of a session, where it stands on each of them, and the location stack."""
 
-    def __init__(self, session: Session, start: str) -> None:
-        self.session = session
+    def __init__(self, machine: Door, home: str, start: str) -> None:
+        self.home = home
         self.drives: dict[str, Drive] = {}
         for name, provider, root in (
             ("HKLM", REGISTRY, "HKEY_LOCAL_MACHINE"),
@@ -150,7 +148,7 @@ class Locations:
             ("Cert", CERTIFICATES, ""),
         ):
             self.drives[name.lower()] = Drive(name, provider, root)
-        for volume in session.machine.invoke("file.volumes", {}).objects:
+        for volume in machine.invoke("file.volumes", {}).objects:
             letter = str(volume["name"])[0].upper()  # type: ignore[index,call-overload]
             self.drives[letter.lower()] = Drive(letter, FILES, f"{letter}:\\")
         self.current: Place = Place(FILES, normalise(start), self.drives.get(start[0].lower()))
@@ -159,6 +157,7 @@ class Locations:
         """The last location in the file system, where programs start."""
         self.on_drive: dict[str, Place] = {}
         self.stack: list[Place] = []
+        self.drive_objects: dict[int, Any] = {}
 
     def knows_drive(self, name: str) -> bool:
         """Is there a drive of that name?"""
@@ -190,8 +189,7 @@ class Locations:
         if colon and "\\" not in name and "/" not in name and name:
             return self._drive_path(name, rest)
         if text == "~" or text.startswith(("~\\", "~/")):
-            home = str(self.session.top.get("home"))
-            return Place(FILES, normalise(home + text[1:]), self.drives.get(home[0].lower()))
+            return Place(FILES, normalise(self.home + text[1:]), self.drives.get(self.home[0].lower()))
         return self._relative(text)
 
     def _provider_path(self, text: str) -> Place:
@@ -257,11 +255,3 @@ def normalise_inner(path: str) -> str:
 def _with_hive(path: str) -> str:
     head, cut, rest = path.partition("\\")
     return HIVES.get(head.lower(), head) + cut + rest
-
-
-def full_path(scope: Scope, text: str) -> str:
-    """A file-system path made absolute by the session's location. Another provider's path is refused."""
-    place = scope.session.locations.place(text)
-    if place.provider != FILES:
-        raise Refusal("value", text, "a path of another provider where a file is wanted")
-    return place.path

@@ -57,7 +57,7 @@ class _Running:
         """A function of a module does not see its caller's `$ErrorActionPreference`, only the global one."""
         if self.kind == "Function" and call.common.error_action is None:
             top = call.scope.top
-            call.common.error_action = top.session.preference(top, "erroractionpreference", "Continue")
+            call.common.error_action = top.preference("erroractionpreference", "Continue")
         call.report(record)
 
 

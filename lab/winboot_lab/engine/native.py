@@ -69,7 +69,7 @@ class NativeStage(Stage):
         if result.errors:
             raise self._cannot_run(failure_of(result.errors[0]).message)
         ended = result.objects[0]
-        session.top.put("LASTEXITCODE", int(ended["exit_code"]))  # type: ignore[index,call-overload,arg-type]
+        self.scope.top.put("LASTEXITCODE", int(ended["exit_code"]))  # type: ignore[index,call-overload,arg-type]
         for text in text_lines(bytes(ended["stdout"])):  # type: ignore[index,call-overload,arg-type]
             self.out(text)
         for number, text in enumerate(text_lines(bytes(ended["stderr"]))):  # type: ignore[index,call-overload,arg-type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from winboot_lab.engine.dotnet import OBJECT, close_generic, dotnet
 from winboot_lab.engine.places import line_text, position_message
@@ -16,10 +16,8 @@ from winboot_lab.engine.values import (
     _Mapping,
     enum_value,
 )
+from winboot_lab.engine.variables import Variable
 from winboot_lab.language.syntax import Extent
-
-if TYPE_CHECKING:
-    from winboot_lab.engine.scopes import Variable
 
 Value = Any
 _SMA = "System.Management.Automation."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from winboot_lab.engine import cmdlets as _cmdlets  # declares the cmdlets
 from winboot_lab.engine import types as _types  # declares the .NET types
-from winboot_lab.engine.automatic import prepare
+from winboot_lab.engine.automatic import opened
 from winboot_lab.engine.binder import Argument
 from winboot_lab.engine.blocks import PiecedCode
 from winboot_lab.engine.commands import Script
@@ -77,14 +77,7 @@ def run_script(
     if sys.getrecursionlimit() < RECURSION_LIMIT:
         sys.setrecursionlimit(RECURSION_LIMIT)
     session = Session(machine, emit, cancelled)
-    prepare(session, location)
-    return run_in(session, text, parameters, local_scope=local_scope)
-
-
-def run_in(
-    session: Session, text: str, parameters: Mapping[str, object], *, local_scope: bool = False
-) -> Ended:
-    """Run a script in a session that is already there (a second command of the same shell)."""
+    top = opened(session, location)
     from winboot_lab.engine.plain import to_value
 
     arguments = [
@@ -92,14 +85,14 @@ def run_in(
     ]
     before = PROCESS_DIRECTORY.set(session.locations.process_directory)
     zone = ZONE.set(zone_ticks(session.machine))
-    runtime = RUNTIME.set(session.top)
+    runtime = RUNTIME.set(top)
     above = ABOVE.set(0)
     try:
         code = compiled(text)
         if isinstance(code, PiecedCode):
             ABOVE.set(code.lines_above)
         stage = BlockStage(
-            session.top,
+            top,
             code,
             arguments,
             lambda value: session.emit("output", value),
@@ -113,7 +106,7 @@ def run_in(
         session.remember(record)
         return Ended("failed", record)
     except ExitScript as ended:
-        session.top.put("LASTEXITCODE", ended.code)
+        top.put("LASTEXITCODE", ended.code)
         return Ended("completed", exit_code=ended.code)
     except (LoopJump, ReturnFromBlock, StopUpstream):
         # `break` without a loop ends the script without a word.

@@ -6,81 +6,32 @@ by the lower-case name. A scope also answers what effectful members ask of their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Protocol
 
-from winboot_lab.engine.exceptions import SessionStateUnauthorizedAccessException
-
-if TYPE_CHECKING:
-    from winboot_lab.engine.session import Session
+from winboot_lab.engine.refusal import Refusal
+from winboot_lab.engine.session import Session, action_name
+from winboot_lab.engine.variables import Variable
 
 Value = Any
 
 
-class Variable:
-    """One variable. `convert` turns (or refuses) every new value: a typed or validated variable has one."""
+class Blocks(Protocol):
+    """Running script blocks, which a scope does on behalf of code below the invoker."""
 
-    __slots__ = ("attributes", "convert", "description", "name", "options", "private", "value")
+    def call(self, scope: Scope, block: Any, arguments: Sequence[Value], this: Value) -> Value:
+        """As a delegate: one value, an array, or None."""
 
-    def __init__(self, name: str, value: Value = None, options: frozenset[str] = frozenset()) -> None:
-        self.name = name
-        self.value = value
-        self.options = options
-        self.private = False
-        self.convert: Callable[[Value], Value] | None = None
-        self.attributes: tuple[object, ...] = ()
-        self.description = ""
+    def with_underbar(self, scope: Scope, block: Any, item: Value, arguments: Sequence[Value]) -> Value:
+        """In the current scope with `$_` set."""
 
-    @property
-    def locked(self) -> bool:
-        """Is it ReadOnly or Constant?"""
-        return "ReadOnly" in self.options or "Constant" in self.options
-
-    def set(self, value: Value) -> None:
-        """Assign, converted; raises when the variable is read-only or its type does not take the value."""
-        if self.options and self.locked:
-            raise not_writable(self.name)
-        self.value = value if self.convert is None else self.convert(value)
-
-
-class ComputedVariable(Variable):
-    """An automatic variable whose value is worked out when it is read (`$PWD`, `$?`)."""
-
-    __slots__ = ("_get", "_set")
-
-    def __init__(
-        self, name: str, get: Callable[[], Value], set_: Callable[[Value], None] | None = None
-    ) -> None:
-        super().__init__(name)
-        self._get = get
-        self._set = set_
-
-    @property
-    def value(self) -> Value:
-        return self._get()
-
-    @value.setter
-    def value(self, new: Value) -> None:
-        pass  # only the constructor of the base class comes here
-
-    def set(self, value: Value) -> None:
-        if self._set is None:
-            raise not_writable(self.name)
-        self._set(value)
-
-
-def not_writable(name: str) -> SessionStateUnauthorizedAccessException:
-    """The error of assigning to a read-only or constant variable."""
-    return SessionStateUnauthorizedAccessException(
-        f"Cannot overwrite variable {name} because it is read-only or constant.",
-        "VariableNotWritable",
-        "WriteError",
-        name,
-    )
+    def define(self, scope: Scope, name: str, value: Value) -> None:
+        """As a function."""
 
 
 class Scope:
-    """One scope. `script` is the scope that `$script:` names from here, `strict` the strict mode that holds here."""
+    """One scope. `script` is the scope that `$script:` names from here, `strict` the strict mode that holds here,
+    `top` the global scope."""
 
     __slots__ = (
         "_aliases",
@@ -92,12 +43,16 @@ class Scope:
         "script",
         "session",
         "strict",
+        "top",
         "variables",
     )
+
+    blocks: ClassVar[Blocks]  # set by `invoke`, which needs this module first
 
     def __init__(self, session: Session, parent: Scope | None, *, script: Scope | None = None) -> None:
         self.session = session
         self.parent = parent
+        self.top: Scope = self if parent is None else parent.top
         self.variables: dict[str, Variable] = {}
         if script is not None:
             self.script = script
@@ -114,7 +69,7 @@ class Scope:
         """Nothing runs here any more. Typed variables point back at their scope, a script's scope at itself."""
         self.variables.clear()
         self._functions = self._aliases = None
-        self.script = self.session.top
+        self.script = self.top
 
     # -- what effectful members ask of their caller -------------------------------------------------------------
 
@@ -125,11 +80,11 @@ class Scope:
 
     def call(self, block: Any, arguments: Sequence[Value], this: Value = None) -> Value:
         """Run a script block as a delegate or script member."""
-        return self.session.call(self, block, arguments, this)
+        return self.blocks.call(self, block, arguments, this)
 
     def call_with_underbar(self, block: Any, item: Value, arguments: Sequence[Value] = ()) -> Value:
         """Run a script block here with `$_` set to an item; its output as one value."""
-        return self.session.call_with_underbar(self, block, item, arguments)
+        return self.blocks.with_underbar(self, block, item, arguments)
 
     # -- the chain -----------------------------------------------------------------------------------------------
 
@@ -139,11 +94,6 @@ class Scope:
         while scope is not None:
             yield scope
             scope = scope.parent
-
-    @property
-    def top(self) -> Scope:
-        """The global scope."""
-        return self.session.top
 
     def find(self, key: str) -> Variable | None:
         """The variable of that (lower-case) name that is visible from here."""
@@ -187,7 +137,7 @@ class Scope:
     def named(self, which: str) -> Scope:
         """The scope that `global`, `script`, `local` or `private` means from here."""
         if which == "global":
-            return self.session.top
+            return self.top
         if which == "script":
             return self.script
         return self
@@ -200,6 +150,19 @@ class Scope:
                 return None
             scope = scope.parent
         return scope
+
+    def preference(self, key: str, default: str) -> str:
+        """A preference variable as one of ActionPreference's names.
+
+        5.1 throws NotSupportedException where a variable that says Ignore or Suspend is looked at; Inquire asks a person.
+        """
+        variable = self.find(key)
+        if variable is None:
+            return default
+        action = action_name(variable.value, default)
+        if action in ("Ignore", "Suspend", "Inquire"):
+            raise Refusal("value", f"${variable.name} = '{action}'")
+        return action
 
     # -- functions and aliases -----------------------------------------------------------------------------------
 

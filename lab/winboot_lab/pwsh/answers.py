@@ -16,7 +16,7 @@ from winboot_lab.engine.dotnet import DotNetType, Method, Reference, Slot, looku
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
 from winboot_lab.engine.objects import Invocation
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.session import Session
+from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.stages import Line, run_stage
 from winboot_lab.engine.types.files import decoded, read_bytes
 from winboot_lab.engine.values import NULL_STRING_VALUE, ByteArray, type_of
@@ -31,9 +31,9 @@ _ADDED = ("LinkType", "Target")
 class Answers:
     """One run's: its session, and the objects it has been given."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._scope = session.top
+    def __init__(self, top: Scope) -> None:
+        self._session = top.session
+        self._scope = top
         self.cabinet = Cabinet()
         self._buffers: dict[int, list[ByteArray]] = {}
         self._kinds: dict[str, Callable[[Json], Json]] = {

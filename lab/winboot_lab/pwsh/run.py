@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from winboot_lab.engine.automatic import prepare
+from winboot_lab.engine.automatic import opened
 from winboot_lab.engine.commands import all_cmdlets
 from winboot_lab.engine.dotnet import RUNTIME
 from winboot_lab.engine.moments import ZONE
@@ -47,13 +47,13 @@ def run_script(
 ) -> Ended:
     """Run `text` in a fresh runspace of the PowerShell at `path`; all else as in `winboot_lab.engine.run`."""
     session = Session(machine, emit, cancelled)
-    prepare(session, location)
+    top = opened(session, location)
     before = PROCESS_DIRECTORY.set(session.locations.process_directory)
     zone = ZONE.set(zone_ticks(session.machine))
-    runtime = RUNTIME.set(session.top)
+    runtime = RUNTIME.set(top)
     wire = _process(path).connect()
     try:
-        answers = Answers(session)
+        answers = Answers(top)
         wire.send(
             {
                 "text": text,

@@ -13,7 +13,8 @@ from winboot_lab.engine.encodings import body, mark_of
 from winboot_lab.engine.errors import cmdlet_failure
 from winboot_lab.engine.exceptions import DotNetException, ErrorRecord, RuntimeException
 from winboot_lab.engine.lines import lines_of
-from winboot_lab.engine.locations import full_path
+from winboot_lab.engine.locations import FILES
+from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.values import (
     Version,
@@ -39,7 +40,7 @@ class FileSink:
     ) -> None:
         self.scope = scope
         self.given = path
-        self.path = full_path(scope, path)
+        self.path = _full_path(scope, path)
         self.encoding = encoding
         self.newline = newline
         self.lines: list[str] = []
@@ -89,3 +90,11 @@ def open_failure(failure: DotNetException, command: str, path: str) -> RuntimeEx
 
 
 __all__ = ["FileSink", "Version", "lines_of"]
+
+
+def _full_path(scope: Scope, text: str) -> str:
+    """A file-system path made absolute by the session's location. Another provider's path is refused."""
+    place = scope.session.locations.place(text)
+    if place.provider != FILES:
+        raise Refusal("value", text, "a path of another provider where a file is wanted")
+    return place.path

@@ -27,10 +27,11 @@ from winboot_lab.engine.errors import undefined_variable
 from winboot_lab.engine.members import get_member, index_value, set_index, set_member
 from winboot_lab.engine.operators import binary, step
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.scopes import Scope, Variable
+from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
 from winboot_lab.engine.texts import to_text
 from winboot_lab.engine.values import NOTHING, Array, OrderedDictionary, enumerate_value, plain
+from winboot_lab.engine.variables import Variable
 from winboot_lab.language import syntax
 
 

@@ -31,6 +31,7 @@ from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit, Trap
 from winboot_lab.engine.texts import to_text
+from winboot_lab.engine.traps import failed
 from winboot_lab.engine.values import (
     NOTHING,
     Array,
@@ -87,7 +88,7 @@ def _plain_block(code: list[tuple[syntax.Statement, Run]]) -> Run:
             try:
                 only(scope, out)
             except DotNetException as failure:
-                session.failed(scope, failure, node, out)
+                failed(scope, failure, node, out)
             except Refusal as refusal:
                 refusal.at(*node.extent.position)
                 raise
@@ -103,7 +104,7 @@ def _plain_block(code: list[tuple[syntax.Statement, Run]]) -> Run:
             try:
                 one(scope, out)
             except DotNetException as failure:
-                session.failed(scope, failure, node, out)
+                failed(scope, failure, node, out)
             except Refusal as refusal:
                 refusal.at(*node.extent.position)
                 raise

@@ -8,8 +8,9 @@ from winboot_lab.engine.compiler.core import Eval, Value, compiles_expression
 from winboot_lab.engine.errors import undefined_variable
 from winboot_lab.engine.exceptions import DriveNotFoundException
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.scopes import Scope, Variable
+from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.values import NOTHING
+from winboot_lab.engine.variables import Variable, not_writable
 from winboot_lab.language import syntax
 
 Assign = Callable[[Scope, Value], None]
@@ -144,8 +145,6 @@ def assign_variable(node: syntax.Variable) -> Assign:
 
 
 def _refuse_constant(name: str) -> Assign:
-    from winboot_lab.engine.scopes import not_writable
-
     def assign(_scope: Scope, _value: Value) -> None:
         raise not_writable(name)
 
@@ -169,7 +168,7 @@ def _assign_drive(node: syntax.Variable) -> Assign:
 
     def assign_other(scope: Scope, value: Value) -> None:
         if key == "function":
-            scope.session.define_function(scope, name, value)
+            scope.blocks.define(scope, name, value)
             return
         if scope.session.locations.knows_drive(drive):
             raise Refusal("construct", f"${{{drive}:…}} = …", "a variable on that drive")
