@@ -78,6 +78,10 @@ def _plugin(**keys: Any) -> dict[str, Any]:
     return {"gmsa": {"domain": domain, "plugin_guid": guid, "plugin": file}}
 
 
+def _events() -> dict[str, str]:
+    return {**own_file("smb.ps1"), "provider": "331CCC5F-7C20-4FF8-B3A9-62EF90DCC870"}
+
+
 NSSM: Final = "nssm.exe"
 CASES: Final[Mapping[str, Case]] = {
     "kubernetes.version": Case("artifacts", _at("kubernetes.version", "1.34.9")),
@@ -230,6 +234,11 @@ CASES: Final[Mapping[str, Case]] = {
     "gmsa.plugin.url": Case("artifacts", _plugin()),
     "gmsa.plugin.sha256": Case("artifacts", _plugin(sha256="0" * 64)),
     "gmsa.plugin.app_id": Case("gmsa", _plugin()),
+    **{
+        f"gmsa.plugin.events.{name}": Case("artifacts", _plugin(events=_events()))
+        for name in ("url", "sha256")
+    },
+    "gmsa.plugin.events.provider": Case("gmsa", _plugin(events=_events())),
     "host.computer_name": Case("computer-name", host={"computer_name": "OTHER-1"}),
     "host.node_ip": Case(REFUSED_THERE, host={"node_ip": "10.0.1.12"}),
     "host.provider_id": Case("kubelet-config", host={"provider_id": "aws:///eu-west-1a/i-0abc"}),

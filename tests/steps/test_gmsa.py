@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from winboot_lab.engine.types import hns, privilege
-from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM, TRUSTED_INSTALLER
+from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM, SYSTEM_TOKEN, TRUSTED_INSTALLER
 from winboot_lab.windows.acl import Acl, Rule
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.registry import HKLM
@@ -17,7 +17,7 @@ from winboot_lab.windows.registry import HKLM
 from tests.lab.site import Site, only
 from tests.steps.bench import Bench
 from tests.steps.library import call
-from winboot.config.node_spec.node import GmsaSpec
+from winboot.config.node_spec.node import GmsaAccount, GmsaSpec
 from winboot.script.library import functions
 
 STEP = "gmsa"
@@ -27,6 +27,12 @@ APP = "557110E1-88BC-4583-8281-6AAC6F708584"
 CLASSES = rf"{HKLM}\SYSTEM\CurrentControlSet\Control\CCG\COMClasses\{{{GUID}}}"
 COM = rf"{HKLM}\SOFTWARE\Classes\CLSID\{{{GUID}}}\InprocServer32"
 LIBRARY = r"C:\Windows\System32\CCGAKVPlugin.dll"
+MODULE = r"C:\Windows\System32\WindowsPowerShell\v1.0\Modules\ActiveDirectory"
+PROVIDER = "331CCC5F-7C20-4FF8-B3A9-62EF90DCC870"
+PLACED, MANIFEST = r"C:\k\gmsa-plugin.dll", r"C:\k\gmsa-plugin.man"
+WINEVT = rf"{HKLM}\SOFTWARE\Microsoft\Windows\CurrentVersion\WINEVT"
+PUBLISHER = rf"{WINEVT}\Publishers\{{{PROVIDER}}}"
+LOG = rf"{WINEVT}\Channels\Microsoft-AKSGMSAPlugin/Admin"
 SPEC = GmsaSpec(DOMAIN, "CORP", DOMAIN, "S-1-5-21-1-2-3", GUID, (), None, "", "")
 
 
@@ -110,6 +116,70 @@ def test_a_clock_that_kerberos_does_not_take_is_a_notice(member: Bench) -> None:
     found = notices(member, Now=0, NodeIsLive=True)
 
     assert "ahead of the API server's" in (found["gmsa: clock"] or "")
+
+
+@pytest.fixture
+def tested(member: Bench) -> Bench:
+    """A member with the module ActiveDirectory that may use the account WebApp, before its first start as a node."""
+    accounts = tuple(GmsaAccount(spec, "WebApp", (), None) for spec in ("shop", "bills"))
+    member.spec = replace(member.spec, gmsa=replace(SPEC, accounts=accounts))
+    member.machine.files.make_directory(MODULE)
+    member.machine.power.managed["WebApp"] = True
+    with_controller(member.machine, 9389)
+    member.run("postboot-task")
+    return member
+
+
+def start(bench: Bench) -> None:
+    """What the startup task does for the step, as SYSTEM."""
+    bench.run_text(bench.text(STEP), mode="Boot", token=SYSTEM_TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("damage", "is_"),
+    [
+        (lambda machine: None, None),
+        (
+            lambda machine: machine.power.managed.update(WebApp=False),
+            "this machine may not read its password",
+        ),
+        (
+            lambda machine: machine.world.close("10.0.0.53", 9389),
+            "error: Unable to find a default server with Active Directory Web Services running.",
+        ),
+    ],
+    ids=["usable", "not in the group", "no web services"],
+)
+def test_the_startup_task_tests_the_accounts_as_system(
+    tested: Bench, damage: Callable[[Machine], Any], is_: str | None
+) -> None:
+    damage(tested.machine)
+    start(tested)
+
+    assert notices(tested) == ({} if is_ is None else {"gmsa: account WebApp": is_})
+
+
+def test_an_account_counts_as_tested_until_the_next_start(tested: Bench) -> None:
+    untested = {"gmsa: account WebApp": "not tested since the start of the machine"}
+
+    assert notices(tested) == untested
+    start(tested)
+    assert notices(tested) == {}
+    tested.reboot()
+    assert notices(tested) == untested
+
+
+@pytest.mark.parametrize(
+    "lacks", [lambda machine: machine.files.delete_directory(MODULE), _leave], ids=["module", "domain"]
+)
+def test_accounts_are_tested_only_where_a_member_has_the_module(
+    tested: Bench, lacks: Callable[[Machine], Any]
+) -> None:
+    lacks(tested.machine)
+    start(tested)
+
+    assert tested.state("gmsa.json") is None
+    assert "gmsa: account WebApp" not in notices(tested)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +293,85 @@ def test_a_key_that_a_killed_run_left_open_is_given_back(installing: Bench, undo
 
     now = registry.acl(key)
     assert (now.owner, set(now.explicit)) == (TRUSTED_INSTALLER, set(acl.explicit))
+
+
+@pytest.fixture
+def telling(installing: Bench) -> Bench:
+    """The same, with the manifest of its events, in the form that the Azure plug-in's has."""
+    manifest = f"""<?xml version='1.0' encoding='utf-16'?>
+    <instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"><instrumentation><events>
+    <provider guid="{{{PROVIDER}}}" name="Microsoft-AKSGMSAPlugin" resourceFileName="{LIBRARY}" messageFileName="{LIBRARY}">
+    <channels><channel name="Microsoft-AKSGMSAPlugin/Admin" type="Admin" enabled="true"/></channels>
+    </provider></events></instrumentation></instrumentationManifest>"""
+    assert installing.spec.gmsa is not None
+    installing.spec = replace(installing.spec, gmsa=replace(installing.spec.gmsa, provider=PROVIDER))
+    installing.write(MANIFEST, manifest.encode("utf-16"))
+    for key in ("Publishers", "Channels"):
+        installing.machine.registry.create(rf"{WINEVT}\{key}")
+    return installing
+
+
+def of_azure(machine: Machine) -> None:
+    """Another program registered the provider, with its own library."""
+    machine.registry.set(PUBLISHER, "", "String", "Microsoft-AKSGMSAPlugin")
+    for name in ("ResourceFileName", "MessageFileName"):
+        machine.registry.set(PUBLISHER, name, "ExpandString", LIBRARY)
+
+
+@pytest.mark.parametrize("before", [lambda machine: None, of_azure], ids=["none", "of another"])
+def test_the_event_provider_is_registered_once_and_undone(
+    telling: Bench, before: Callable[[Machine], Any]
+) -> None:
+    registry = telling.machine.registry
+    before(telling.machine)
+    tree = registry.tree()
+
+    assert telling.run(STEP).states == {STEP: "changed"}
+    assert telling.run(STEP).states == {STEP: "ok"}
+    assert {registry.text(PUBLISHER, f"{one}FileName") for one in ("Message", "Resource")} == {PLACED}
+
+    telling.undo(STEP)
+    assert registry.tree() == tree
+
+
+@pytest.mark.parametrize(
+    ("damage", "names"),
+    [
+        (lambda registry: (registry.wipe(PUBLISHER), registry.wipe(LOG)), ("Message", "Resource")),
+        (lambda registry: registry.set(PUBLISHER, "MessageFileName", "String", LIBRARY), ("Message",)),
+    ],
+)
+def test_what_becomes_of_the_event_provider_is_mended(
+    telling: Bench, damage: Callable[[Any], Any], names: tuple[str, ...]
+) -> None:
+    telling.run(STEP)
+    damage(telling.machine.registry)
+
+    found = {f"gmsa: event provider {{{PROVIDER}}}: {one}FileName" for one in names}
+    assert set(telling.look(STEP).differences(STEP)) == found
+    telling.run(STEP)
+    assert telling.look(STEP).differences(STEP) == {}
+
+
+def test_a_manifest_of_another_provider_is_refused_and_leaves_nothing(telling: Bench) -> None:
+    assert telling.spec.gmsa is not None
+    telling.spec = replace(telling.spec, gmsa=replace(telling.spec.gmsa, provider=GUID))
+
+    told = telling.run(STEP)
+
+    assert told.problem(STEP).id == "ProviderMissing"
+    assert not telling.machine.registry.exists(PUBLISHER)
+    assert telling.undo(STEP).ended == "complete"
+
+
+def test_remove_names_an_event_provider_whose_manifest_is_gone(telling: Bench) -> None:
+    telling.run(STEP)
+    telling.machine.files.delete(MANIFEST)
+
+    told = telling.undo(STEP)
+
+    assert told.differences(STEP)[f"gmsa: event manifest {MANIFEST}"] == ("absent", "there for wevtutil um")
+    assert telling.machine.registry.exists(PUBLISHER)
 
 
 def test_the_lab_knows_the_declaration_by_its_text() -> None:

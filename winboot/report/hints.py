@@ -97,6 +97,7 @@ HINTS: Final[Mapping[str, str]] = {
         "Read the service's log below C:\\var\\log: it may be no csi-proxy of version 1, or another program may "
         "have taken one of its pipes."
     ),
+    "ProviderMissing": "Correct gmsa.plugin.events.provider: the manifest has the GUID in its element `provider`.",
     "ModuleMissing": "The module belongs to Windows: an image without it was made smaller. Take a complete one.",
     "RuleMissing": "The rule belongs to Windows. Restore the rule, or take storage.iscsi out of the profile.",
     "FolderTaken": (

@@ -73,6 +73,7 @@ _SCALARS: dict[str, Callable[[Any], Value]] = {
 
 # Exceptions of the modules the machine stands for; the base decides which catch clause takes them.
 declare_exception("Microsoft.PowerShell.Cmdletization.Cim.CimJobException", SystemException)
+declare_exception("Microsoft.ActiveDirectory.Management.ADServerDownException", DotNetException)
 declare_exception("System.Diagnostics.Eventing.Reader.EventLogException", DotNetException)
 declare_exception(
     "System.Diagnostics.Eventing.Reader.EventLogNotFoundException",

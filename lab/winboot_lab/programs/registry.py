@@ -33,6 +33,7 @@ from winboot_lab.programs.system import (
     W32tm,
 )
 from winboot_lab.programs.tar import Tar
+from winboot_lab.programs.wevtutil import Wevtutil
 from winboot_lab.programs.wrappers import CmdProgram, LogRunnerProgram
 from winboot_lab.windows.install import IN_BOX
 from winboot_lab.windows.programs import Program, Programs
@@ -76,6 +77,7 @@ def install_programs(programs: Programs, outside: Outside) -> None:
         "tar": Tar(),
         "taskkill": Taskkill(),
         "w32tm": W32tm(),
+        "wevtutil": Wevtutil(),
         "win-bridge": WinBridge(),
         "win-overlay": WinOverlay(),
     }

@@ -43,6 +43,8 @@ class Boot:
         self.restart_due = False
         self.domain = ""
         self.is_trusted = True
+        # Whether the domain lets this machine read the password of an account, by its name.
+        self.managed: dict[str, bool] = {}
         self.workgroup = "WORKGROUP"
         # What PagingFiles said at the last boot.
         self.page_files: list[str] = []

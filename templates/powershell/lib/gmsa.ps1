@@ -16,8 +16,8 @@ function Get-ReachNotice {
 }
 
 function Get-MembershipNotice {
-    # A notice where the machine is in no domain, in another one, or its domain does not trust it any more.
-    param([string]$Domain)
+    # A notice where the machine is in no domain, in another one, or its domain does not trust it any more, or refuses it an account.
+    param([string]$Domain, [string[]]$Accounts)
     $system = Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain', 'Domain'
     if (-not $system.PartOfDomain -or $system.Domain -ne $Domain) {
         $is = if ($system.PartOfDomain) { $system.Domain } else { 'none' }
@@ -27,6 +27,55 @@ function Get-MembershipNotice {
     if (-not (Test-ComputerSecureChannel)) {
         New-Difference -Key 'gmsa:channel' -What 'gmsa: secure channel to the domain' -Is 'broken' -Want 'in order' -Policy
     }
+    Get-AccountNotice -Accounts $Accounts
+}
+
+function Get-AccountNotice {
+    # A notice for each account whose password this machine could not read at its last start, or that was not tested then. Nothing
+    # without the module that tests it.
+    param([string[]]$Accounts)
+    if (-not (Test-AccountModule)) { return }
+    $noted = Read-StateJson -Name 'gmsa.json'
+    $current = (Read-Member -Object $noted -Names 'boot_id') -eq (Get-MachineIdentity).BootId
+    foreach ($name in $Accounts) {
+        $is = if ($current) { "$(Read-Member -Object $noted -Names 'accounts', $name)" } else { '' }
+        if ($is -eq 'True') { continue }
+        # A computer gets tickets with its new groups when it restarts (learn.microsoft.com, gmsa-troubleshooting).
+        $want = 'in PrincipalsAllowedToRetrieveManagedPassword, then a restart'
+        if ($is -eq 'False') { $is = 'this machine may not read its password' }
+        if (-not $is) { $is = 'not tested since the start of the machine'; $want = 'a test by the startup task' }
+        New-Difference -Key "gmsa:account:$name" -What "gmsa: account $name" -Is $is -Want $want -Policy
+    }
+}
+
+function Test-AccountModule {
+    # Whether the feature RSAT-AD-PowerShell is there, with its module among those of Windows.
+    [IO.Directory]::Exists((Get-ModulePath -Name 'ActiveDirectory'))
+}
+
+function Save-AccountTest {
+    # Notes for each account whether this machine may read its password. SYSTEM asks the domain as the machine's account
+    # (learn.microsoft.com/windows/win32/services/localsystem-account), which the domain authorizes. A remote session cannot ask: it has no
+    # credentials for a second machine (learn.microsoft.com/powershell/scripting/security/remoting/ps-remoting-second-hop).
+    param([string[]]$Accounts)
+    if (-not (Test-AccountModule) -or -not (Get-CimInstance -ClassName 'Win32_ComputerSystem' -Property 'PartOfDomain').PartOfDomain) { return }
+    $found = @{}
+    $until = [DateTime]::UtcNow.AddSeconds(60)
+    foreach ($name in $Accounts) {
+        # At the start of the machine the domain may not be reached yet.
+        $test = { $found[$name] = Read-AccountAnswer -Name $name; $found[$name] -notlike 'error: *' }
+        [void](Wait-Until -Test $test -Seconds ([Math]::Max(0, ($until - [DateTime]::UtcNow).TotalSeconds)) -Pause 5000)
+    }
+    Write-StateJson -Name 'gmsa.json' -Value @{ boot_id = (Get-BootId); accounts = $found }
+}
+
+function Read-AccountAnswer {
+    # True or False as text, whether the account is ready for use on this machine, or error: and why the domain did not answer
+    # (learn.microsoft.com/powershell/module/activedirectory/test-adserviceaccount).
+    param([string]$Name)
+    try { "$(Test-ADServiceAccount -Identity $Name -WarningAction SilentlyContinue)" }
+    # Its types of errors are the module's own, and known only where it is loaded.
+    catch { "error: $($_.Exception.Message)" }
 }
 
 function Test-Port {
@@ -109,4 +158,57 @@ function Invoke-ClassWork {
     param([scriptblock]$Work)
     try { & $Work }
     catch [UnauthorizedAccessException], [Security.SecurityException] { Invoke-OwnerWork -Key (Get-ClassPath) -Work $Work }
+}
+
+function Get-ProviderPath {
+    # Where Windows keeps an event provider: the names of the files with its resources and with the texts of its events
+    # (learn.microsoft.com/windows-hardware/drivers/develop/porting-inf-to-driver-package-isolation).
+    param([string]$Provider)
+    "SOFTWARE\Microsoft\Windows\CurrentVersion\WINEVT\Publishers\$Provider"
+}
+
+function Get-ProviderDifference {
+    # A difference for each of those names that is not the plug-in's library.
+    param([string]$Provider, [string]$Library)
+    foreach ($name in @('ResourceFileName', 'MessageFileName')) {
+        Compare-Wanted -Key "gmsa:provider:$name" -What "gmsa: event provider ${Provider}: $name" `
+            -Is (Read-Registry -Path (Get-ProviderPath -Provider $Provider) -Name $name) -Want $Library -IgnoreCase
+    }
+}
+
+function Set-Provider {
+    # Registers the manifest's provider and logs. The manifest names the library in another folder (CCGAKVPluginEvents.man of
+    # microsoft/Azure-Key-Vault-Plugin-gMSA: System32), which /rf and /mf replace (EventRegister User's Guide of
+    # Microsoft.Diagnostics.Tracing). Returns nothing.
+    param([string]$Provider, [string]$Library, [string]$Manifest)
+    $path = Get-ProviderPath -Provider $Provider
+    if (-not (Test-RegistryKey -Path $path)) {
+        Save-FormerValue -Kind 'EventManifest' -Key $path -Value @{ path = $path; manifest = $Manifest }
+        Invoke-EventTool -Arguments @('im', $Manifest, "/rf:$Library", "/mf:$Library")
+        if (-not (Test-RegistryKey -Path $path)) {
+            Invoke-EventTool -Arguments @('um', $Manifest)
+            Stop-Step -Id 'ProviderMissing' -Message "the manifest $Manifest has no event provider $Provider"
+        }
+    }
+    # Another program may have registered it, with its own library.
+    foreach ($one in Get-ProviderDifference -Provider $Provider -Library $Library) {
+        Set-RegistryValue -Path $path -Name ($one.key -replace '^gmsa:provider:') -Value $Library -Kind 'ExpandString'
+    }
+}
+
+function Restore-EventManifest {
+    # Takes the provider and its logs away. wevtutil needs the manifest for this.
+    param([object]$Former)
+    if (-not (Test-RegistryKey -Path $Former.path)) { return }
+    $doubt = if ([IO.File]::Exists($Former.manifest)) { Get-PathDoubt -Path $Former.manifest } else { 'absent' }
+    if ($doubt) {
+        return (New-Difference -Key 'gmsa:manifest' -What "gmsa: event manifest $($Former.manifest)" -Is $doubt -Want 'there for wevtutil um')
+    }
+    Invoke-EventTool -Arguments @('um', $Former.manifest)
+}
+
+function Invoke-EventTool {
+    # Registers (im) or removes (um) what a manifest names (learn.microsoft.com/windows-server/administration/windows-commands/wevtutil).
+    param([string[]]$Arguments)
+    [void](Assert-Program -Path (Get-SystemProgram -Name 'wevtutil.exe') -Arguments $Arguments)
 }

@@ -60,8 +60,11 @@ def _of_the_user(profile: Profile, paths: Paths, flex_volumes: str) -> Iterator[
         for name, file in files.items():
             if file is not None:
                 yield _own(f"{driver}-{name}", file, rf"{flex_volumes}\{driver}\{name}")
-    if profile.gmsa is not None and profile.gmsa.plugin is not None:
-        yield _own("gmsa-plugin", profile.gmsa.plugin, paths.gmsa_plugin)
+    plugin = profile.gmsa.plugin if profile.gmsa is not None else None
+    if plugin is not None:
+        yield _own("gmsa-plugin", plugin, paths.gmsa_plugin)
+    if plugin is not None and plugin.events is not None:
+        yield _own("gmsa-events", plugin.events, paths.gmsa_events)
     for name, provider in profile.kubelet.credential_providers.items():
         if provider is not None:
             yield _own(name, provider, rf"{paths.credential_providers}\{name}.exe")

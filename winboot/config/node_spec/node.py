@@ -43,6 +43,7 @@ class Paths:
     kubelet_pki: str = r"C:\var\lib\kubelet\pki"
     credential_providers: str = r"C:\k\credential-providers"
     gmsa_plugin: str = r"C:\k\gmsa-plugin.dll"
+    gmsa_events: str = r"C:\k\gmsa-plugin.man"
     credential_config: str = r"C:\k\credential-providers.yaml"
     kubelet_client_certificate: str = r"C:\var\lib\kubelet\pki\kubelet-client-current.pem"
     bootstrap_kubeconfig: str = r"C:\k\bootstrap-kubeconfig"
@@ -412,8 +413,8 @@ class GmsaAccount:
 
 @dataclass(frozen=True, slots=True)
 class GmsaSpec:
-    """The domain and accounts of pods. `plugin_guid` and `app_id` have no braces; `app_id` is set where winboot
-    installs the plug-in; `ca_bundle` is the webhook's CA as PEM, empty with cert-manager."""
+    """The domain and accounts of pods. `plugin_guid`, `app_id` and `provider` have no braces; `app_id` is set where winboot
+    installs the plug-in, `provider` where it has events; `ca_bundle` is the webhook's CA as PEM, empty with cert-manager."""
 
     dns_name: str
     netbios_name: str
@@ -425,6 +426,7 @@ class GmsaSpec:
     ca_bundle: str
     secret: str
     app_id: str | None = None
+    provider: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -404,6 +404,7 @@ def _gmsa(profile: Profile) -> GmsaSpec | None:
         ca_bundle=certificate(bundle.read(owner).reveal(), str(bundle), owner) if own and bundle else "",
         secret=wanted.webhook.secret,
         app_id=wanted.plugin.app_id if wanted.plugin else None,
+        provider=wanted.plugin.events.provider if wanted.plugin and wanted.plugin.events else None,
     )
 
 

@@ -100,10 +100,19 @@ class Webhook(Model):
     )
 
 
+class EventManifest(UserFile):
+    """The manifest of a plug-in's event provider, whose texts are in the plug-in's library."""
+
+    provider: Guid = Field(description="the GUID of the manifest's provider, as the manifest names it")
+
+
 class CredentialPlugin(UserFile):
     """A Container Credential Guard plug-in that winboot installs: one library with a COM class."""
 
     app_id: Guid = Field(description="the AppID of its COM class, as the plug-in's documentation names it")
+    events: EventManifest | None = Field(
+        default=None, description="the manifest of its event provider, which winboot registers"
+    )
 
 
 class Gmsa(Model):

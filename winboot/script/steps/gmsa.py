@@ -11,12 +11,16 @@ from winboot.script.steps.step import Step
 def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     if spec.gmsa is None:
         return {}
-    guid, app = spec.gmsa.plugin_guid, spec.gmsa.app_id
+    guid, app, provider = spec.gmsa.plugin_guid, spec.gmsa.app_id, spec.gmsa.provider
     return {
         "domain": spec.gmsa.dns_name,
+        # Two CredentialSpecs may name one account.
+        "accounts": list(dict.fromkeys(one.name for one in spec.gmsa.accounts)),
         "plugin": f"{{{guid}}}" if guid else None,
         "app": f"{{{app}}}" if app else None,
+        "provider": f"{{{provider}}}" if provider else None,
         "library": spec.paths.gmsa_plugin,
+        "manifest": spec.paths.gmsa_events,
     }
 
 

@@ -6,12 +6,15 @@ import re
 from datetime import timedelta
 
 from winboot_lab.engine.refusal import Refusal
+from winboot_lab.windows.accounts import SYSTEM
 from winboot_lab.windows.call import STRINGS, Call, cmdlet, parameter, switch
 from winboot_lab.windows.cmdlets.shapes import enum, instance, uint64
 from winboot_lab.windows.door import Problem, Record
 from winboot_lab.windows.primitives.system import zone_id
 
 _MODULE = "Microsoft.PowerShell.Management"
+# The folder of the modules that come with Windows (learn.microsoft.com, about_PSModulePath: $PSHOME\\Modules).
+_ACTIVE_DIRECTORY = r"C:\Windows\System32\WindowsPowerShell\v1.0\Modules\ActiveDirectory"
 _NAME = re.compile(r"(?!\d+$)[A-Za-z0-9-]{1,63}")
 
 
@@ -64,6 +67,31 @@ def test_channel(call: Call) -> None:
     if not call.machine.power.domain:
         raise Refusal("command", "Test-ComputerSecureChannel", "outside a domain")
     call.give(call.machine.power.is_trusted)
+
+
+@cmdlet(
+    "Test-ADServiceAccount",
+    "ActiveDirectory",
+    parameter("Identity", position=0, mandatory=True, by_value=True),
+)
+def test_service_account(call: Call) -> None:
+    """Whether this machine may use a managed account: True or False, or an error where no controller has the web services that
+    the module asks (learn.microsoft.com, Test-ADServiceAccount; Active Directory Web Services: TCP 9389)."""
+    machine, name = call.machine, call.text("Identity")
+    if not machine.files.is_directory(_ACTIVE_DIRECTORY):
+        raise Refusal("command", "Test-ADServiceAccount", "without the feature RSAT-AD-PowerShell")
+    if call.session.token.sid != SYSTEM:
+        raise Refusal("command", "Test-ADServiceAccount", "as another account than SYSTEM: a second hop")
+    if (machine.world.names.get(machine.power.domain, ""), 9389) not in machine.world.servers:
+        message = "Unable to find a default server with Active Directory Web Services running."
+        error = "Microsoft.ActiveDirectory.Management.ADServerDownException"
+        call.fail(Problem(message, "", "ResourceUnavailable", error, target=name, terminating=True))
+        return
+    if name not in machine.power.managed:
+        raise call.refuse("Identity", "an account that the domain does not have")
+    if not machine.power.managed[name]:
+        call.result.warnings.append(f"Test failed for Managed Service Account {name}.")
+    call.give(machine.power.managed[name])
 
 
 @cmdlet("Restart-Computer", _MODULE, switch("Force", aliases=("f",)), should_process=True)
