@@ -19,9 +19,6 @@ LAB_MAY_IMPORT: Final = (
 )
 LAB_COMMANDS: Final = "winboot_lab.cli"
 
-# Packages whose modules may still import each other for types: all that a machine has knows the machine by its type.
-CIRCLES_LEFT: Final = ("winboot_lab.windows",)
-
 
 def circles(graph: grimp.ImportGraph) -> list[list[str]]:
     """The sets of modules that import each other, directly or through others (Tarjan's strongly connected components)."""
@@ -62,18 +59,10 @@ def circles(graph: grimp.ImportGraph) -> list[list[str]]:
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    """In a package that is left imports for type checkers alone do not count."""
-    graph = grimp.build_graph("winboot", "winboot_lab", exclude_type_checking_imports=True, cache_dir=None)
+    """Imports for types count: a reader follows them. (That no package imports to the left: the contracts of import-linter.)"""
+    graph = grimp.build_graph("winboot", "winboot_lab", exclude_type_checking_imports=False, cache_dir=None)
 
     assert circles(graph) == []
-
-
-def test_types_show_the_same_arrows_as_imports():
-    """A reader follows the types, too. (That no package imports to the left for types: the contracts of import-linter.)"""
-    graph = grimp.build_graph("winboot", "winboot_lab", exclude_type_checking_imports=False, cache_dir=None)
-    found = [[one for one in circle if not within(one, CIRCLES_LEFT)] for circle in circles(graph)]
-
-    assert [circle for circle in found if circle] == []
 
 
 def test_a_circle_is_found_wherever_it_begins():

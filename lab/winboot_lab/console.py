@@ -24,7 +24,7 @@ from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.paths import leaf
 from winboot_lab.windows.processes import split_arguments
-from winboot_lab.windows.session import Session, StandardStreams
+from winboot_lab.windows.session import Computer, Session, StandardStreams
 
 POWERSHELL: Final = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
 # Words of powershell.exe without a value, and with one, that change nothing in the lab.
@@ -109,7 +109,7 @@ def silent_powershell(session: Session, arguments: list[str]) -> int:
     return 0 if ended.state == "completed" else 1
 
 
-def script_of(arguments: list[str], machine: Machine) -> str:
+def script_of(arguments: list[str], machine: Computer) -> str:
     """The script in the words of a powershell.exe command line, `-` for the one on standard input.
 
     A script file is called with the words behind it, unless a policy wants it signed. Other ways of passing a script
@@ -145,7 +145,7 @@ def _unsigned(path: str) -> str:
     return f"throw {quoted(message)}"
 
 
-def _wants_signatures(machine: Machine) -> bool:
+def _wants_signatures(machine: Computer) -> bool:
     # about_Execution_Policies: a Group Policy, then the machine's setting; the default of Windows Server is RemoteSigned.
     found = (machine.registry.value(key, "ExecutionPolicy") for key in _POLICIES)
     policy = next((str(value.data) for value in found if value is not None), "RemoteSigned")

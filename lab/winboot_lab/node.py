@@ -150,7 +150,7 @@ class LabNode:
         from winboot_lab.ssh import SshServer  # paramiko, which only some labs need
 
         self.ssh = SshServer(self.machine, user=USER, password=password)
-        self.machine.manage_at(*self.machine.management_ports, SSH_PORT, self.ssh.port)
+        self.machine.manage_at(*self.machine.power.management_ports, SSH_PORT, self.ssh.port)
         return self.ssh
 
     @property

@@ -127,7 +127,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
         staged = wants(OLD)
         for name, node in lab.nodes.items():
-            node.machine.manage_at(*node.machine.management_ports, taps[name].port)
+            node.machine.manage_at(*node.machine.power.management_ports, taps[name].port)
         lab.world.proxy("proxy.lab", 3128)
         lab.outside.serve_registry("private.corp.example")
         _give_token(lab.cluster)

@@ -25,6 +25,7 @@ OWN = {
     "forking",
     "host",
     "machine",
+    "parts",
     "programs",
     "programs_api",
 }

@@ -160,7 +160,7 @@ def test_a_task_runs_powershell(lab):
 
 def test_the_machine_is_told_where_it_is_reached(lab):
     """Scripts that watch over their own way in look at the port."""
-    assert {5985, lab.endpoint.http_port} <= set(lab.machine.management_ports)
+    assert {5985, lab.endpoint.http_port} <= set(lab.machine.power.management_ports)
 
 
 def _scripts(lab: LabNode) -> int:

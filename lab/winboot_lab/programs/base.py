@@ -14,7 +14,7 @@ from winboot_lab.windows.processes import Process, split_arguments
 from winboot_lab.windows.programs_api import Died, Exit, Served
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.session import Computer
 
 Sink = Callable[[str], None]
 NOT_FOUND: Final = "The system cannot find the file specified."
@@ -33,7 +33,7 @@ class GoError(Exception):
 class Run:
     """One process: the machine it runs on, its arguments and environment. Programs are written against it."""
 
-    machine: Machine
+    machine: Computer
     process: Process
     argv: list[str]
     env: Mapping[str, str]
@@ -148,7 +148,7 @@ class Daemon:
 
 
 def start(
-    machine: Machine,
+    machine: Computer,
     command_line: str,
     *,
     parent: Process,
@@ -206,7 +206,7 @@ def run_child(run: Run, path: str, arguments: str, *, env: Mapping[str, str], st
     return machine.processes.run(child, stdin)
 
 
-def log_file(machine: Machine, path: str) -> Sink:
+def log_file(machine: Computer, path: str) -> Sink:
     """A sink that writes a log file; a line that cannot be written is lost, as the program would lose it."""
 
     def write(line: str) -> None:
@@ -218,6 +218,6 @@ def log_file(machine: Machine, path: str) -> Sink:
     return write
 
 
-def fetch_served(machine: Machine, kind: type[Served]) -> list[tuple[Process, Served]]:
+def fetch_served(machine: Computer, kind: type[Served]) -> list[tuple[Process, Served]]:
     """All running instances of one kind of program, with their processes."""
     return [(p, p.served) for p in machine.processes.all() if isinstance(p.served, kind)]

@@ -23,8 +23,8 @@ from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.programs_api import Died, Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -43,7 +43,7 @@ class CalicoNodeProgram:
         """Never: Calico's own scripts run it under NSSM."""
         return False
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Felix:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Felix:
         """A running Felix."""
         run = Run(machine, process, argv, env)
         if tuple(argv[1:]) != self.felix:
@@ -51,7 +51,7 @@ class CalicoNodeProgram:
         return Felix(run, self._outside)
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """The first part, alone or with what ends it (main.go: both together mark the network as available at once)."""
         run = Run(machine, process, argv, env, stdin)
@@ -75,7 +75,7 @@ class MergedCalico(CalicoNodeProgram):
     complete = "--complete-startup"
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """What its name, CNI_COMMAND or its first words say, in this order."""
         if argv[0].rpartition("\\")[2] in ("calico-ipam", "calico-ipam.exe"):

@@ -27,8 +27,8 @@ from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, FailureActions
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 # How long a shim takes to start a sandbox on Windows: some seconds.
 START_S: Final = 3.0
@@ -66,13 +66,13 @@ class ContainerdProgram:
         return "--run-service" in argv
 
     def serve(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]
     ) -> Containerd:
         """A running containerd."""
         return Containerd(Run(machine, process, argv, env), self._outside)
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """What ends by itself."""
         run = Run(machine, process, argv, env, stdin)
@@ -381,12 +381,12 @@ class ShimProgram:
         """Never."""
         return False
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Daemon:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Daemon:
         """It just stays."""
         return Daemon(Run(machine, process, argv, env))
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """Nobody runs it by hand."""
         return Exit(1, b"", go_text("containerd-shim-runhcs-v1: flag provided but not defined"))

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from winboot_lab.programs.base import GoError
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.session import Computer
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class CriServer(Protocol):
         """The runtime behind it; GoError where that does not answer."""
 
 
-def dial(machine: Machine, endpoint: str) -> CriRuntime:
+def dial(machine: Computer, endpoint: str) -> CriRuntime:
     """The runtime behind a CRI endpoint; GoError as gRPC words it."""
     path = address_of(endpoint)
     pipe = path.replace("/", "\\").lower()

@@ -16,8 +16,8 @@ from winboot_lab.programs.goflags import Flags, pflags
 from winboot_lab.windows.programs_api import Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 _CRICTL: Final = {
     "config": "text",
@@ -49,7 +49,7 @@ class Crictl:
     """crictl: version, info, images, pull, rmi, pods, stopp, rmp."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One invocation."""
         run = Run(machine, process, argv, env, stdin)
@@ -196,7 +196,7 @@ class Ctr:
     """ctr: `images ls`, `images pull`, `images import` and `version`; the kubelet sees the namespace k8s.io only."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One invocation."""
         run = Run(machine, process, argv, env, stdin)

@@ -11,8 +11,8 @@ from winboot_lab.programs.goflags import Flags, goflags
 from winboot_lab.windows.programs_api import Died, Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 # `csi-proxy-<group>-<version>`: client/pipe.go, PipePath. The v1 groups, and the two that never left alpha (client/groups).
 PIPES: Final = (
@@ -40,12 +40,12 @@ class CsiProxyProgram:
         """Only with its flag it answers the control manager (initService)."""
         return any(a.lstrip("-") in ("windows-service", "windows-service=true") for a in argv)
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> CsiProxy:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> CsiProxy:
         """A running one."""
         return CsiProxy(Run(machine, process, argv, env))
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """A flag that it lacks ends it; else it stays."""
         run = Run(machine, process, argv, env, stdin)

@@ -26,8 +26,8 @@ from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, FailureActions
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 SERVER_2019: Final = 17763
 PIPE: Final = r"\\.\pipe\docker_engine"
@@ -63,12 +63,12 @@ class DockerdProgram:
         """It talks to the control manager only with its hidden flag."""
         return "--run-service" in argv
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Dockerd:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Dockerd:
         """A running dockerd."""
         return Dockerd(Run(machine, process, argv, env), self._outside)
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """What ends by itself."""
         run = Run(machine, process, argv, env, stdin)
@@ -321,7 +321,7 @@ class Dockerd(Keeper):
         self.drop_sandbox(identity)
 
 
-def connect(machine: Machine, endpoint: str, version: str) -> Dockerd:
+def connect(machine: Computer, endpoint: str, version: str) -> Dockerd:
     """The engine behind an endpoint for a client of an API version; GoError as docker's client words it."""
     address = endpoint or "npipe:////./pipe/docker_engine"
     wanted = address.partition(":")[2].replace("/", "\\").lower()
@@ -350,7 +350,7 @@ class DockerProgram:
     """docker.exe: version, info, network, image, pull, ps and rm, with `--format` of plain fields."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One invocation."""
         run = Run(machine, process, argv, env, stdin)

@@ -21,8 +21,8 @@ from winboot_lab.windows import paths
 from winboot_lab.windows.programs_api import Died, Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 DOCKERSHIM_PIPE: Final = r"\\.\pipe\dockershim"
 # libcni 0.8 of Kubernetes 1.19 to 1.23, and 1.1 of cri-dockerd (pkg/types, implementedSpecVersions).
@@ -286,13 +286,13 @@ class CriDockerdProgram:
         return False
 
     def serve(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]
     ) -> CriDockerd:
         """A running one."""
         return CriDockerd(Run(machine, process, argv, env))
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """--version."""
         run = Run(machine, process, argv, env, stdin)

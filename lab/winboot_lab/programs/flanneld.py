@@ -24,8 +24,8 @@ from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.sockets import Response
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 PREFIX: Final = "flannel.alpha.coreos.com"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -75,12 +75,12 @@ class FlanneldProgram:
         """Never: there is no code for the control manager in it."""
         return False
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Flanneld:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Flanneld:
         """A running flanneld."""
         return Flanneld(Run(machine, process, argv, env), self._outside)
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """`--version`."""
         run = Run(machine, process, argv, env, stdin)

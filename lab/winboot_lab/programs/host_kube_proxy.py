@@ -23,7 +23,7 @@ from winboot_lab.windows.programs_api import Died, Image
 if TYPE_CHECKING:
     from winboot_lab.cluster import LabCluster
     from winboot_lab.programs.outside import Outside
-    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.session import Computer
 
 REPOSITORY: Final = "sigwindowstools/kube-proxy"
 _PROGRAM: Final = r"C:\hpc\kube-proxy\kube-proxy.exe"
@@ -56,13 +56,13 @@ class HostKubeProxy:
         run.write(_KUBECONFIG, _kubeconfig(cluster))
         self._start(machine, words, cluster.plan.version)
 
-    def end(self, machine: Machine) -> None:
+    def end(self, machine: Computer) -> None:
         """The pod is gone, and with its container the program."""
         for process in machine.processes.named(_NAME):
             if process.path == _PROGRAM:
                 machine.processes.kill(process.pid)
 
-    def _start(self, machine: Machine, words: list[str], version: str) -> None:
+    def _start(self, machine: Computer, words: list[str], version: str) -> None:
         """The container's files are seen by the container alone: no file of the machine stands behind the process."""
         process = machine.processes.add(_NAME, _PROGRAM, " ".join(words))
         process.image = Image(_NAME, version)

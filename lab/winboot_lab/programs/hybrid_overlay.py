@@ -35,8 +35,8 @@ from winboot_lab.windows.hns import NON_PERSISTENT
 from winboot_lab.windows.programs_api import Died, Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 # hybrid-overlay/pkg/controller/ho_node_windows.go and pkg/types/types.go.
 NETWORK: Final = "OVNKubernetesHybridOverlayNetwork"
@@ -67,13 +67,13 @@ class HybridOverlayProgram:
         return "--windows-service" in argv
 
     def serve(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]
     ) -> HybridOverlay:
         """A running agent."""
         return HybridOverlay(Run(machine, process, argv, env), self._outside)
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """Nothing but a service."""
         raise Run(machine, process, argv, env, stdin).refuse("in the foreground")

@@ -19,8 +19,8 @@ from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.sockets import Response
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 HEALTH: Final = 10256
 METRICS: Final = 10249
@@ -45,12 +45,14 @@ class KubeProxyProgram:
         """Only with its flag it answers the control manager."""
         return any(a in ("--windows-service", "--windows-service=true") for a in argv)
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> KubeProxy:
+    def serve(
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]
+    ) -> KubeProxy:
         """A running kube-proxy."""
         return KubeProxy(Run(machine, process, argv, env), self._outside)
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """`--version`, `--help`, or its configuration written to nowhere."""
         run = Run(machine, process, argv, env, stdin)

@@ -16,8 +16,8 @@ from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.programs_api import Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 _FLAGS: Final = {
     "kubeconfig": "text",
@@ -49,7 +49,7 @@ class Kubectl:
         self._outside = outside
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One invocation."""
         run = Run(machine, process, argv, env, stdin)

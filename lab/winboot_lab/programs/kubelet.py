@@ -22,8 +22,8 @@ from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.programs_api import Died, Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 PORT: Final = 10250
 HEALTH_PORT: Final = 10248
@@ -68,12 +68,12 @@ class KubeletProgram:
         """Only with its flag it answers the control manager."""
         return any(a in ("--windows-service", "--windows-service=true") for a in argv)
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Kubelet:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Kubelet:
         """A running kubelet."""
         return Kubelet(Run(machine, process, argv, env), self._outside)
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """`--version`, `--help`, or a start that fails before it stays."""
         run = Run(machine, process, argv, env, stdin)

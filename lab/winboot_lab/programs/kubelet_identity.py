@@ -33,7 +33,7 @@ from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.session import Computer
 
 CSRS: Final = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 # client-go, util/certificate/certificate_manager.go: pauses in seconds after one, two ... failures (wait.Backoff, then
@@ -101,7 +101,7 @@ class Identity:
         self._serving = self._kubelet.run.read(path).decode("ascii") if self._kubelet.run.exists(path) else ""
 
     @property
-    def _machine(self) -> Machine:
+    def _machine(self) -> Computer:
         return self._kubelet.machine
 
     @property

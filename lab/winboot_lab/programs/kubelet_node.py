@@ -16,7 +16,7 @@ from winboot_lab.programs.kubelet_pods import STRATEGIC, Pods
 from winboot_lab.programs.settings import Settings, duration
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.session import Computer
 
 LEASE_S: Final = 10.0
 RETRY_S: Final = 2.0
@@ -44,7 +44,7 @@ class NodeReporter:
         self._ready_since = ""
 
     @property
-    def _machine(self) -> Machine:
+    def _machine(self) -> Computer:
         return self._kubelet.machine
 
     def tick(self) -> None:

@@ -16,8 +16,8 @@ from winboot_lab.programs.cri import CriRuntime
 from winboot_lab.programs.traffic import Closed, End, Lost
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 Object = dict[str, Any]
 PORT: Final = 10250
@@ -37,7 +37,7 @@ class NodePods(Protocol):
 class MachineApi:
     """The kubelet of a machine, as the API server reaches it."""
 
-    def __init__(self, containers: Containers, machine: Machine, pods: NodePods) -> None:
+    def __init__(self, containers: Containers, machine: Computer, pods: NodePods) -> None:
         self._containers = containers
         self._machine = machine
         self._pods = pods
@@ -153,7 +153,7 @@ class LinuxApi:
 
 
 def dial(
-    containers: Containers, kubelets: Mapping[str, tuple[Machine, Process, NodePods]], node: str, source: str
+    containers: Containers, kubelets: Mapping[str, tuple[Computer, Process, NodePods]], node: str, source: str
 ) -> MachineApi | LinuxApi:
     """The kubelet of a node, dialled from the API server. ApiFailure as it words what fails: error dialing backend."""
     if any(one.name == node for one in containers.traffic.linux_nodes()):

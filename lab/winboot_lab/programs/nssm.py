@@ -11,8 +11,8 @@ from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, DEMAND, DISABLED, Service
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 THROTTLE_MS: Final = 1500
 _NUMBERS: Final = frozenset(
@@ -68,12 +68,12 @@ class NssmProgram:
         """Its service has no arguments."""
         return len(argv) == 1
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Nssm:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Nssm:
         """The running service."""
         return Nssm(Run(machine, process, argv, env))
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command."""
         run = Run(machine, process, argv, env, stdin)

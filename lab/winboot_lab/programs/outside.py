@@ -15,7 +15,7 @@ from winboot_lab.programs.containers import Containers
 from winboot_lab.programs.node_api import NodePods, dial
 from winboot_lab.programs.traffic import Closed, End, Lost, Traffic
 from winboot_lab.windows.host import Host
-from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.session import Computer
 from winboot_lab.windows.sockets import Request, Response, World
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ class Outside:
     # What HostProcess pods do on a machine, by the repository of their image.
     host_processes: dict[str, HostProcess] = field(default_factory=dict)
     # What ends with them, where their work is a program that stays.
-    host_ends: dict[str, Callable[[Machine], None]] = field(default_factory=dict)
+    host_ends: dict[str, Callable[[Computer], None]] = field(default_factory=dict)
     clusters: dict[tuple[str, int], LabCluster] = field(default_factory=dict)
     # The kubelets that were started, by node: the machine, the process, its pods.
-    kubelets: dict[str, tuple[Machine, Process, NodePods]] = field(default_factory=dict)
+    kubelets: dict[str, tuple[Computer, Process, NodePods]] = field(default_factory=dict)
     traffic: Traffic = field(init=False)
     _containers: dict[int, Containers] = field(default_factory=dict)
 
@@ -101,8 +101,8 @@ class Outside:
     def _clusters(self) -> Sequence[LabCluster]:
         return tuple(self.clusters.values())
 
-    def _machines(self) -> Sequence[Machine]:
-        return [machine for machine in self.world.machines if isinstance(machine, Machine)]
+    def _machines(self) -> Sequence[Computer]:
+        return [machine for machine in self.world.machines if isinstance(machine, Computer)]
 
     def _way(self, machine: Host, address: str, port: int) -> str | None:
         """How a connection of a machine itself ends; None for an address outside of the cluster, and for a Linux host's own:
@@ -111,7 +111,7 @@ class Outside:
         hosts = (node.address for node in self.traffic.linux_nodes())
         if there.kind == "outside" or not self.clusters or address in hosts:
             return None
-        assert isinstance(machine, Machine)
+        assert isinstance(machine, Computer)
         start = End("host", machine.network.lan.address, machine)
         try:
             arrival = self.traffic.connect(start, address, port)

@@ -14,8 +14,8 @@ from winboot_lab.windows import paths
 from winboot_lab.windows.programs_api import Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 VERSIONS: Final = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 STORE: Final = "/var/lib/cni/networks"
@@ -28,7 +28,7 @@ class Plugin:
     about = "CNI plugin"
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One invocation."""
         run = Run(machine, process, argv, env, stdin)

@@ -20,8 +20,8 @@ from winboot_lab.windows.scm import (
 )
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 BAD_LINE: Final = 1639  # ERROR_INVALID_COMMAND_LINE
 BAD_VALUE: Final = 87
@@ -72,7 +72,7 @@ class Sc:
     """sc.exe."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One invocation. The exit code is the Win32 error, 0 when it went well."""
         run = Run(machine, process, argv, env, stdin)

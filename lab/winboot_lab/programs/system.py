@@ -16,8 +16,8 @@ from winboot_lab.windows.registry import SERVICES
 from winboot_lab.windows.session import StandardStreams
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 _TIME: Final = SERVICES + r"\W32Time\Parameters"
 # Characters: "Maximum of 512 characters allowed" (shutdown /?).
@@ -30,7 +30,7 @@ class Netsh:
     """netsh interface ipv4|ipv6: dynamic ports, excluded ports, forwarding. Words may be shortened."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command."""
         run = Run(machine, process, argv, env, stdin)
@@ -146,7 +146,7 @@ class Bcdedit:
     (learn.microsoft.com/windows-hardware/drivers/install/the-testsigning-boot-configuration-option)."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command."""
         run = Run(machine, process, argv, env, stdin)
@@ -170,7 +170,7 @@ class Powercfg:
     """powercfg: which power plan is active."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command."""
         run = Run(machine, process, argv, env, stdin)
@@ -199,7 +199,7 @@ class Shutdown:
     """
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command."""
         run = Run(machine, process, argv, env, stdin)
@@ -230,7 +230,7 @@ class W32tm:
     """w32tm: /config and /resync."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command."""
         run = Run(machine, process, argv, env, stdin)
@@ -263,7 +263,7 @@ class Curl:
     """curl: one URL into one file, with -L, -f, -s, -S, -C - and -x."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One download."""
         run = Run(machine, process, argv, env, stdin)
@@ -316,7 +316,7 @@ class Taskkill:
     """taskkill: /PID with /F and /T."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command."""
         run = Run(machine, process, argv, env, stdin)
@@ -339,7 +339,7 @@ class Taskkill:
             0, windows_text(*(f"SUCCESS: The process with PID {p} has been terminated." for p in pids))
         )
 
-    def _kill(self, machine: Machine, pid: int, *, tree: bool) -> None:
+    def _kill(self, machine: Computer, pid: int, *, tree: bool) -> None:
         if tree:
             for child in [p for p in machine.processes.all() if p.parent == pid]:
                 self._kill(machine, child.pid, tree=True)
@@ -354,7 +354,7 @@ class PowerShell:
         return False
 
     def serve(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]
     ) -> StartScript:
         """A running start script."""
         run = Run(machine, process, argv, env)
@@ -363,7 +363,7 @@ class PowerShell:
         return StartScript(run, argv[-1])
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """Run what the arguments say. What it writes is given back where it was given something to read."""
         said: list[bytes] = []
@@ -379,7 +379,7 @@ class Refused:
         self._name = name
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """Says that the lab does not know it."""
         raise Refusal("program", " ".join([self._name, *argv[1:3]]))

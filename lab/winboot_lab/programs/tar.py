@@ -16,8 +16,8 @@ from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.programs_api import Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Tar:
     """tar: -x and -t, with -f, -C, -z, -v, --strip-components and member patterns."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One invocation."""
         run = Run(machine, process, argv, env, stdin)

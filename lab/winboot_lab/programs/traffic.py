@@ -21,7 +21,7 @@ from winboot_lab.windows.hns import Json
 from winboot_lab.windows.network import Adapter
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+    from winboot_lab.windows.session import Computer
 
 SERVICES: Final = kind_of("services")
 SLICES: Final = kind_of("endpointslices", "discovery.k8s.io")
@@ -47,7 +47,7 @@ class End:
 
     kind: Literal["pod", "host", "linux", "outside"]
     address: str
-    machine: Machine | None = None
+    machine: Computer | None = None
     endpoint: Json | None = None
     node: str = ""
 
@@ -83,7 +83,7 @@ class Traffic:
     """All connections of one lab."""
 
     def __init__(
-        self, machines: Callable[[], Sequence[Machine]], clusters: Callable[[], Sequence[LabCluster]]
+        self, machines: Callable[[], Sequence[Computer]], clusters: Callable[[], Sequence[LabCluster]]
     ) -> None:
         self._machines = machines
         self._clusters = clusters
@@ -92,7 +92,7 @@ class Traffic:
 
     # ---- addresses and their ends ----------------------------------------------------------------------------------
 
-    def pod(self, machine: Machine, address: str) -> End | None:
+    def pod(self, machine: Computer, address: str) -> End | None:
         """The pod of a machine that has an address."""
         for endpoint in list(machine.hns.endpoints.values()):
             if _is_a_pods(endpoint) and not endpoint["IsRemoteEndpoint"] and endpoint["IPAddress"] == address:
@@ -126,7 +126,7 @@ class Traffic:
                 found.append(LinuxNode(name, _address_of(node), pods))
         return found
 
-    def _running(self) -> Iterator[Machine]:
+    def _running(self) -> Iterator[Computer]:
         for machine in self._machines():
             if machine.running:
                 yield machine
@@ -177,7 +177,7 @@ class Traffic:
         _source_vip(machine, network, policy, backend)
         return self._direct(start, network, backend, inner, protocol, size)
 
-    def _backend(self, machine: Machine, policy: Json) -> tuple[str, int]:
+    def _backend(self, machine: Computer, policy: Json) -> tuple[str, int]:
         """The first backend of a load balancer that HNS still knows."""
         for reference in policy["References"]:
             endpoint = machine.hns.endpoints.get(str(reference).rpartition("/")[2])
@@ -236,7 +236,7 @@ class Traffic:
             raise Lost("the other machine is cut off")
         return self._enter(there, source, port, protocol, size, flat=flat)
 
-    def _leads(self, machine: Machine, there: End, *, flat: bool) -> None:
+    def _leads(self, machine: Computer, there: End, *, flat: bool) -> None:
         """Whether the routes of a machine lead to the node that a pod or address is on."""
         node = self._node_address(there)
         if flat or there.address == node:
@@ -296,14 +296,14 @@ class Traffic:
         return _arrive(there, source, port, protocol)
 
     def _outside(
-        self, machine: Machine, there: End, source: str, port: int, *, flat: bool, hidden: bool
+        self, machine: Computer, there: End, source: str, port: int, *, flat: bool, hidden: bool
     ) -> Arrival:
         """Beyond the cluster only nodes' addresses are known, and those of a virtual network of a cloud."""
         if not hidden and not flat:
             raise Lost("nobody outside knows the address of a pod")
         return self._host_outside(machine, there, source, port)
 
-    def _host_outside(self, machine: Machine, there: End, source: str, port: int) -> Arrival:
+    def _host_outside(self, machine: Computer, there: End, source: str, port: int) -> Arrival:
         world = machine.world
         if not machine.network.reaches(there.address) or not machine.network.online():
             raise Lost("no route to the outside")
@@ -352,7 +352,7 @@ class Traffic:
         """Whether an end is a pod, or represents one on a Linux node."""
         return there.kind == "pod" or (there.kind == "linux" and there.address != self._node_address(there))
 
-    def _tunnel(self, machine: Machine, network: Json, there: End) -> None:
+    def _tunnel(self, machine: Computer, network: Json, there: End) -> None:
         """Whether a machine's overlay sends a pod's packets to its node, and lets that node's in."""
         node = self._node_address(there)
         if str(network["Name"]) == "Calico":
@@ -373,7 +373,7 @@ class Traffic:
             raise Lost("no route between the nodes")
         _lets_vxlan(machine, node)
 
-    def _felix(self, machine: Machine) -> bool:
+    def _felix(self, machine: Computer) -> bool:
         """Whether something keeps Calico's routes: its own program, or the HostProcess pod of its operator."""
         if machine.processes.named("calico-node"):
             return True
@@ -385,7 +385,7 @@ class Traffic:
         if any(int(one["VNI"]) != _vni(network) for one in backends if "VNI" in one):
             raise Lost("the Linux nodes have another VNI")
 
-    def _node_of(self, machine: Machine) -> dict[str, Any]:
+    def _node_of(self, machine: Computer) -> dict[str, Any]:
         address = machine.network.lan.address
         return next((one for one in self._objects(NODES) if _address_of(one) == address), {})
 
@@ -417,7 +417,7 @@ class Traffic:
         network = there.machine.hns.networks[there.endpoint["VirtualNetwork"]]
         return _in_subnets(network, there.machine.network.lan.address)
 
-    def _overlaid(self, machine: Machine) -> bool:
+    def _overlaid(self, machine: Computer) -> bool:
         return any(one["Type"] == "Overlay" for one in machine.hns.networks.values())
 
     def _knock(self, there: End, source: str, port: int, protocol: Protocol) -> Arrival:
@@ -484,7 +484,7 @@ class Traffic:
         raise Closed
 
 
-def _both(end: End) -> tuple[Machine, Json]:
+def _both(end: End) -> tuple[Computer, Json]:
     assert end.machine is not None and end.endpoint is not None
     return end.machine, end.endpoint
 
@@ -536,17 +536,17 @@ def _filtered(endpoint: Json, way: str, address: str, port: int, protocol: Proto
         return
 
 
-def _balancer(machine: Machine, address: str, port: int, protocol: Protocol) -> Json | None:
+def _balancer(machine: Computer, address: str, port: int, protocol: Protocol) -> Json | None:
     """The load balancer for a service's address, its policy and references in one."""
     return _policy_list(machine, lambda one: address in (one.get("VIPs") or ()), port, protocol)
 
 
-def _node_port(machine: Machine, port: int, protocol: Protocol) -> Json | None:
+def _node_port(machine: Computer, port: int, protocol: Protocol) -> Json | None:
     return _policy_list(machine, lambda one: not any(one.get("VIPs") or ()), port, protocol)
 
 
 def _policy_list(
-    machine: Machine, fits: Callable[[Json], bool], port: int, protocol: Protocol
+    machine: Computer, fits: Callable[[Json], bool], port: int, protocol: Protocol
 ) -> Json | None:
     for one in list(machine.hns.policy_lists.values()):
         policy = (one["Policies"] or [{}])[0]
@@ -559,7 +559,7 @@ def _policy_list(
     return None
 
 
-def _source_vip(machine: Machine, network: Json, policy: Json, backend: str) -> None:
+def _source_vip(machine: Computer, network: Json, policy: Json, backend: str) -> None:
     """On an overlay the load balancer sends to other nodes from an address that must be this node's, and no pod's."""
     if network["Type"] != "Overlay" or any(
         one["IPAddress"] == backend and not one["IsRemoteEndpoint"] for one in machine.hns.endpoints.values()
@@ -577,14 +577,14 @@ def _in_subnets(network: Json, address: str) -> bool:
     return any(_within(address, one["AddressPrefix"]) for one in network["Subnets"])
 
 
-def _spoofing(machine: Machine) -> None:
+def _spoofing(machine: Computer) -> None:
     """A hypervisor that lets no other MAC address through keeps all packets of pods on a bridge."""
     hardware = machine.hardware
     if hardware.hypervisor not in ("none", "aws", "azure") and not hardware.mac_spoofing:
         raise Lost(f"the hypervisor's port of {machine.name} lets no packet of a pod through")
 
 
-def _host_endpoint(machine: Machine, endpoint: Json) -> None:
+def _host_endpoint(machine: Computer, endpoint: Json) -> None:
     """The gateway of pods on a bridge is the host's own endpoint: attached, and forwarding, as the adapter beyond it."""
     gateway = str(endpoint["GatewayAddress"])
     own = machine.network.holder(gateway) if gateway else None
@@ -595,7 +595,7 @@ def _host_endpoint(machine: Machine, endpoint: Json) -> None:
         raise Lost(f"{machine.name} does not forward")
 
 
-def _host_on_bridge(machine: Machine, there: End) -> bool:
+def _host_on_bridge(machine: Computer, there: End) -> bool:
     """Whether the host itself is on the bridge of a pod: by its own endpoint, or in the same network."""
     _, endpoint = _both(there)
     network = machine.hns.networks[endpoint["VirtualNetwork"]]
@@ -605,7 +605,7 @@ def _host_on_bridge(machine: Machine, there: End) -> bool:
     return own is not None and own.up
 
 
-def _next_hop(machine: Machine, address: str) -> str:
+def _next_hop(machine: Computer, address: str) -> str:
     """Where a machine's routes send an address; empty where nowhere."""
     usable = []
     for route in machine.network.all_routes():
@@ -617,7 +617,7 @@ def _next_hop(machine: Machine, address: str) -> str:
     return min(usable)[2] if usable else ""
 
 
-def _fits(machine: Machine, size: int) -> None:
+def _fits(machine: Computer, size: int) -> None:
     """Whether packets pass the machine's adapter: what is larger than its MTU is dropped without a report. More data than
     fits into one packet makes full ones; an overlay's pods have an MTU that leaves room for the wrapping (flannel: 1450)."""
     uplink = _uplink(machine)
@@ -625,18 +625,18 @@ def _fits(machine: Machine, size: int) -> None:
         raise Lost(f"a large packet does not fit through {uplink.name} of {machine.name}")
 
 
-def _uplink(machine: Machine) -> Adapter | None:
+def _uplink(machine: Computer) -> Adapter | None:
     return machine.network.management()
 
 
-def _provider(machine: Machine, endpoint: Json) -> None:
+def _provider(machine: Computer, endpoint: Json) -> None:
     for one in _policies(endpoint, "ProviderAddress"):
         address = str(one.get("ProviderAddress", ""))
         if address and machine.network.holder(address) is None:
             raise Lost(f"the provider address {address} is no address of {machine.name}")
 
 
-def _lets_vxlan(machine: Machine, source: str) -> None:
+def _lets_vxlan(machine: Computer, source: str) -> None:
     if not machine.firewall.lets_in("UDP", VXLAN, source):
         raise Lost(f"the firewall of {machine.name} keeps VXLAN out")
 

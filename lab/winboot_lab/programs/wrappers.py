@@ -13,8 +13,8 @@ from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.programs_api import Died, Exit
 
 if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.processes import Process
+    from winboot_lab.windows.session import Computer
 
 _FLAGS: Final = {
     "log-file": "text",
@@ -34,12 +34,14 @@ class LogRunnerProgram:
         """As far as its child is one."""
         return any(a in _SERVICE_FLAGS for a in argv)
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> LogRunner:
+    def serve(
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]
+    ) -> LogRunner:
         """A running one."""
         return LogRunner(Run(machine, process, argv, env))
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """Without a command it says so."""
         run = Run(machine, process, argv, env, stdin)
@@ -111,12 +113,12 @@ class CmdProgram:
         """It answers no control manager."""
         return False
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Cmd:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Cmd:
         """A running one."""
         return Cmd(Run(machine, process, argv, env))
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """In the foreground it does nothing here."""
         raise Run(machine, process, argv, env, stdin).refuse("in the foreground")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
+from winboot_lab.windows.parts import Parts
 from winboot_lab.windows.registry import ACTIVE_NAME, CBS_PENDING, SESSION_MANAGER
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
 
 COMPUTER_NAME = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\ComputerName\ComputerName"
 TCPIP = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"
@@ -36,7 +33,7 @@ _PARTS = (
 class Boot:
     """The machine's way down and up, and the names that go with it."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Parts) -> None:
         self._machine = machine
         self.down_cleanly = True
         # A restart is scheduled, for the end of its delay.
@@ -48,6 +45,8 @@ class Boot:
         self.workgroup = "WORKGROUP"
         # What PagingFiles said at the last boot.
         self.page_files: list[str] = []
+        # Ports that remote management listens on; an endpoint of the lab on loopback has ports of its own.
+        self.management_ports = [5985]
 
     @property
     def boot_time(self) -> datetime:
@@ -185,7 +184,7 @@ class Boot:
         machine = self._machine
         system = machine.processes.named("System")[0]
         machine.sockets.close_all(system.pid)
-        for port in machine.management_ports:
+        for port in self.management_ports:
             machine.sockets.listen(system, port, address="::")
 
     def _rename_files(self) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.door import CommandSignature, InSet, Parameter, Plain, Problem, Record, Result, Typed
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
-    from winboot_lab.windows.session import Session
+from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.session import Computer, Session
 
 
 @dataclass(slots=True)
@@ -25,7 +23,7 @@ class Call:
     result: Result = field(default_factory=Result)
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> Computer:
         """The machine the session is on."""
         return self.session.machine
 
@@ -144,7 +142,7 @@ class Cmdlet:
 
     signature: CommandSignature
     function: CmdletFunction
-    exists: Callable[[Machine], bool]
+    exists: Callable[[Computer], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,7 @@ def cmdlet(
     name: str,
     module: str,
     *parameters: Parameter,
-    exists: Callable[[Machine], bool] | None = None,
+    exists: Callable[[Computer], bool] | None = None,
     **rest: Any,
 ) -> Callable[[_F], _F]:
     """Register the decorated function as a cmdlet; `rest` goes to `CommandSignature`."""
@@ -189,6 +187,38 @@ def primitive(name: str) -> Callable[[_P], _P]:
         return function
 
     return register
+
+
+def dispatch(session: Session, command: str, parameters: Mapping[str, Plain]) -> Result:
+    """Run a cmdlet or primitive for a session."""
+    primitive = PRIMITIVES.get(command)
+    if primitive is not None:
+        unknown = set(parameters) - primitive.parameters
+        if unknown:
+            raise Refusal("parameter", f"{command} {min(unknown)}")
+        try:
+            objects = list(primitive.function(session, **parameters))
+        except Failure as failed:
+            return Result(errors=[failed.problem])
+        if command == "object.call":
+            # Its first object is the one it was called on, as it is now.
+            now = objects.pop(0)
+            assert isinstance(now, Record)
+            return Result(objects, refreshed=now.properties)
+        return Result(objects)
+    cmdlet = CMDLETS.get(command.lower())
+    if cmdlet is None or not cmdlet.exists(session.machine):
+        raise Refusal("command", command)
+    known = {p.name for p in cmdlet.signature.parameters}
+    unknown = set(parameters) - known
+    if unknown:
+        raise Refusal("parameter", f"{cmdlet.signature.name} -{min(unknown)}")
+    call = Call(session, cmdlet.signature, parameters)
+    try:
+        cmdlet.function(call)
+    except Failure as failed:
+        call.fail(failed.problem)
+    return call.result
 
 
 STRING = "System.String"

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.parts import Parts
 
-_MACHINES: Final[weakref.WeakSet[Machine]] = weakref.WeakSet()
+_MACHINES: Final[weakref.WeakSet[Parts]] = weakref.WeakSet()
 # Those whose locks are held while a copy is made.
-_held: list[Machine] = []
+_held: list[Parts] = []
 
 
-def take_part(machine: Machine) -> None:
+def take_part(machine: Parts) -> None:
     """From now on copies of this process have this machine whole."""
     _MACHINES.add(machine)
 
 
-def living() -> set[Machine]:
+def living() -> set[Parts]:
     """The machines of this process. One whose task runs without end lives until the task ends (`Tasks.end_residents`)."""
     return set(_MACHINES)
 

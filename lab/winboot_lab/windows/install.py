@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from winboot_lab.windows import acl
 from winboot_lab.windows.accounts import SYSTEM
@@ -11,9 +10,7 @@ from winboot_lab.windows.boot import TCPIP, WINLOGON
 from winboot_lab.windows.firewall import POLICY, FirewallRule
 from winboot_lab.windows.programs_api import image_bytes
 from winboot_lab.windows.registry import ENVIRONMENT, HKLM, SERVICES, SESSION_MANAGER
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.session import Computer
 
 # Programs in System32, by the name in their image.
 IN_BOX = [
@@ -112,7 +109,7 @@ SCHEMES = {
 }
 
 
-def install(machine: Machine, name: str) -> None:
+def install(machine: Computer, name: str) -> None:
     """Fill a bare machine."""
     _registry(machine, name)
     _files(machine)
@@ -121,7 +118,7 @@ def install(machine: Machine, name: str) -> None:
     machine.registry.sealed = True
 
 
-def _files(machine: Machine) -> None:
+def _files(machine: Computer) -> None:
     files = machine.files
     for folder, rules in (
         (r"C:\Windows", acl.program_files()),
@@ -146,7 +143,7 @@ def _files(machine: Machine) -> None:
     files.write(rf"{system}\drivers\etc\hosts", b"# Copyright (c) 1993-2009 Microsoft Corp.\r\n")
 
 
-def _registry(machine: Machine, name: str) -> None:
+def _registry(machine: Computer, name: str) -> None:
     registry, release, hardware = machine.registry, machine.release, machine.hardware
     for hive in ("SOFTWARE", "SYSTEM", "HARDWARE", "SAM", "SECURITY", "BCD00000000"):
         registry.create(f"{HKLM}\\{hive}")
@@ -202,7 +199,7 @@ def _registry(machine: Machine, name: str) -> None:
     registry.set(HKLM + r"\SOFTWARE\Microsoft\NET Framework Setup\NDP\v4\Full", "Release", "DWord", 528449)
 
 
-def _environment(machine: Machine) -> None:
+def _environment(machine: Computer) -> None:
     registry = machine.registry
     path = (
         r"%SystemRoot%\system32;%SystemRoot%;%SystemRoot%\System32\Wbem;"
@@ -225,7 +222,7 @@ def _environment(machine: Machine) -> None:
     registry.set(ENVIRONMENT, "TMP", "ExpandString", r"%SystemRoot%\TEMP")
 
 
-def _services(machine: Machine) -> None:
+def _services(machine: Computer) -> None:
     for name, display, start, depends in _SERVICES:
         image = rf"%SystemRoot%\system32\svchost.exe -k {name}Group -p"
         if name == "WinDefend":
@@ -235,7 +232,7 @@ def _services(machine: Machine) -> None:
         )
 
 
-def _firewall(machine: Machine) -> None:
+def _firewall(machine: Computer) -> None:
     for profile in ("DomainProfile", "StandardProfile", "PublicProfile"):
         machine.registry.set(f"{POLICY}\\{profile}", "EnableFirewall", "DWord", 1)
     remote = "@FirewallAPI.dll,-30252"

@@ -9,53 +9,31 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from winboot_lab.windows import cmdlets, primitives
-from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
 from winboot_lab.windows.boot import Boot
-from winboot_lab.windows.call import CMDLETS
+from winboot_lab.windows.call import CMDLETS, dispatch
 from winboot_lab.windows.clock import LabTime
-from winboot_lab.windows.defender import Defender
-from winboot_lab.windows.door import Clock, CommandSignature, Plain, Result
-from winboot_lab.windows.eventlog import EventLog
-from winboot_lab.windows.faults import Faults
-from winboot_lab.windows.features import Features
-from winboot_lab.windows.files import Files
-from winboot_lab.windows.firewall import Firewall
+from winboot_lab.windows.door import CommandSignature, Plain, Result
 from winboot_lab.windows.forking import take_part
 from winboot_lab.windows.hardware import RELEASES, Hardware, Release
-from winboot_lab.windows.hns import Hns
-from winboot_lab.windows.host import Host, Logon
 from winboot_lab.windows.install import install
-from winboot_lab.windows.mutexes import Mutexes
-from winboot_lab.windows.network import Network
-from winboot_lab.windows.processes import Processes
 from winboot_lab.windows.programs import Launcher, Programs
-from winboot_lab.windows.scm import ServiceControl
-from winboot_lab.windows.session import Session
+from winboot_lab.windows.session import Computer, Session
 from winboot_lab.windows.snapshot import Tree, plain, without_chance
-from winboot_lab.windows.sockets import Sockets, World
-from winboot_lab.windows.tasks import Tasks
+from winboot_lab.windows.sockets import World
 
 # Importing these two packages fills the tables of cmdlets and primitives.
 _REGISTERED = (cmdlets, primitives)
-
-T = TypeVar("T")
-
-Signal = Literal["down", "up", "network-lost", "network-back"]
-
-# Runs PowerShell for a scheduled task: a session of the task's user and the argument words of powershell.exe.
-RunPowerShell = Callable[[Session, list[str]], int]
 
 
 def _no_powershell(session: Session, arguments: list[str]) -> int:
     raise NotImplementedError("the lab has set no machine.run_powershell")
 
 
-class Machine(Host):
+class Machine(Computer):
     """A Windows Server 2019, 2022 or 2025 as it comes from the installation, and everything done to it since."""
 
     def __init__(
@@ -73,72 +51,26 @@ class Machine(Host):
         programs: Programs | None = None,
         hardware: Hardware | None = None,
     ) -> None:
+        self.programs = programs or Programs()
         super().__init__(
             name,
             RELEASES[release] if isinstance(release, str) else release,
             hardware or Hardware.named(name),
             time or LabTime(),
+            world or World(),
+            Launcher(self, self.programs),
         )
-        self.run_powershell: RunPowerShell = _no_powershell
-        self.programs = programs or Programs()
-        self.world = world or World()
-        self._console: Session | None = None
-        # Ports that remote management listens on; an endpoint of the lab on loopback has ports of its own.
-        self.management_ports = [5985]
-        # What was written to the serial port COM1, line by line; None where the machine has no such port.
-        self.serial: list[str] | None = []
+        self.power = Boot(self)
+        self.run_powershell = _no_powershell
         self._living = threading.Event()
         self._commands: tuple[int, dict[str, CommandSignature]] = (-1, {})
 
-        self.files = Files(self)
-        self.events = EventLog(self)
-        self.processes = Processes(self, self.files, Launcher(self, self.programs))
-        self.mutexes = Mutexes(self, self.processes)
-        self.network = Network(self)
-        self.sockets = Sockets(self, self.files, self.network, self.processes, self.world)
-        self.faults = Faults(self, self.files, self.network, self.processes)
-        self.services = ServiceControl(self, self.events, self.processes, self.faults)
-        self.features = Features(self, self.files, self.services)
-        self.defender = Defender(self.registry, self.features, self.services)
-        self.firewall = Firewall(self, self.network)
-        self.hns = Hns(self, self.network, self.services)
-        self.tasks = Tasks(self, self.processes)
-        self.power = Boot(self)
         with self.lock:
             install(self, name)
             self.network.plug_in(address, prefix_length, gateway, list(dns), dhcp=dhcp)
             self.power.come_up()
         self.world.machines.append(self)
         take_part(self)
-
-    # ---- acting on the machine -------------------------------------------------------------------------
-
-    def session(
-        self,
-        user: str = "Administrator",
-        *,
-        logon: Logon = "network",
-        token: Token | None = None,
-        host: str = "",
-    ) -> Session:
-        """Log on and start a PowerShell process; `user` SYSTEM or a local account; `host` the process image."""
-        with self.lock:
-            if token is None:
-                token = SYSTEM_TOKEN if user.upper() == "SYSTEM" else self.accounts.token(user)
-            image = host or (
-                r"C:\Windows\System32\wsmprovhost.exe"
-                if logon == "network"
-                else r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
-            )
-            process = self.processes.logon_process(image, token)
-            return Session(self, token, logon, process)
-
-    @property
-    def console(self) -> Session:
-        """A SYSTEM session that opens again after each boot; the machine itself acts through it."""
-        if self._console is None or self._console.boot != self.boot_count:
-            self._console = self.session("SYSTEM", logon="console")
-        return self._console
 
     @property
     def commands(self) -> Mapping[str, CommandSignature]:
@@ -149,24 +81,9 @@ class Machine(Host):
             self._commands = (stamp, {key: c.signature for key, c in CMDLETS.items() if c.exists(self)})
         return self._commands[1]
 
-    @property
-    def clock(self) -> Clock:
-        """The console's clock."""
-        return self.console.clock
-
-    def invoke(self, command: str, parameters: Mapping[str, Plain], input: Sequence[Plain] = ()) -> Result:
-        """Run a cmdlet or primitive as SYSTEM on the console."""
-        return self.console.invoke(command, parameters, input)
-
-    def checkpoint(self) -> None:
-        """The console's checkpoint."""
-        self.console.checkpoint()
-
-    @contextmanager
-    def acting(self) -> Iterator[None]:
-        """A runner of a script puts this around it; see clock.py."""
-        with self.time.acting(self):
-            yield
+    def dispatch(self, session: Session, command: str, parameters: Mapping[str, Plain]) -> Result:
+        """Run a cmdlet or primitive for a session."""
+        return dispatch(session, command, parameters)
 
     def settle(self, seconds: float) -> None:
         """Let lab time pass without an actor: timers fire, services tick, reboots end."""
@@ -214,7 +131,7 @@ class Machine(Host):
     def manage_at(self, *ports: int) -> None:
         """Let remote management listen on other ports, now and after each boot."""
         with self.lock:
-            self.management_ports = list(ports)
+            self.power.management_ports = list(ports)
             self.power.open_management()
 
     def power_off(self) -> None:

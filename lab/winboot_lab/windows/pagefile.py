@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from winboot_lab.windows.registry import SESSION_MANAGER
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.session import Computer
 
 KEY = SESSION_MANAGER + r"\Memory Management"
 NAME = "PagingFiles"
@@ -24,18 +21,18 @@ class PageFile:
     maximum: int
 
 
-def automatic(machine: Machine) -> bool:
+def automatic(machine: Computer) -> bool:
     """Whether Windows manages page files for all drives."""
     return machine.registry.strings(KEY, NAME) == [_AUTOMATIC]
 
 
-def set_automatic(machine: Machine, on: bool) -> None:
+def set_automatic(machine: Computer, on: bool) -> None:
     """Switch it; off leaves one file whose size Windows chooses."""
     if on != automatic(machine):
         machine.registry.set(KEY, NAME, "MultiString", [_AUTOMATIC] if on else ["C:\\pagefile.sys 0 0"])
 
 
-def settings(machine: Machine) -> list[PageFile]:
+def settings(machine: Computer) -> list[PageFile]:
     """The files asked for; none while Windows manages them."""
     if automatic(machine):
         return []
@@ -47,12 +44,12 @@ def settings(machine: Machine) -> list[PageFile]:
     return found
 
 
-def store(machine: Machine, files: list[PageFile]) -> None:
+def store(machine: Computer, files: list[PageFile]) -> None:
     """Ask for these files from the next boot on."""
     machine.registry.set(KEY, NAME, "MultiString", [f"{f.name} {f.initial} {f.maximum}" for f in files])
 
 
-def in_use(machine: Machine) -> list[PageFile]:
+def in_use(machine: Computer) -> list[PageFile]:
     """The files as the last boot made them."""
     gib = machine.hardware.memory // 1024**3
     found: list[PageFile] = []

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from winboot_lab.windows.processes import Process, split_arguments
 from winboot_lab.windows.programs_api import Exit, Image, Installed, Served
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.session import Computer
 
 
 class Program(Protocol):
     """A program the lab can run. One object serves all processes; what belongs to one is in its `Served`."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """Run to the end and say how it went. `argv[0]` is the program as it was called."""
         ...
@@ -34,7 +32,7 @@ class LongLived(Program, Protocol):
         """Whether it answers the service control manager when started like this (else error 1053)."""
         ...
 
-    def serve(self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str]) -> Served:
+    def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Served:
         """A new running instance; `on_start` is called next."""
         ...
 
@@ -62,7 +60,7 @@ class Programs:
 class _Installed:
     """A program in the process that was made for it."""
 
-    machine: Machine
+    machine: Computer
     process: Process
     program: Program
 
@@ -85,7 +83,7 @@ class _Installed:
 class Launcher:
     """The lab's programs, on one machine."""
 
-    machine: Machine
+    machine: Computer
     programs: Programs
 
     def find(self, process: Process, image: Image) -> Installed | None:

@@ -1,4 +1,4 @@
-"""One acting party on the machine: a PowerShell process with its user, environment, mutexes and open files."""
+"""The machine as its users see it, and one acting party on it: a PowerShell process with its user and handles."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.windows.accounts import Token
-from winboot_lab.windows.call import CMDLETS, PRIMITIVES, Call
-from winboot_lab.windows.door import CommandSignature, Interrupted, MachineStopped, Plain, Record, Result
-from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.accounts import SYSTEM_TOKEN, Token
+from winboot_lab.windows.boot import Boot
+from winboot_lab.windows.door import Clock, CommandSignature, Interrupted, MachineStopped, Plain, Result
 from winboot_lab.windows.host import Logon
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
-    from winboot_lab.windows.processes import Process
+from winboot_lab.windows.parts import Parts
+from winboot_lab.windows.processes import Process
 
 
 def _drop(_content: bytes) -> None:
@@ -39,6 +35,75 @@ class StandardStreams:
         """The next bytes of the input, at most `count`."""
         piece, self.input = self.input[:count], self.input[count:]
         return piece
+
+
+# Runs PowerShell for a scheduled task: a session of the task's user and the argument words of powershell.exe.
+RunPowerShell = Callable[["Session", list[str]], int]
+
+
+class Computer(Parts):
+    """A machine as its sessions, cmdlets and programs see it."""
+
+    power: Boot
+    run_powershell: RunPowerShell
+    _console: Session | None = None
+
+    @property
+    def commands(self) -> Mapping[str, CommandSignature]:
+        """The cmdlets there are now, by lower-case name."""
+        raise NotImplementedError
+
+    def dispatch(self, session: Session, command: str, parameters: Mapping[str, Plain]) -> Result:
+        """Run a cmdlet or primitive for a session."""
+        raise NotImplementedError
+
+    # ---- acting on the machine -------------------------------------------------------------------------
+
+    def session(
+        self,
+        user: str = "Administrator",
+        *,
+        logon: Logon = "network",
+        token: Token | None = None,
+        host: str = "",
+    ) -> Session:
+        """Log on and start a PowerShell process; `user` SYSTEM or a local account; `host` the process image."""
+        with self.lock:
+            if token is None:
+                token = SYSTEM_TOKEN if user.upper() == "SYSTEM" else self.accounts.token(user)
+            image = host or (
+                r"C:\Windows\System32\wsmprovhost.exe"
+                if logon == "network"
+                else r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
+            )
+            process = self.processes.logon_process(image, token)
+            return Session(self, token, logon, process)
+
+    @property
+    def console(self) -> Session:
+        """A SYSTEM session that opens again after each boot; the machine itself acts through it."""
+        if self._console is None or self._console.boot != self.boot_count:
+            self._console = self.session("SYSTEM", logon="console")
+        return self._console
+
+    @property
+    def clock(self) -> Clock:
+        """The console's clock."""
+        return self.console.clock
+
+    def invoke(self, command: str, parameters: Mapping[str, Plain], input: Sequence[Plain] = ()) -> Result:
+        """Run a cmdlet or primitive as SYSTEM on the console."""
+        return self.console.invoke(command, parameters, input)
+
+    def checkpoint(self) -> None:
+        """The console's checkpoint."""
+        self.console.checkpoint()
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """A runner of a script puts this around it; see clock.py."""
+        with self.time.acting(self):
+            yield
 
 
 class SessionClock:
@@ -64,7 +129,7 @@ class SessionClock:
 class Session:
     """A logon with one process. Closing it ends the process, closes its files and abandons its mutexes."""
 
-    def __init__(self, machine: Machine, token: Token, logon: Logon, process: Process) -> None:
+    def __init__(self, machine: Computer, token: Token, logon: Logon, process: Process) -> None:
         self.machine = machine
         self.token = token
         self.logon: Logon = logon
@@ -97,39 +162,9 @@ class Session:
             self.alive()
             self.machine.faults.before(self, command, parameters)
             self.alive()
-            return self._run(command, parameters, input)
-
-    def _run(self, command: str, parameters: Mapping[str, Plain], input: Sequence[Plain]) -> Result:
-        if input:
-            raise Refusal("command", command, "the binder hands over bound parameters, never loose input")
-        primitive = PRIMITIVES.get(command)
-        if primitive is not None:
-            unknown = set(parameters) - primitive.parameters
-            if unknown:
-                raise Refusal("parameter", f"{command} {min(unknown)}")
-            try:
-                objects = list(primitive.function(self, **parameters))
-            except Failure as failed:
-                return Result(errors=[failed.problem])
-            if command == "object.call":
-                # Its first object is the one it was called on, as it is now.
-                now = objects.pop(0)
-                assert isinstance(now, Record)
-                return Result(objects, refreshed=now.properties)
-            return Result(objects)
-        cmdlet = CMDLETS.get(command.lower())
-        if cmdlet is None or not cmdlet.exists(self.machine):
-            raise Refusal("command", command)
-        known = {p.name for p in cmdlet.signature.parameters}
-        unknown = set(parameters) - known
-        if unknown:
-            raise Refusal("parameter", f"{cmdlet.signature.name} -{min(unknown)}")
-        call = Call(self, cmdlet.signature, parameters)
-        try:
-            cmdlet.function(call)
-        except Failure as failed:
-            call.fail(failed.problem)
-        return call.result
+            if input:
+                raise Refusal("command", command, "the binder hands over bound parameters, never loose input")
+            return self.machine.dispatch(self, command, parameters)
 
     def checkpoint(self) -> None:
         """Due work of the machine, then faults, then whether this session is still there."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows import pagefile
@@ -15,10 +14,7 @@ from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.install import POWER_SCHEMES, SCHEMES
 from winboot_lab.windows.processes import PRIORITIES
 from winboot_lab.windows.scm import AUTO, DEMAND, DISABLED, Service
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
-    from winboot_lab.windows.session import Session
+from winboot_lab.windows.session import Computer, Session
 
 Arguments = Mapping[str, Plain]
 Method = Callable[["Session", Record | None, Arguments], dict[str, Plain]]
@@ -30,21 +26,21 @@ class CimClass:
 
     name: str
     keys: tuple[str, ...]
-    instances: Callable[[Machine], list[Record]]
+    instances: Callable[[Computer], list[Record]]
     namespace: str = r"root\cimv2"
     # Where it is not, not even its name space exists.
-    present: Callable[[Machine], bool] = lambda machine: True
+    present: Callable[[Computer], bool] = lambda machine: True
     writable: tuple[str, ...] = ()
-    change: Callable[[Machine, Record, dict[str, Plain]], None] | None = None
-    create: Callable[[Machine, Arguments], Record | None] | None = None
-    remove: Callable[[Machine, Record], None] | None = None
+    change: Callable[[Computer, Record, dict[str, Plain]], None] | None = None
+    create: Callable[[Computer, Arguments], Record | None] | None = None
+    remove: Callable[[Computer, Record], None] | None = None
     methods: Mapping[str, Method] = field(default_factory=dict)
 
 
 # ---- the computer --------------------------------------------------------------------------------------
 
 
-def _computer_system(machine: Machine) -> list[Record]:
+def _computer_system(machine: Computer) -> list[Record]:
     power, hardware = machine.power, machine.hardware
     return [
         instance(
@@ -69,12 +65,12 @@ def _computer_system(machine: Machine) -> list[Record]:
     ]
 
 
-def _change_computer(machine: Machine, record: Record, wanted: dict[str, Plain]) -> None:
+def _change_computer(machine: Computer, record: Record, wanted: dict[str, Plain]) -> None:
     for value in wanted.values():
         pagefile.set_automatic(machine, bool(value))
 
 
-def _operating_system(machine: Machine) -> list[Record]:
+def _operating_system(machine: Computer) -> list[Record]:
     now = machine.local(machine.now())
     memory = machine.hardware.memory // 1024
     return [
@@ -115,7 +111,7 @@ def _shutdown(session: Session, record: Record | None, arguments: Arguments) -> 
     return _reboot(session, record, arguments)
 
 
-def _product(machine: Machine) -> list[Record]:
+def _product(machine: Computer) -> list[Record]:
     return [
         instance(
             "Win32_ComputerSystemProduct",
@@ -130,7 +126,7 @@ def _product(machine: Machine) -> list[Record]:
     ]
 
 
-def _bios(machine: Machine) -> list[Record]:
+def _bios(machine: Computer) -> list[Record]:
     properties: dict[str, Plain] = {
         "Manufacturer": machine.hardware.manufacturer,
         "SerialNumber": machine.hardware.serial,
@@ -139,7 +135,7 @@ def _bios(machine: Machine) -> list[Record]:
     return [instance("Win32_BIOS", properties)]
 
 
-def _processor(machine: Machine) -> list[Record]:
+def _processor(machine: Computer) -> list[Record]:
     return [
         instance(
             "Win32_Processor",
@@ -154,7 +150,7 @@ def _processor(machine: Machine) -> list[Record]:
     ]
 
 
-def _logical_disk(machine: Machine) -> list[Record]:
+def _logical_disk(machine: Computer) -> list[Record]:
     return [
         instance(
             "Win32_LogicalDisk",
@@ -171,7 +167,7 @@ def _logical_disk(machine: Machine) -> list[Record]:
     ]
 
 
-def _encryptable(machine: Machine) -> list[Record]:
+def _encryptable(machine: Computer) -> list[Record]:
     on = machine.hardware.bitlocker == "On"
     return [
         instance(
@@ -188,7 +184,7 @@ def _encryptable(machine: Machine) -> list[Record]:
     ]
 
 
-def _has_bitlocker(machine: Machine) -> bool:
+def _has_bitlocker(machine: Computer) -> bool:
     return machine.hardware.bitlocker != "Missing"
 
 
@@ -207,11 +203,11 @@ def _show_page_file(file: pagefile.PageFile) -> Record:
     )
 
 
-def _page_settings(machine: Machine) -> list[Record]:
+def _page_settings(machine: Computer) -> list[Record]:
     return [_show_page_file(f) for f in pagefile.settings(machine)]
 
 
-def _change_page_file(machine: Machine, record: Record, wanted: dict[str, Plain]) -> None:
+def _change_page_file(machine: Computer, record: Record, wanted: dict[str, Plain]) -> None:
     files = pagefile.settings(machine)
     for file in files:
         if file.name == record["Name"]:
@@ -220,7 +216,7 @@ def _change_page_file(machine: Machine, record: Record, wanted: dict[str, Plain]
     pagefile.store(machine, files)
 
 
-def _create_page_file(machine: Machine, arguments: Arguments) -> Record | None:
+def _create_page_file(machine: Computer, arguments: Arguments) -> Record | None:
     name = as_text(_argument(arguments, "Name", ("Name", "InitialSize", "MaximumSize")))
     files = pagefile.settings(machine)
     if any(f.name.lower() == name.lower() for f in files):
@@ -231,11 +227,11 @@ def _create_page_file(machine: Machine, arguments: Arguments) -> Record | None:
     return _show_page_file(made)
 
 
-def _remove_page_file(machine: Machine, record: Record) -> None:
+def _remove_page_file(machine: Computer, record: Record) -> None:
     pagefile.store(machine, [f for f in pagefile.settings(machine) if f.name != record["Name"]])
 
 
-def _page_usage(machine: Machine) -> list[Record]:
+def _page_usage(machine: Computer) -> list[Record]:
     return [
         instance(
             "Win32_PageFileUsage",
@@ -272,7 +268,7 @@ _RETURNS = {
 }
 
 
-def _show_service(machine: Machine, service: Service) -> Record:
+def _show_service(machine: Computer, service: Service) -> Record:
     description = machine.registry.text(service.key, "Description")
     return instance(
         "Win32_Service",
@@ -299,7 +295,7 @@ def _show_service(machine: Machine, service: Service) -> Record:
     )
 
 
-def _services(machine: Machine) -> list[Record]:
+def _services(machine: Computer) -> list[Record]:
     return [_show_service(machine, s) for s in machine.services]
 
 
@@ -394,7 +390,7 @@ def _delete_service(session: Session, record: Record | None, arguments: Argument
 # ---- processes -----------------------------------------------------------------------------------------
 
 
-def _processes(machine: Machine) -> list[Record]:
+def _processes(machine: Computer) -> list[Record]:
     return [
         instance(
             "Win32_Process",
@@ -439,7 +435,7 @@ def _terminate(session: Session, record: Record | None, arguments: Arguments) ->
 # ---- power plans ---------------------------------------------------------------------------------------
 
 
-def _power_plans(machine: Machine) -> list[Record]:
+def _power_plans(machine: Computer) -> list[Record]:
     active = machine.registry.text(POWER_SCHEMES, "ActivePowerScheme")
     return [
         instance(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from winboot_lab.windows.call import STRING, SWITCH, Call, as_text, cmdlet, parameter
 from winboot_lab.windows.door import InSet, Parameter, Plain, Problem, Record
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
+from winboot_lab.windows.session import Computer
 
 _MODULE = "HostNetworkingService"
 _OBJECT = "System.Management.Automation.PSCustomObject"
 
 
-def has_hns(machine: Machine) -> bool:
+def has_hns(machine: Computer) -> bool:
     """The module comes with the features that bring the Host Network Service."""
     return machine.services.find("hns") is not None
 
