@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -635,8 +634,3 @@ def decode_body(raw: bytes, content_type: str) -> Any:
         raise ApiFailure(
             400, f"the object provided is unrecognized (not JSON; content type {content_type})"
         ) from None
-
-
-def secret_data(secret: Object) -> dict[str, str]:
-    """A Secret's data as text."""
-    return {k: base64.b64decode(v).decode("utf-8") for k, v in (secret.get("data") or {}).items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from winboot_lab.engine.blocks import Code
 from winboot_lab.engine.cmdlet import Cmdlet
@@ -20,9 +20,7 @@ from winboot_lab.engine.signatures import (
 )
 from winboot_lab.engine.values import Instance, ScriptBlock
 from winboot_lab.language.commands import find as find_facts
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.door import CommandSignature
+from winboot_lab.windows.door import CommandSignature
 
 Value = Any
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from winboot_lab.engine.exceptions import DriveNotFoundException, ProviderNotFoundException
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.door import Door
+from winboot_lab.windows.door import Door
 
 FILES, REGISTRY, ENVIRONMENT, VARIABLES, FUNCTIONS, ALIASES, CERTIFICATES = (
     "FileSystem",

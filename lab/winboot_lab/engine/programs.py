@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from winboot.script.pieces import split
+from winboot_lab.engine.blocks import Code
 from winboot_lab.engine.exceptions import ParseException
 from winboot_lab.engine.places import ABOVE
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.language.parser import parse
 from winboot_lab.language.syntax import Extent, NamedBlock, ParseErrors, ScriptBlock, Source
-
-if TYPE_CHECKING:
-    from winboot_lab.engine.blocks import Code
 
 # Characters of text whose code is kept, libraries not counted: a script's own part costs about 3 MiB.
 KEPT = 4_000_000

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.door import ask, ask_one
 from winboot_lab.engine.exceptions import (
     DotNetException,
@@ -33,9 +34,6 @@ from winboot_lab.engine.types.fileinfo import HIDDEN, FileSystemInfo, is_folder
 from winboot_lab.engine.types.registry import registry_key
 from winboot_lab.engine.values import STRING, Array, NoteProperty, decorate
 from winboot_lab.engine.wildcards import has_wildcards, like, unescape_wildcards
-
-if TYPE_CHECKING:
-    from winboot_lab.engine.cmdlet import Call
 
 Value = Any
 

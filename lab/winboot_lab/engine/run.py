@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from winboot_lab.engine import cmdlets as _cmdlets  # declares the cmdlets
 from winboot_lab.engine import types as _types  # declares the .NET types
@@ -31,9 +31,7 @@ from winboot_lab.engine.session import Cancelled, Session
 from winboot_lab.engine.stages import Line, run_stage
 from winboot_lab.engine.types.paths import PROCESS_DIRECTORY
 from winboot_lab.engine.types.time import zone_ticks
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.door import Door
+from winboot_lab.windows.door import Door
 
 _LOADED = (_cmdlets, _types, _commands, _expressions, _functions, _statements)
 

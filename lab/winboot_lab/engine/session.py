@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from winboot_lab.engine.dotnet import DotNetType
 from winboot_lab.engine.errors import record_of
@@ -13,9 +13,7 @@ from winboot_lab.engine.objects import Invocation
 from winboot_lab.engine.values import ArrayList, EnumValue
 from winboot_lab.engine.variables import Variable
 from winboot_lab.language.syntax import Node
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.door import Door
+from winboot_lab.windows.door import Door
 
 Value = Any
 Emit = Callable[[Value], None]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from winboot_lab.engine.binder import Binding
 from winboot_lab.engine.exceptions import ParameterBindingException, RuntimeException
 from winboot_lab.engine.scopes import Scope
 from winboot_lab.engine.session import Emit
-
-if TYPE_CHECKING:
-    from winboot_lab.engine.binder import Binding
 
 Value = Any
 

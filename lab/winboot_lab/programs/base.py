@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.processes import Process, split_arguments
 from winboot_lab.windows.programs_api import Died, Exit, Served
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 Sink = Callable[[str], None]
 NOT_FOUND: Final = "The system cannot find the file specified."

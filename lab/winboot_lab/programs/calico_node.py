@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.programs import hcn
@@ -20,11 +20,9 @@ from winboot_lab.programs.calico import (
 )
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 STRATEGIC = "application/strategic-merge-patch+json"
 

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from winboot.config.compat import has_stable_abi
@@ -23,12 +23,10 @@ from winboot_lab.programs.keeper import Keeper
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, FailureActions
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 # How long a shim takes to start a sandbox on Windows: some seconds.
 START_S: Final = 3.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
@@ -13,11 +13,9 @@ from winboot_lab.programs.base import GoError, Run, go_text
 from winboot_lab.programs.containerd import Containerd
 from winboot_lab.programs.cri import CriRuntime, dial
 from winboot_lab.programs.goflags import Flags, pflags
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 _CRICTL: Final = {
     "config": "text",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from winboot.config.compat.version import Version
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text, log_file
 from winboot_lab.programs.goflags import Flags, goflags
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 # `csi-proxy-<group>-<version>`: client/pipe.go, PipePath. The v1 groups, and the two that never left alpha (client/groups).
 PIPES: Final = (

@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot.config.compat.docker import daemon_keys, engine_row
 from winboot.config.compat.version import Version
@@ -22,12 +22,10 @@ from winboot_lab.programs.keeper import Keeper
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.hns import NON_PERSISTENT
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, FailureActions
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 SERVER_2019: Final = 17763
 PIPE: Final = r"\\.\pipe\docker_engine"

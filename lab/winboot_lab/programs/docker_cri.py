@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot.config.compat.version import Version
 from winboot_lab.programs import cni
@@ -18,11 +18,9 @@ from winboot_lab.programs.cri import PodSandbox, address_of
 from winboot_lab.programs.docker import Dockerd, connect
 from winboot_lab.programs.goflags import Flags, pflags
 from winboot_lab.windows import paths
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 DOCKERSHIM_PIPE: Final = r"\\.\pipe\dockershim"
 # libcni 0.8 of Kubernetes 1.19 to 1.23, and 1.1 of cri-dockerd (pkg/types, implementedSpecVersions).

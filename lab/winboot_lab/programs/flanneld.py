@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.kinds import NODES
@@ -20,12 +20,10 @@ from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.network import Adapter, Route
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
+from winboot_lab.windows.session import Computer
 from winboot_lab.windows.sockets import Response
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
 
 PREFIX: Final = "flannel.alpha.coreos.com"
 STRATEGIC: Final = "application/strategic-merge-patch+json"

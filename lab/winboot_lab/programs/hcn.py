@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot_lab.programs.base import GoError
 from winboot_lab.windows.hns import GUID
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 
 def call(machine: Computer, method: str, path: str, request: Any = None) -> Any:

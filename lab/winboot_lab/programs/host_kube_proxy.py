@@ -12,18 +12,16 @@ import base64
 import json
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from winboot_lab.cluster import LabCluster
 from winboot_lab.programs import hcn
 from winboot_lab.programs.base import Run
 from winboot_lab.programs.calico import ENDPOINT, NETWORK
 from winboot_lab.programs.kube_proxy import KubeProxy
+from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.programs_api import Died, Image
-
-if TYPE_CHECKING:
-    from winboot_lab.cluster import LabCluster
-    from winboot_lab.programs.outside import Outside
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 REPOSITORY: Final = "sigwindowstools/kube-proxy"
 _PROGRAM: Final = r"C:\hpc\kube-proxy\kube-proxy.exe"

@@ -9,7 +9,7 @@ import base64
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.authority import (
@@ -32,11 +32,9 @@ from winboot_lab.programs.kubelet_identity import CSRS, is_old
 from winboot_lab.programs.outside import Outside
 from winboot_lab.programs.settings import duration
 from winboot_lab.windows.hns import NON_PERSISTENT
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 # hybrid-overlay/pkg/controller/ho_node_windows.go and pkg/types/types.go.
 NETWORK: Final = "OVNKubernetesHybridOverlayNetwork"

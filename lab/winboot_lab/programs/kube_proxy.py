@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot.config.compat.version import Version
 from winboot_lab.cluster import ApiFailure
@@ -15,12 +15,10 @@ from winboot_lab.programs.base import Daemon, GoError, Run, go_text
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
+from winboot_lab.windows.session import Computer
 from winboot_lab.windows.sockets import Response
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
 
 HEALTH: Final = 10256
 METRICS: Final = 10249

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot_lab.cluster import ApiFailure
 from winboot_lab.cluster.kinds import KINDS, Kind
@@ -13,11 +13,9 @@ from winboot_lab.programs.base import GoError, Run, go_text
 from winboot_lab.programs.goflags import Flags, pflags
 from winboot_lab.programs.kubeclient import KubeClient, load_kubeconfig
 from winboot_lab.programs.outside import Outside
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 _FLAGS: Final = {
     "kubeconfig": "text",

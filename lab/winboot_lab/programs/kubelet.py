@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot.config.compat.flags import PRIORITY_CLASSES
 from winboot.config.compat.version import Version
@@ -19,11 +19,9 @@ from winboot_lab.programs.kubelet_providers import ProviderError, register_provi
 from winboot_lab.programs.kubelet_values import authorization_problem, resource_problems
 from winboot_lab.programs.outside import Outside
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 PORT: Final = 10250
 HEALTH_PORT: Final = 10248

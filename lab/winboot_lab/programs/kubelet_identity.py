@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -31,9 +31,7 @@ from winboot_lab.programs.outside import Outside
 from winboot_lab.programs.settings import Settings
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 CSRS: Final = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 # client-go, util/certificate/certificate_manager.go: pauses in seconds after one, two ... failures (wait.Backoff, then

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot.config.compat.flags import parse_value
 from winboot.config.compat.version import Version
@@ -14,9 +14,7 @@ from winboot_lab.programs.kubeclient import KubeClient
 from winboot_lab.programs.kubelet_identity import Identity
 from winboot_lab.programs.kubelet_pods import STRATEGIC, Pods
 from winboot_lab.programs.settings import Settings, duration
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 LEASE_S: Final = 10.0
 RETRY_S: Final = 2.0

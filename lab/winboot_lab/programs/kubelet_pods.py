@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot.config.compat.version import Version
 from winboot_lab.cluster import ApiFailure
@@ -12,11 +12,9 @@ from winboot_lab.programs.base import Daemon, GoError
 from winboot_lab.programs.cri import CriRuntime, PodSandbox, dial
 from winboot_lab.programs.docker_cri import dockershim
 from winboot_lab.programs.kubeclient import KubeClient
+from winboot_lab.programs.kubelet_identity import Identity
 from winboot_lab.programs.outside import Outside
 from winboot_lab.programs.settings import Settings
-
-if TYPE_CHECKING:
-    from winboot_lab.programs.kubelet_identity import Identity
 
 _HOLDERS: Final = ("containerd-shim-runhcs-v1", "dockerd")
 STRATEGIC: Final = "application/strategic-merge-patch+json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from winboot_lab.cluster import ApiFailure
@@ -14,10 +14,8 @@ from winboot_lab.programs.base import GoError
 from winboot_lab.programs.containers import Containers
 from winboot_lab.programs.cri import CriRuntime
 from winboot_lab.programs.traffic import Closed, End, Lost
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.processes import Process
+from winboot_lab.windows.session import Computer
 
 Object = dict[str, Any]
 PORT: Final = 10250

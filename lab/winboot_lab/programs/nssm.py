@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot_lab.programs.base import Daemon, Run, log_file, nowhere, start
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
 from winboot_lab.windows.scm import AUTO, DEMAND, DISABLED, Service
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 THROTTLE_MS: Final = 1500
 _NUMBERS: Final = frozenset(

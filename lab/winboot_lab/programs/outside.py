@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from winboot.config.compat import Compat, load
@@ -15,11 +15,9 @@ from winboot_lab.programs.containers import Containers
 from winboot_lab.programs.node_api import NodePods, dial
 from winboot_lab.programs.traffic import Closed, End, Lost, Traffic
 from winboot_lab.windows.host import Host
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.session import Computer
 from winboot_lab.windows.sockets import Request, Response, World
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
 
 # How a registry asks for a token (distribution/distribution, docs/spec/auth/token.md).
 REGISTRY_LOGIN = {"WWW-Authenticate": 'Bearer realm="https://auth.example/token"'}

@@ -6,16 +6,14 @@ import ipaddress
 import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from winboot_lab.programs import cni, hcn
 from winboot_lab.programs.base import GoError, Run, go_text
 from winboot_lab.windows import paths
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 VERSIONS: Final = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 STORE: Final = "/var/lib/cni/networks"

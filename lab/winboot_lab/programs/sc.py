@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from winboot_lab.programs.base import Run, windows_text
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.scm import (
     AUTO,
@@ -18,10 +19,7 @@ from winboot_lab.windows.scm import (
     FailureActions,
     Service,
 )
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 BAD_LINE: Final = 1639  # ERROR_INVALID_COMMAND_LINE
 BAD_VALUE: Final = 87

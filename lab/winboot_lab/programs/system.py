@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.programs.base import Run, windows_text
@@ -11,13 +11,10 @@ from winboot_lab.programs.wrappers import StartScript
 from winboot_lab.windows.boot import TEST_SIGNING_ELEMENT
 from winboot_lab.windows.failure import Failure
 from winboot_lab.windows.install import POWER_SCHEMES, SCHEMES
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.registry import SERVICES
-from winboot_lab.windows.session import StandardStreams
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer, StandardStreams
 
 _TIME: Final = SERVICES + r"\W32Time\Parameters"
 # Characters: "Maximum of 512 characters allowed" (shutdown /?).

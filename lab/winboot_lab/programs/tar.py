@@ -8,16 +8,13 @@ import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from winboot_lab.programs.base import Run, go_text, windows_text
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 
 @dataclass(slots=True)

@@ -12,16 +12,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from winboot_lab.cluster import LabCluster
 from winboot_lab.cluster.kinds import NODES, PODS, kind_of
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows.hns import Json
 from winboot_lab.windows.network import Adapter
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 SERVICES: Final = kind_of("services")
 SLICES: Final = kind_of("endpointslices", "discovery.k8s.io")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from xml.etree import ElementTree
 
 from winboot_lab.programs.base import Run
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Exit
 from winboot_lab.windows.registry import HKLM
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.machine import Machine
-    from winboot_lab.windows.processes import Process
+from winboot_lab.windows.session import Computer
 
 # Keys and values: learn.microsoft.com/windows-hardware/drivers/develop/porting-inf-to-driver-package-isolation. Elements and
 # attributes: learn.microsoft.com/windows/win32/wes/eventmanifestschema-providertype-complextype.
@@ -25,7 +23,7 @@ class Wevtutil:
     """im MANIFEST /rf:FILE /mf:FILE, um MANIFEST (Microsoft's page of the Windows command wevtutil)."""
 
     def run(
-        self, machine: Machine, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
+        self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """One command. What it prints has no source: nothing."""
         run = Run(machine, process, argv, env, stdin)

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from winboot_lab.programs.base import Daemon, GoError, Run, go_text, log_file, start
 from winboot_lab.programs.goflags import Flags, goflags
 from winboot_lab.windows.failure import Failure
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.processes import Process
-    from winboot_lab.windows.session import Computer
+from winboot_lab.windows.session import Computer
 
 _FLAGS: Final = {
     "log-file": "text",

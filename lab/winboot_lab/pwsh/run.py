@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from winboot_lab.engine.automatic import opened
 from winboot_lab.engine.commands import all_cmdlets
@@ -24,10 +24,7 @@ from winboot_lab.pwsh.process import Connection, NoPowerShell, Process
 from winboot_lab.pwsh.wire import record
 from winboot_lab.windows import cmdlets as _declared
 from winboot_lab.windows.call import CMDLETS
-from winboot_lab.windows.door import Interrupted, MachineStopped
-
-if TYPE_CHECKING:
-    from winboot_lab.windows.door import Door
+from winboot_lab.windows.door import Door, Interrupted, MachineStopped
 
 _DECLARED = _declared  # importing it enters the commands in CMDLETS
 _STARTING = threading.Lock()

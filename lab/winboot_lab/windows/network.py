@@ -254,11 +254,6 @@ class Network:
         """An adapter by interface index."""
         return next((a for a in self.adapters if a.index == index), None)
 
-    def by_guid(self, guid: str) -> Adapter | None:
-        """An adapter by its GUID, with or without braces."""
-        wanted = guid.strip("{}").lower()
-        return next((a for a in self.adapters if a.guid.strip("{}").lower() == wanted), None)
-
     def holder(self, ip: str) -> Adapter | None:
         """The adapter that has an address."""
         return next((a for a in self.adapters if any(d.ip == ip for d in a.addresses)), None)

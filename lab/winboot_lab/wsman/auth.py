@@ -13,7 +13,7 @@ import logging
 import os
 import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -250,6 +250,3 @@ class Login:
             return Refused((header,)) if header else self._refuse()
         self._user = self._context.client_principal or ""
         return Accepted(self._user, header)
-
-
-LoginFactory = Callable[[], Login]
