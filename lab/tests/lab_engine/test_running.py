@@ -1,6 +1,7 @@
 """Running one script: what the caller sees of output, errors, refusals, and the end."""
 
 import gc
+import sys
 from collections import Counter
 from typing import Any
 
@@ -216,3 +217,14 @@ def test_endless_recursion_is_powershells_own_error(session):
     _, _, ended = run(session, "function F { F }; try { F } catch { $_.FullyQualifiedErrorId; throw }")
 
     assert ended.error.exception.type_name == "System.Management.Automation.ScriptCallDepthException"
+
+
+@pytest.mark.parametrize("text", ["1", "throw 'x'", "}"])
+def test_after_a_script_calls_nest_as_deep_as_before(session, text):
+    """60,000 brackets in one another end a process in C code, where Python's own limit makes a RecursionError of them."""
+    before = sys.getrecursionlimit()
+    assert before < 20_000
+
+    run(session, text)
+
+    assert sys.getrecursionlimit() == before

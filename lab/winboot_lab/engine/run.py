@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -26,7 +25,7 @@ from winboot_lab.engine.moments import ZONE
 from winboot_lab.engine.objects import Invocation
 from winboot_lab.engine.places import ABOVE
 from winboot_lab.engine.programs import compiled
-from winboot_lab.engine.room import with_room
+from winboot_lab.engine.room import deep_calls, with_room
 from winboot_lab.engine.session import Cancelled, Session
 from winboot_lab.engine.stages import Line, run_stage
 from winboot_lab.engine.types.paths import PROCESS_DIRECTORY
@@ -38,9 +37,6 @@ _LOADED = (_cmdlets, _types, _commands, _expressions, _functions, _statements)
 Stream = Literal["output", "error", "warning", "verbose", "debug", "information", "progress"]
 Emit = Callable[[Stream, object], None]
 State = Literal["completed", "failed", "stopped"]
-
-# Compiled code nests Python calls; a script may recurse as deep as PowerShell lets it.
-RECURSION_LIMIT = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +68,6 @@ def run_script(
     gives it. A script that does not parse ends as `failed` with a ParseException. Raises `Refusal` where the script asks
     for what the lab does not know, and lets the machine's own MachineStopped and Interrupted through.
     """
-    if sys.getrecursionlimit() < RECURSION_LIMIT:
-        sys.setrecursionlimit(RECURSION_LIMIT)
     session = Session(machine, emit, cancelled)
     top = opened(session, location)
     from winboot_lab.engine.plain import to_value
@@ -86,19 +80,20 @@ def run_script(
     runtime = RUNTIME.set(top)
     above = ABOVE.set(0)
     try:
-        code = compiled(text)
-        if isinstance(code, PiecedCode):
-            ABOVE.set(code.lines_above)
-        stage = BlockStage(
-            top,
-            code,
-            arguments,
-            lambda value: session.emit("output", value),
-            Line(),
-            dotted=not local_scope,
-            invocation=Invocation(None, Script(code)),
-        )
-        with_room(lambda: run_stage(stage))
+        with deep_calls():
+            code = compiled(text)
+            if isinstance(code, PiecedCode):
+                ABOVE.set(code.lines_above)
+            stage = BlockStage(
+                top,
+                code,
+                arguments,
+                lambda value: session.emit("output", value),
+                Line(),
+                dotted=not local_scope,
+                invocation=Invocation(None, Script(code)),
+            )
+            with_room(lambda: run_stage(stage))
     except DotNetException as failure:
         record = record_of(as_runtime(failure))
         session.remember(record)
