@@ -28,7 +28,7 @@ KINDS: Final = Matrix(
     ),
     strength=1,
     core=1,
-    daily=6,
+    daily=4,
 )
 
 
@@ -60,7 +60,7 @@ def test_repair_puts_exactly_that_back(damage: Damage, joined_site: Callable[[st
     assert not site.refusals
 
 
-@pytest.mark.parametrize("notice", first(2, NOTICES, lambda one: one.name, daily=5))
+@pytest.mark.parametrize("notice", first(2, NOTICES, lambda one: one.name, daily=3))
 def test_what_is_not_winboots_is_told_and_left_alone(
     notice: Notice, scenes: Scenes, joined_site: Callable[[str], Site]
 ) -> None:
@@ -98,7 +98,7 @@ def test_whatever_a_look_can_say_is_in_the_tables(
         assert words in (ROOT / file).read_text(encoding="utf-8"), what
 
 
-@pytest.mark.parametrize("scene", first(2, SCENES, daily=5))
+@pytest.mark.parametrize("scene", first(2, SCENES, daily=3))
 def test_the_plan_of_a_bare_machine_has_nothing_that_no_damage_shows(scene: str, scenes: Scenes) -> None:
     """What is put together at run time, too, comes from a pattern of the tables."""
     plan = scenes.bare(scene).plan()

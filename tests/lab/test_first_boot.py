@@ -133,7 +133,7 @@ def test_machines_become_nodes_with_nothing_but_their_user_data(
             assert [one for one in vouchers.values() if one.reveal() in "".join(machine.serial or [])] == []
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_lab_that_is_up_rehearses_a_first_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
     with Lab(nodes=1) as lab, Control(lab, tmp_path) as control:

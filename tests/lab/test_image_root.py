@@ -59,7 +59,7 @@ def test_images_lie_on_the_other_drive_and_a_removal_leaves_it_empty(tmp_path: P
     assert unwritten(before, site) == []
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_live_node_moves_its_images_in_a_drain(joined_site: Callable[[str], Site], tmp_path: Path):
     site = joined_site("plain")
     site.machine.files.attach("D:", 100 * GIB)

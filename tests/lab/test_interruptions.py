@@ -35,7 +35,7 @@ def broken_off(*strikes: str, every: int, first: int) -> dict[str, Any]:
 @pytest.mark.check
 def test_a_join_that_breaks_off_goes_on() -> None:
     """At some events, others for each way; all of them in the nightly run."""
-    results = broken_off(*STRIKES, every=97, first=2)
+    results = broken_off(*STRIKES, every=251, first=2)
 
     assert all(sum(where.startswith(name) for where in results) >= 1 for name in STRIKES)
     assert {where: wrong for where, wrong in results.items() if wrong} == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from winboot_lab.cluster import ClusterPlan
 from winboot_lab.programs.antrea import NETWORK
 
@@ -29,6 +30,7 @@ def joined(site: Site, network: dict[str, object]) -> set[str]:
     return names(site)
 
 
+@pytest.mark.matrix
 def test_a_node_moves_from_flannel_to_antrea_and_back(tmp_path: Path) -> None:
     """Each network leaves by `remove` with its own profile: winboot's under the guard, Antrea's by the restart."""
     site = Site(tmp_path, NodePlan("win-1", "2022", "10.0.1.11"), cluster=ClusterPlan(antrea=True))

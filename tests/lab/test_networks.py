@@ -799,7 +799,7 @@ def move_to_another_pod_network(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", first(0, ["flannel-vxlan", "win-bridge", "flannel-host-gw", "win-overlay"], daily=1)
+    "name", first(0, ["flannel-vxlan", "win-bridge", "flannel-host-gw", "win-overlay"], daily=0)
 )
 def test_another_pod_network_is_followed_by_everything_that_is_made_of_it(name: str, tmp_path: Path) -> None:
     site = joined(tmp_path, BY_NAME[name])
@@ -844,7 +844,7 @@ def test_two_kinds_of_network_on_one_adapter_are_refused_before_the_adapter_is_t
     assert only(report).detached == 0
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_pods_of_azures_container_networking_service_reach_the_fabrics_dns(tmp_path: Path) -> None:
     """The NAT for it comes only in the mode v4swift; the pods' network is the virtual one, and the address is leased."""
     site = a_site(tmp_path, BY_NAME["azure-cns"])
@@ -895,7 +895,7 @@ def test_ipv6_addresses_and_routes_of_the_machine_outlive_the_switch(name: str, 
     assert not site.refusals
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_ipv6_that_was_off_stays_off_behind_the_switch(tmp_path: Path) -> None:
     site = a_site(tmp_path, BY_NAME["win-bridge"])
     _uplink(site).ipv6 = False

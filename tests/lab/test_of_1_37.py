@@ -84,7 +84,7 @@ def test_a_kubelet_of_1_37_is_kept_from_an_api_server_of_1_36(tmp_path: Path) ->
         Preflight([spec], lambda spec: cluster).stop_on_error(spec)
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_node_goes_from_1_36_to_1_37_and_stays_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,7 +39,7 @@ def _below(tree: Any, key: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_from_the_control_manager_to_nssm_and_back(tmp_path: Path) -> None:
     site = joined(tmp_path, BY_NAME["flannel-host-gw"], **PROXY)
     site.internet.proxy("proxy.corp.example", 3128)

@@ -58,7 +58,7 @@ def test_two_nodes_join_over_ssh_and_the_second_run_changes_nothing(state: Path)
     assert [row["outcome"] for row in second.values()] == ["ok"] * 2
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_two_machines_join_by_the_local_transport_each_on_its_own(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_site_with_proxy_registry_and_ssh_joins_in_a_lab_like_it(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -172,7 +172,7 @@ def guard_is_ended(node: Node) -> None:
         pytest.param(hns_restarts, marks=pytest.mark.check),
         pytest.param(configuration_is_held, marks=pytest.mark.check),
         pytest.param(journal_is_held, marks=pytest.mark.check),
-        pytest.param(disk_is_full, marks=pytest.mark.check),
+        pytest.param(disk_is_full, marks=pytest.mark.matrix),
         guard_is_ended,
     ],
 )

@@ -67,7 +67,7 @@ def test_only_who_wants_it_has_it(bench: Bench):
     assert STEP not in bench.look(STEP).states
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_the_node_says_what_azure_does_to_its_machine_from_a_second_after_on(telling: Node, azure: Azure):
     assert set(telling.look(STEP).differences(STEP)) == {
         f"file {SCRIPT}: content",

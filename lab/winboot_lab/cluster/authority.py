@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -73,6 +74,7 @@ def request_pem(key: ec.EllipticCurvePrivateKey, subject: Subject) -> str:
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode("ascii")
 
 
+@lru_cache(maxsize=256)
 def subject_of(thing: x509.Certificate | x509.CertificateSigningRequest) -> Subject:
     """Read the subject and the alternative names back."""
 
@@ -178,6 +180,7 @@ class Authority:
         return subject_of(certificate)
 
 
+@lru_cache(maxsize=256)
 def load_certificate(pem: str) -> x509.Certificate:
     """The first certificate of a PEM text."""
     try:

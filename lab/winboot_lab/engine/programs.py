@@ -24,6 +24,7 @@ LIBRARIES = 3
 
 _libraries: OrderedDict[str, Code] = OrderedDict()
 _codes: OrderedDict[str, Code] = OrderedDict()
+_lengths: dict[str, int] = {}
 _lock = Lock()
 
 
@@ -64,9 +65,9 @@ def compiled(text: str) -> Code:
             f"At line:{first.line} char:{first.column}\r\n{first.message}", first.id, "ParserError"
         ) from problem
     with _lock:
-        _codes[text] = code
-        while len(_codes) > 1 and sum(map(_own, _codes)) > KEPT:
-            _codes.popitem(last=False)
+        _codes[text], _lengths[text] = code, _own(text)
+        while len(_codes) > 1 and sum(_lengths.values()) > KEPT:
+            del _lengths[_codes.popitem(last=False)[0]]
     return code
 
 

@@ -98,7 +98,8 @@ def dial(machine: Computer, endpoint: str) -> CriRuntime:
     pipe = path.replace("/", "\\").lower()
     for process in machine.processes.all():
         served = process.served
-        if isinstance(served, CriServer) and served.cri_pipe.lower() == pipe:
+        # A look at the attribute first: isinstance asks a Protocol's members one by one, each second.
+        if getattr(served, "cri_pipe", "").lower() == pipe and isinstance(served, CriServer):
             return served.cri()
     why = "The system cannot find the file specified."
     if endpoint.startswith("tcp:"):

@@ -25,6 +25,17 @@ Category = Literal["Public", "Private", "DomainAuthenticated"]
 
 # Every connection of a probe asks for all routes, and a machine has the same few networks all its life.
 _network = lru_cache(maxsize=1000)(ipaddress.ip_network)
+_address = lru_cache(maxsize=1000)(ipaddress.ip_address)
+
+
+@lru_cache(maxsize=1000)
+def _on_link(ip: str, prefix_length: int) -> tuple[str, ...]:
+    """The prefixes of the on-link routes that follow from an address."""
+    network = _network(f"{ip}/{prefix_length}", strict=False)
+    if network.version == 6:
+        return tuple(dict.fromkeys((str(network), f"{ip}/128")))
+    nets = (str(network), f"{ip}/32", f"{network.broadcast_address}/32", "224.0.0.0/4", "255.255.255.255/32")
+    return tuple(dict.fromkeys(nets))
 
 
 @dataclass(slots=True)
@@ -40,7 +51,7 @@ class Address:
     @property
     def version(self) -> int:
         """4 or 6."""
-        return ipaddress.ip_address(self.ip).version
+        return _address(self.ip).version
 
     @property
     def link_local(self) -> bool:
@@ -288,7 +299,7 @@ class Network:
 
     def source(self, ip: str) -> str:
         """The address that a connection to `ip` goes out from: one of the interface of the most exact route."""
-        target = ipaddress.ip_address(ip)
+        target = _address(ip)
         fitting = [r for r in self.all_routes() if target in _network(r.prefix)]
         fitting.sort(key=lambda r: (-_network(r.prefix).prefixlen, r.metric))
         for route in fitting:
@@ -307,7 +318,7 @@ class Network:
 
     def reaches(self, ip: str) -> bool:
         """Whether there is a route to an address over a working interface."""
-        target = ipaddress.ip_address(ip)
+        target = _address(ip)
         if target.is_loopback or self.holder(ip) is not None:
             return True
         if self.cut_off:
@@ -336,14 +347,10 @@ class Network:
             for address in adapter.addresses:
                 if not adapter.up or address.state != "Preferred":
                     continue
-                width = 32 if address.version == 4 else 128
                 hop = "0.0.0.0" if address.version == 4 else "::"
-                nets = [address.network, f"{address.ip}/{width}"]
-                if address.version == 4:
-                    broadcast = _network(address.network).broadcast_address
-                    nets += [f"{broadcast}/32", "224.0.0.0/4", "255.255.255.255/32"]
                 found.extend(
-                    Route(net, hop, adapter.index, 256, False, "Local") for net in dict.fromkeys(nets)
+                    Route(net, hop, adapter.index, 256, False, "Local")
+                    for net in _on_link(address.ip, address.prefix_length)
                 )
         return found
 
