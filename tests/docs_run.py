@@ -63,6 +63,7 @@ _MEANT: Final = {
     "collect last --out real.zip": "collect win-1 --out real.zip",
     "explain last": "explain maxPods",
     "explain network last": "explain network flannel",
+    "host add": "host add win-9 10.0.1.19 --os 2022",
     "host add --from hosts.txt": "host add --from hosts.txt --yes",
     "host add --from machines.json --os 2022": "host add --from machines.json --os 2022 --yes",
     "hook approve last last": "hook approve win-1 6f3bd0a8-5f0e-4f5e-9d55-7a1f4a2cf5b1",

@@ -33,7 +33,7 @@ def a_spec(*own: StepSource) -> Any:
     return SimpleNamespace(
         steps=own,
         machine=SimpleNamespace(name="win-a1", node_ip=None),
-        node=SimpleNamespace(name="win-a1"),
+        node=SimpleNamespace(name="win-a1", startup_taint=SimpleNamespace(key="")),
         profile=SimpleNamespace(name="a profile"),
         network=SimpleNamespace(solution=NONE, ipam_store=""),
         cluster=cluster,

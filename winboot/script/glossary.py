@@ -41,6 +41,7 @@ FLAGS: Final[Mapping[str, str]] = {
     "cluster-cidr": "the network of all pods: traffic to services from elsewhere is given the node's address",
     "config": "the file with the configuration; flags win over it",
     "config-dir": "a folder of further configuration files, in the order of their names",
+    "container-runtime": "which kind of runtime, up to 1.26: docker, or remote for containerd",
     "container-runtime-endpoint": "the named pipe of containerd",
     "enable-dsr": "replies of services go to the client directly, not back through the load balancer",
     "hostname-override": "the name of the Node; without it the computer name, in lower case",

@@ -33,8 +33,8 @@ class _Scripts:
 def deep_calls() -> Iterator[None]:
     """Let Python call as deep as a script needs, while one runs.
 
-    The limit is of the whole process, and C code obeys it too: under this one, 60,000 brackets in one another end a
-    process in msgspec's decoder with a segmentation fault, where under Python's own they are a RecursionError.
+    The limit is of the whole process, and C code obeys it too. Under this one, 60,000 brackets in one another end
+    msgspec's decoder, and the process, with a segmentation fault. Under Python's own limit they are a RecursionError.
     """
     with _Scripts.lock:
         if not _Scripts.running:

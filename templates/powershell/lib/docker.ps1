@@ -32,7 +32,7 @@ function Restore-Docker {
     # Ends the engine with its containers, and deletes its own networks and layers that came with it. Returns nothing.
     param([object]$Former)
     Stop-RunningService -Name 'docker'
-    # Docker lists every network of HNS (Get-DockerNetwork), so it cannot tell which others it made.
+    # Docker lists every network of HNS (Get-DockerNetwork): which of them it made is unknown.
     foreach ($network in Get-DockerNetwork) {
         if (@($Former.networks) -notcontains $network.Name) { Remove-HnsObject -Kind networks -Id $network.ID }
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -44,7 +43,7 @@ def _value(value: Any) -> str:
             return f"{{{', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())}}}"
         case list() | tuple():
             return f"[{', '.join(map(_value, value))}]"
-        case float() if not math.isfinite(value):
-            return str(value)  # inf, -inf and nan, as TOML has them
+        case float():
+            return str(value)  # inf, -inf and nan too, as TOML has them
     # Numbers and booleans are written as in JSON.
     return json.dumps(value)

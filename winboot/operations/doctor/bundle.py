@@ -73,7 +73,7 @@ def pack(nodes: Mapping[str, Sequence[Item]], *, winboot: str, since_s: int, log
 def _refuse_large(size: int) -> None:
     if size > LARGEST:
         raise UsageError(
-            f"the bundle needs {size} bytes, and `winboot doctor --from` reads {LARGEST} at most",
+            f"the bundle needs {size} bytes, and `winboot doctor --from FILE` reads {LARGEST} at most",
             hint="Collect fewer nodes at a time, or without --logs.",
         )
 

@@ -75,8 +75,8 @@ def test_channel(call: Call) -> None:
     parameter("Identity", position=0, mandatory=True, by_value=True),
 )
 def test_service_account(call: Call) -> None:
-    """Whether this machine may use a managed account: True or False, or an error where no controller has the web services that
-    the module asks (learn.microsoft.com, Test-ADServiceAccount; Active Directory Web Services: TCP 9389)."""
+    """True if this machine may use a managed account. An error where no controller has the web services of the module
+    (learn.microsoft.com, Test-ADServiceAccount; Active Directory Web Services: TCP 9389)."""
     machine, name = call.machine, call.text("Identity")
     if not machine.files.is_directory(_ACTIVE_DIRECTORY):
         raise Refusal("command", "Test-ADServiceAccount", "without the feature RSAT-AD-PowerShell")
