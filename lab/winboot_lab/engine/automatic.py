@@ -28,51 +28,6 @@ _LOADED = (_ps_types,)
 
 POWERSHELL_HOME = r"C:\Windows\System32\WindowsPowerShell\v1.0"
 
-# The names borrowed from other shells; all other aliases of PowerShell's own are read-only.
-_BORROWED = frozenset(
-    [
-        "cat",
-        "cd",
-        "chdir",
-        "clear",
-        "cls",
-        "copy",
-        "cp",
-        "curl",
-        "del",
-        "dir",
-        "echo",
-        "erase",
-        "h",
-        "history",
-        "kill",
-        "ls",
-        "man",
-        "md",
-        "mkdir",
-        "mount",
-        "move",
-        "mv",
-        "popd",
-        "ps",
-        "pushd",
-        "pwd",
-        "r",
-        "rd",
-        "ren",
-        "rm",
-        "rmdir",
-        "set",
-        "sleep",
-        "sort",
-        "tee",
-        "type",
-        "wget",
-        "write",
-        "diff",
-        "compare",
-    ]
-)
 
 _PREFERENCES = {
     "ErrorActionPreference": "Continue",
@@ -94,7 +49,6 @@ def opened(session: Session, location: str | None) -> Scope:
     _computed(top)
     _preferences(top)
     top.aliases.update(ALIASES)
-    session.locked_aliases = set(ALIASES) - _BORROWED
     return top
 
 
@@ -190,9 +144,9 @@ def _computed(top: Scope) -> None:
 
 def location_value(session: Session) -> Value:
     """The current location as PathInfo."""
-    from winboot_lab.engine.items import path_info
+    from winboot_lab.engine.items import PathInfo
 
-    return path_info(session.locations.current, session.locations)
+    return PathInfo(session.locations.current)
 
 
 def _preferences(top: Scope) -> None:

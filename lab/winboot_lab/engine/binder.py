@@ -162,7 +162,6 @@ class Binding:
             raise self._problem(
                 "MissingMandatoryParameter",
                 f"Cannot process command because of one or more missing mandatory parameters: {names}.",
-                names,
             )
 
     def _reparse(self, arguments: Sequence[Argument], *, dynamic: bool) -> list[Argument]:
@@ -208,7 +207,6 @@ class Binding:
                     "MissingArgument",
                     f"Missing an argument for parameter '{parameter.name}'. Specify a parameter of type "
                     f"'{parameter.type.name}' and try again.",
-                    parameter.name,
                 )
         return done
 
@@ -225,7 +223,6 @@ class Binding:
                 "AmbiguousParameter",
                 f"Parameter cannot be processed because the parameter name '{name}' is ambiguous. Possible matches "
                 f"include: {listed}.",
-                name,
             )
         return found[0] if found else None
 
@@ -243,7 +240,6 @@ class Binding:
                     f"Cannot bind parameter because parameter '{parameter.name}' is specified more than once. To "
                     "provide multiple values to parameters that can accept multiple values, use the array syntax. "
                     'For example, "-parameter value1,value2,value3".',
-                    parameter.name,
                 )
             self.bind(parameter, argument.value, argument.written)
         return left
@@ -352,13 +348,11 @@ class Binding:
             raise self._problem(
                 "NamedParameterNotFound",
                 f"A parameter cannot be found that matches parameter name '{first.name}'.",
-                first.name,
             )
         shown = to_text(left[0].value, self.scope)
         raise self._problem(
             "PositionalParameterNotFound",
             f"A positional parameter cannot be found that accepts argument '{shown}'.",
-            shown,
         )
 
     def _taker(self) -> ParameterSpec | None:
@@ -482,7 +476,6 @@ class Binding:
             "AmbiguousParameterSet",
             "Parameter set cannot be resolved using the specified named parameters. One or more parameters issued cannot "
             "be used together or an insufficient number of parameters were provided.",
-            None,
         )
 
     # -- one value into one parameter -----------------------------------------------------------------------------------
@@ -546,7 +539,6 @@ class Binding:
                         "ParameterArgumentTransformationError",
                         f"Cannot process argument transformation on parameter '{parameter.name}'. Reference type is "
                         "expected in argument.",
-                        parameter.name,
                         ParameterBindingArgumentTransformationException,
                     )
                 continue
@@ -615,14 +607,12 @@ class Binding:
                     "CannotConvertArgument",
                     f"Cannot convert '{type_of(value).name}' to the type '{kind.name}' required by parameter "
                     f"'{parameter.name}'. ",
-                    parameter.name,
                 )
         if _is_array(value) and kind.kind != "interface":
             raise self._problem(
                 "CannotConvertArgument",
                 f"Cannot convert '{type_of(value).name}' to the type '{kind.name}' required by parameter "
                 f"'{parameter.name}'. Specified method is not supported.",
-                parameter.name,
             )
         return convert(value, kind)
 
@@ -705,7 +695,6 @@ class Binding:
                 "InputObjectMissingMandatory",
                 f"The input object cannot be bound because it did not contain the information required to bind all "
                 f"mandatory parameters:  {names}",
-                names,
             )
         return True
 
@@ -779,11 +768,9 @@ class Binding:
         self,
         short: str,
         message: str,
-        parameter: str | None,
         kind: type[ParameterBindingException] = ParameterBindingException,
     ) -> ParameterBindingException:
         made = kind(message, self._id(short))
-        made.parameter_name = parameter
         made.error_id = short
         made.command = self.spec.name
         return made

@@ -372,8 +372,3 @@ def contains(*, case: bool, negated: bool, swapped: bool) -> Operate:
         return found is not negated
 
     return operate
-
-
-def _exactly(left: Value, right: Value) -> int:
-    """The order of a SortedSet."""
-    return compare(left, right, case=True)

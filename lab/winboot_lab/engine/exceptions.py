@@ -38,7 +38,6 @@ class DotNetException(Exception):
         self.inner = inner
         self.hresult = self.default_hresult if hresult is None else hresult
         self.source: str | None = None
-        self.help_link: str | None = None
         self.data: Value = None  # a Hashtable once asked for
         self.record: ErrorRecord | None = None
 
@@ -485,11 +484,10 @@ class ApplicationFailedException(RuntimeException):
 
 
 class ParameterBindingException(RuntimeException):
-    """The binder's complaint: `parameter_name` is what it is about, `error_id` the id without the command."""
+    """The binder's complaint: `error_id` is the id without the command."""
 
     type_name = "System.Management.Automation.ParameterBindingException"
     default_category = "InvalidArgument"
-    parameter_name: str | None = None
     error_id: str = ""
     command: str = ""
 

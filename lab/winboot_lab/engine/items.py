@@ -24,21 +24,10 @@ class ProviderInfo(Instance):
 
 
 class DriveInfo(Instance):
-    """System.Management.Automation.PSDriveInfo; FileSystem drives know their space."""
+    """System.Management.Automation.PSDriveInfo."""
 
-    def __init__(self, drive: Drive, locations: Locations) -> None:
+    def __init__(self, drive: Drive) -> None:
         self.drive = drive
-        self.locations = locations
-
-    @property
-    def location(self) -> str:
-        """Where the session stands on this drive, below its root."""
-        place = self.locations.on_drive.get(self.drive.name.lower())
-        if self.locations.current.drive is self.drive:
-            place = self.locations.current
-        if place is None:
-            return ""
-        return place.path[len(self.drive.root) :].lstrip("\\")
 
     def __str__(self) -> str:
         return self.drive.name
@@ -47,9 +36,8 @@ class DriveInfo(Instance):
 class PathInfo(Instance):
     """System.Management.Automation.PathInfo: what Get-Location and Resolve-Path give."""
 
-    def __init__(self, place: Place, locations: Locations | None = None) -> None:
+    def __init__(self, place: Place) -> None:
         self.place = place
-        self.locations = locations
 
     @property
     def path(self) -> str:
@@ -71,11 +59,6 @@ def provider_info(name: str) -> ProviderInfo:
     return _providers.setdefault(name, ProviderInfo(name))
 
 
-def path_info(place: Place, locations: Locations | None = None) -> PathInfo:
-    """A place as PathInfo."""
-    return PathInfo(place, locations)
-
-
 def drive_info(drive: Drive | None, locations: Locations) -> DriveInfo | None:
     """A drive as an object; the same object each time."""
     if drive is None:
@@ -83,7 +66,7 @@ def drive_info(drive: Drive | None, locations: Locations) -> DriveInfo | None:
     known: dict[int, DriveInfo] = locations.drive_objects
     found = known.get(id(drive))
     if found is None:
-        found = known[id(drive)] = DriveInfo(drive, locations)
+        found = known[id(drive)] = DriveInfo(drive)
     return found
 
 

@@ -27,9 +27,6 @@ class BoundParameters(_Mapping):
     """$PSBoundParameters."""
 
     ignore_case = True
-    key_type = STRING
-    value_type = OBJECT
-    sorts = False
 
 
 BOUND_PARAMETERS = dotnet(

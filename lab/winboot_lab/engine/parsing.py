@@ -151,16 +151,6 @@ def too_large(kind: DotNetType) -> str:
     return f"Value was either too large or too small for {_ARTICLES.get(kind.name, 'a ' + kind.short_name)}."
 
 
-def parse_bool(text: str) -> bool:
-    """Boolean.Parse."""
-    match text.strip(" \t\n\v\f\r\0").lower():
-        case "true":
-            return True
-        case "false":
-            return False
-    raise FormatException("String was not recognized as a valid Boolean.")
-
-
 # -- versions, addresses, guids
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from winboot_lab.engine.exceptions import ArgumentException
 from winboot_lab.engine.refusal import Refusal
-from winboot_lab.engine.values import Instance, Value
+from winboot_lab.engine.values import Instance
 
 IGNORE_CASE, MULTILINE, EXPLICIT_CAPTURE, COMPILED, SINGLELINE, IGNORE_WHITESPACE = 1, 2, 4, 8, 16, 32
 RIGHT_TO_LEFT, ECMA_SCRIPT, CULTURE_INVARIANT = 64, 256, 512
@@ -497,24 +497,6 @@ class Group(Instance):
         names = self.match.regex.names
         return names[self.number] if self.number < len(names) else str(self.number)
 
-    @property
-    def captures(self) -> list[Value]:
-        """The captures; only the last is known, so a group inside a repetition is refused."""
-        if self.python in self.match.regex.repeated and self.success:
-            return list(repeated_captures(self))
-        return [self] if self.success else []
-
-    def __str__(self) -> str:
-        return self.value
-
-
-class Capture(Instance):
-    """One capture of a group that matched several times."""
-
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self.index = start
-        self.value = text[start:end]
-
     def __str__(self) -> str:
         return self.value
 
@@ -547,11 +529,6 @@ class Match(Group):
     def expand(self, replacement: str) -> str:
         """Match.Result."""
         return _expander(replacement)(self)
-
-
-def repeated_captures(group: Group) -> Iterator[Capture]:
-    """Every capture of a group inside a repetition; asked of the backtracking matcher."""
-    raise Refusal("member", "Captures", "of a group inside a repetition")
 
 
 _SUBSTITUTION = re.compile(r"\$(?:(\$)|(&)|(`)|(')|(\+)|(_)|(\d+)|\{(\w+)\})")

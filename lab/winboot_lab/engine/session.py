@@ -103,7 +103,6 @@ class Session:
         self.namespaces: list[str] = []
         self.types: dict[str, DotNetType] = {}
         self.listening: list[Collector] = []
-        self.locked_aliases: set[str] = set()
         self.locations: Locations  # set by the set-up, see automatic.py
         self.state: dict[str, Any] = {}
 

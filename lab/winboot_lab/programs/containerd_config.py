@@ -36,7 +36,6 @@ STATE: Final = r"C:\ProgramData\containerd\state"
 PIPE: Final = r"\\.\pipe\containerd-containerd"
 CNI_BIN: Final = r"C:\Program Files\containerd\cni\bin"
 CNI_CONF: Final = r"C:\Program Files\containerd\cni\conf"
-RUNHCS: Final = "io.containerd.runhcs.v1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from winboot_lab.windows.scm import (
 from winboot_lab.windows.session import Computer
 
 BAD_LINE: Final = 1639  # ERROR_INVALID_COMMAND_LINE
-BAD_VALUE: Final = 87
 _STARTS: Final = {
     "boot": (BOOT, False),
     "system": (SYSTEM, False),

@@ -27,7 +27,6 @@ NAMESPACES: Final = {
 _ANONYMOUS: Final = "http://schemas.xmlsoap.org/ws/2004/08/addressing/role/anonymous"
 _SHELL: Final = "http://schemas.microsoft.com/wbem/wsman/1/windows/shell"
 POWERSHELL: Final = "http://schemas.microsoft.com/powershell/"
-SHELL_RESOURCE: Final = _SHELL
 TERMINATE: Final = "http://schemas.microsoft.com/wbem/wsman/1/windows/shell/signal/terminate"
 DONE: Final = f"{_SHELL}/CommandState/Done"
 

@@ -144,7 +144,6 @@ class _Listing:
         self.deep = call.flag("Recurse") or call.has("Depth")
         self.limit = int(call["Depth"]) if call.has("Depth") else None
         self.pattern: str | None = None
-        self.excludes_all = False
 
     def run(self, text: str, *, literal: bool) -> None:
         call = self.call

@@ -7,15 +7,9 @@ from typing import Any
 from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.commands import all_cmdlets, cmdlet
 from winboot_lab.engine.convert import try_convert
-from winboot_lab.engine.dotnet import DotNetType, named
-from winboot_lab.engine.exceptions import (
-    InvalidOperationException,
-    MethodException,
-    MethodInvocationException,
-    PSArgumentException,
-    RuntimeException,
-)
-from winboot_lab.engine.members import get_member, invoke_member, new_object
+from winboot_lab.engine.dotnet import named
+from winboot_lab.engine.exceptions import InvalidOperationException
+from winboot_lab.engine.members import get_member, invoke_member
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.typenames import find_type
 from winboot_lab.engine.values import (
@@ -29,49 +23,10 @@ from winboot_lab.engine.values import (
     enumerate_value,
     plain,
     type_names_of,
-    type_of,
 )
 
 Value = Any
 _SMA = "System.Management.Automation."
-
-
-# -- New-Object
-
-
-def _type(call: Call, name: str) -> DotNetType:
-    text = name.strip()
-    if text.startswith("[") and text.endswith("]"):
-        text = text[1:-1]
-    own = call.session.types.get(text.lower())
-    if own is not None:
-        return own
-    try:
-        return find_type(text)
-    except RuntimeException:
-        call.fail(
-            PSArgumentException(
-                f"Cannot find type [{name}]: verify that the assembly containing this type is loaded."
-            ),
-            "TypeNotFound",
-            "InvalidType",
-        )
-
-
-def _construct(call: Call, kind: DotNetType) -> Value:
-    arguments = [plain(item) for item in call.items("ArgumentList")]
-    try:
-        return new_object(kind, arguments, call.scope, name=kind.short_name)
-    except (MethodException, MethodInvocationException) as failure:
-        if not arguments and not isinstance(failure, MethodInvocationException):
-            call.fail(
-                PSArgumentException(
-                    f"A constructor was not found. Cannot find an appropriate constructor for type {kind.name}."
-                ),
-                "CannotFindAppropriateCtor",
-                "ObjectNotFound",
-            )
-        call.fail(failure, "ConstructorInvokedThrowException", "InvalidOperation")
 
 
 # -- Add-Member
@@ -166,30 +121,6 @@ def _add(call: Call, made: Value, member: Any) -> None:
             return
         extension.remove(member.name)
     extension.add(member)
-
-
-# -- Get-Member
-
-
-def _definition(call: Call, member: Any) -> str:
-    if isinstance(member, NoteProperty):
-        from winboot_lab.engine.typenames import type_text
-
-        name = "object" if member.value is None else type_text(type_of(plain(member.value)))
-        shown = "null" if member.value is None else call.text(member.value)
-        return f"{name} {member.name}={shown}"
-    if isinstance(member, AliasProperty):
-        return f"{member.name} = {member.target}"
-    if isinstance(member, ScriptProperty):
-        getter = f"get={member.getter.text};" if member.getter is not None else ""
-        setter = f"set={member.setter.text};" if member.setter is not None else ""
-        return f"System.Object {member.name} {{{getter}{setter}}}"
-    if isinstance(member, ScriptMethod):
-        return f"System.Object {member.name}();"
-    return str(member.name)
-
-
-# -- Invoke-Command
 
 
 # -- chance

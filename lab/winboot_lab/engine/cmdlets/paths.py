@@ -14,7 +14,7 @@ from winboot_lab.engine.exceptions import (
     FormatException,
     ProviderNotFoundException,
 )
-from winboot_lab.engine.items import path_info
+from winboot_lab.engine.items import PathInfo
 from winboot_lab.engine.locations import FILES, REGISTRY, Place
 from winboot_lab.engine.providers import (
     chosen_by_name,
@@ -79,7 +79,7 @@ def joined_path(parent: str, child: str) -> str:
 
 def shown(place: Place) -> str:
     """A place as a path string: with its drive, or qualified."""
-    return str(path_info(place))
+    return str(PathInfo(place))
 
 
 # -- Split-Path
@@ -226,19 +226,3 @@ def _is_valid(call: Call, text: str) -> bool:
     if place.provider == FILES:
         return not any(letter in '<>"|?*' or letter < " " or letter == ":" for letter in place.path[2:])
     return place.provider == REGISTRY or call.refuse("-IsValid")
-
-
-# -- Resolve-Path, Convert-Path
-
-
-def _relative(call: Call, place: Place) -> str:
-    here: Place = call.session.locations.current
-    if here.provider != place.provider or here.path[:2].lower() != place.path[:2].lower():
-        return shown(place)
-    base = [part for part in here.path.split("\\") if part]
-    parts = [part for part in place.path.split("\\") if part]
-    same = 0
-    while same < min(len(base), len(parts)) and base[same].lower() == parts[same].lower():
-        same += 1
-    ups = [".."] * (len(base) - same)
-    return "\\".join(ups + parts[same:]) if ups else "\\".join([".", *parts[same:]])

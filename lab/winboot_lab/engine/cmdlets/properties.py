@@ -374,28 +374,3 @@ def _set_file(call: Call, place: Place) -> None:
     if call.flag("PassThru"):
         found = find_property(item, name, call.scope)
         call.write(noted_object(call, place, [(name, None if found is None else found[0])]))
-
-
-# -- Remove-, Clear-, Rename-, Copy-, Move-ItemProperty
-
-
-def _source(call: Call, place: Place) -> Any:
-    """The value to be copied or renamed, or None after a complaint."""
-    if has_wildcards(call["Name"]):
-        call.refuse("-Name with a wildcard")
-    record = ask_one(call.scope, "registry.get", key=place.path, name=inner_name(call["Name"]))
-    if record is None:
-        call.error(
-            IOException("The specified registry key does not exist.", hresult=-2147024894),
-            "System.IO.IOException",
-            "WriteError",
-            place.path,
-        )
-    return record
-
-
-def _copy(call: Call, place: Place, record: Any, target: Place, name: str) -> None:
-    ask(call.scope, "registry.set", key=target.path, name=name, kind=record["kind"], value=record["value"])
-    if call.flag("PassThru"):
-        made = ask_one(call.scope, "registry.get", key=target.path, name=name)
-        call.write(noted_object(call, target, [(name or "(default)", shown_value(made))]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from winboot_lab.engine.cmdlet import Call
@@ -12,17 +11,6 @@ from winboot_lab.engine.dotnet import enum_type
 from winboot_lab.engine.values import PSCustomObject, enum_value
 
 Value = Any
-
-# What text protected by the data protection interface begins with.
-_PREFIX = "01000000d08c9ddf0115d1118c7a00c04fc297eb"
-
-
-def _stream(call: Call, nonce: bytes, length: int) -> bytes:
-    """The bytes a secret is covered with: they depend on who protects it, and where."""
-    who = ask_one(call.scope, "identity.current")
-    machine = ask_one(call.scope, "computer.info")
-    seed = f"{who['sid']} {machine['uuid']}".encode() + nonce
-    return hashlib.shake_256(seed).digest(length)
 
 
 # -- execution policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from winboot_lab.engine.convert import cast, convert
+from winboot_lab.engine.convert import convert
 from winboot_lab.engine.dotnet import (
     ARRAY,
     ENUM,
@@ -12,7 +12,6 @@ from winboot_lab.engine.dotnet import (
     RUNTIME_TYPE_BASE,
     DotNetType,
     Method,
-    Runtime,
 )
 from winboot_lab.engine.exceptions import (
     ArgumentException,
@@ -21,7 +20,6 @@ from winboot_lab.engine.exceptions import (
 )
 from winboot_lab.engine.formatting import dotnet_text, format_enum
 from winboot_lab.engine.values import (
-    STRING,
     Array,
     ByteArray,
     EnumValue,
@@ -67,48 +65,9 @@ def _has_flag(self: EnumValue, flag: EnumValue) -> bool:
     return self.number & flag.number == flag.number
 
 
-def _names(kind: DotNetType) -> Array:
-    by_value = sorted(kind.constants.items(), key=lambda item: item[1] & 0xFFFFFFFFFFFFFFFF)
-    return Array((name for name, _ in by_value), STRING)
-
-
-def _values(kind: DotNetType) -> Array:
-    numbers = sorted(kind.constants.values(), key=lambda number: number & 0xFFFFFFFFFFFFFFFF)
-    return Array((EnumValue(kind, number) for number in numbers), kind)
-
-
-def _name(kind: DotNetType, value: Value) -> Value:
-    number = value.number if isinstance(value, EnumValue) else int(cast(value, kind).number)
-    return next((name for name, known in kind.constants.items() if known == number), None)
-
-
-def _parse(kind: DotNetType, text: str, ignore_case: bool = False) -> Value:
-    number = 0
-    if not text.strip():
-        raise ArgumentException("Must specify valid information for parsing in the string.", None)
-    for part in text.split(","):
-        number |= _parse_part(kind, part.strip(), ignore_case)
-    return EnumValue(kind, number)
-
-
-def _parse_part(kind: DotNetType, name: str, ignore_case: bool) -> int:
-    if name.lstrip("+-").isdigit():
-        return int(name)
-    for known, number in kind.constants.items():
-        if known == name or (ignore_case and known.lower() == name.lower()):
-            return number
-    raise ArgumentException(f"Requested value '{name}' was not found.")
-
-
 # -- arrays
 ARRAY.prop("Length", "int", len)
 ARRAY.prop("Count", "int", len)
-
-
-def _long() -> DotNetType:
-    from winboot_lab.engine.values import INT64
-
-    return INT64
 
 
 @ARRAY.method("Clone()")
@@ -201,12 +160,6 @@ def _slice(source: Value, at: int, length: int) -> list[Value]:
 
 def _by_predicate(name: str, choose: Callable[[list[Value], Callable[[Value], bool]], Value]) -> None:
     pass
-
-
-def _holds(runtime: Runtime, delegate: Value, item: Value) -> bool:
-    from winboot_lab.engine.convert import to_bool
-
-    return to_bool(delegate.call(runtime, [item]))
 
 
 _by_predicate("Find", lambda items, test: next((item for item in items if test(item)), None))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from winboot_lab.engine.dotnet import Reference
 from winboot_lab.engine.values import (
     PS_REFERENCE,
     SCRIPT_BLOCK,
     ScriptBlock,
-    Value,
 )
 
 # -- script blocks
@@ -29,15 +27,5 @@ SCRIPT_BLOCK.prop("File", "string", lambda self: None)
 # -- references and switches
 
 
-def _get(self: Reference) -> Value:
-    return self.value
-
-
-def _set(self: Reference, value: Value) -> None:
-    self.value = value
-
-
 PS_REFERENCE.prop("Value", "object", lambda self: self.value, lambda self, new: setattr(self, "value", new))
 PS_REFERENCE.name = "System.Management.Automation.PSReference"
-
-# -- Activator, Tuple

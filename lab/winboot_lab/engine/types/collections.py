@@ -13,7 +13,6 @@ from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
-    InvalidOperationException,
 )
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
@@ -248,15 +247,6 @@ _changing_members(_COLLECTION, "T")
 _READ_ONLY = definition(READ_ONLY_COLLECTION, 1)
 _list_members(_READ_ONLY, "T")
 
-# -- queues and stacks
-
-
-def _take(self: list[Value], at: int, word: str, *, keep: bool) -> Value:
-    if not self:
-        raise InvalidOperationException(f"{word} empty.")
-    return self[at] if keep else self.pop(at)
-
-
 # -- dictionaries
 
 
@@ -339,15 +329,6 @@ for _name in (
 ):
     _kind = dotnet(_name, interfaces=[ICOLLECTION])
 
-# -- sets
-
-
 # -- enumerators
 
 ENUMERATOR = dotnet("System.Array+SZArrayEnumerator", Enumerator, interfaces=[IENUMERATOR])
-
-
-def _current(self: Enumerator) -> Value:
-    if not 0 <= self.position < len(self.source):
-        raise InvalidOperationException("Enumeration has either not started or has already finished.")
-    return self.source[self.position]

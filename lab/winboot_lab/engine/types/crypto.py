@@ -204,7 +204,6 @@ class Certificate(Instance):
     def __init__(self, raw: bytes, *, has_private_key: bool = False) -> None:
         self.raw = raw
         self.has_private_key = has_private_key
-        self.friendly_name = ""
         outer = next(_elements(raw))[0].items()
         fields = outer[0].items()
         if fields[0].tag == 0xA0:
@@ -212,7 +211,6 @@ class Certificate(Instance):
         else:
             self.version = 1
         self.serial = fields[0].body
-        self.signature_oid = _object_id(fields[1].items()[0].body)
         self.issuer = _name(fields[2])
         start, end = fields[3].items()
         self.not_before, self.not_after = _moment(start), _moment(end)

@@ -26,16 +26,6 @@ DELEGATE = dotnet("System.Delegate")
 MULTICAST = dotnet("System.MulticastDelegate", base=DELEGATE)
 
 
-def _invoke(runtime: Runtime, self: Delegate, arguments: Value) -> Value:
-    result = self.call(runtime, arguments)
-    kind = self.dotnet_type
-    if kind.name.startswith("System.Action"):
-        return NOTHING
-    if kind.name.startswith("System.Func") and kind.arguments:
-        return convert(result, kind.arguments[-1])
-    return result
-
-
 def _declare(name: str) -> DotNetType:
     made = dotnet(name, base=MULTICAST)
 

@@ -13,7 +13,6 @@ from winboot_lab.engine.exceptions import (
     NotSupportedException,
 )
 from winboot_lab.engine.types.streams import STREAM, Stream
-from winboot_lab.engine.types.text import OEM, Encoding
 from winboot_lab.engine.values import (
     EnumValue,
     Instance,
@@ -118,22 +117,11 @@ for _name, _type, _get_it in (
 ):
     ENVIRONMENT.static_prop(_name, _type, _get_it, effect=True)
 ENVIRONMENT.static_field("Is64BitProcess", "bool", True)
-_FOLDERS = {
-    "CommonApplicationData": "ProgramData",
-    "ProgramFiles": "ProgramFiles",
-    "ProgramFilesX86": "ProgramFiles(x86)",
-    "Windows": "SystemRoot",
-    "UserProfile": "USERPROFILE",
-    "ApplicationData": "APPDATA",
-    "LocalApplicationData": "LOCALAPPDATA",
-    "CommonProgramFiles": "CommonProgramFiles",
-}
 
 
 # -- Console: a remote session has no window
 
 CONSOLE = dotnet("System.Console", kind="static")
-_SETTINGS: dict[str, Encoding] = {"OutputEncoding": OEM, "InputEncoding": OEM}
 
 
 # -- garbage collection: nothing to see
@@ -141,8 +129,6 @@ _SETTINGS: dict[str, Encoding] = {"OutputEncoding": OEM, "InputEncoding": OEM}
 
 class ConsoleStream(Stream):
     """The stream behind OpenStandardInput and its siblings: it cannot seek, and closing it closes no handle."""
-
-    can_seek = False
 
     def __init__(self, *, reads: bool = False) -> None:
         super().__init__()

@@ -15,7 +15,6 @@ from winboot_lab.engine.exceptions import (
 from winboot_lab.engine.formatting import dotnet_text, exception_text
 from winboot_lab.engine.values import (
     ERROR_RECORD,
-    Hashtable,
     Instance,
     Value,
     enum_value,
@@ -28,13 +27,6 @@ EXCEPTION.prop("InnerException", "System.Exception", lambda self: self.inner)
 EXCEPTION.prop("HResult", "int", lambda self: self.hresult)
 EXCEPTION.method("ToString()")(exception_text)
 EXCEPTION.method("GetBaseException()")(lambda self: self.base_exception)
-
-
-def _data(self: DotNetException) -> Hashtable:
-    if self.data is None:
-        self.data = Hashtable(ignore_case=False)
-    data: Hashtable = self.data
-    return data
 
 
 def _constructors(python: type[DotNetException], kind: DotNetType) -> None:

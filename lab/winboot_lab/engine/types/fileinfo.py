@@ -5,16 +5,13 @@ As in .NET the facts are read once and kept until Refresh(), or until the object
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from winboot_lab.engine.door import ask, ask_one
-from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet, named
+from winboot_lab.engine.dotnet import OBJECT, Runtime, dotnet
 from winboot_lab.engine.exceptions import ArgumentNullException, FileNotFoundException
-from winboot_lab.engine.locations import parent_path
 from winboot_lab.engine.members import adds
 from winboot_lab.engine.moments import FILE_TIME_EPOCH_TICKS, UNSPECIFIED, UTC, DateTime
-from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.paths import full_path
 from winboot_lab.engine.values import (
     STRING,
@@ -22,16 +19,13 @@ from winboot_lab.engine.values import (
     Array,
     CodeProperty,
     DotNetType,
-    EnumValue,
     Instance,
     Int64,
 )
-from winboot_lab.engine.wildcards import fits_pattern
 
 Value = Any
 
 READ_ONLY, HIDDEN, SYSTEM, DIRECTORY, ARCHIVE, NORMAL, REPARSE = 1, 2, 4, 16, 32, 128, 1024
-SETTABLE = 0x3FFF & ~DIRECTORY & ~REPARSE
 
 
 class FileSystemInfo(Instance):
@@ -128,14 +122,6 @@ def _set_time(which: str, *, utc: bool) -> Any:
     return put
 
 
-def _set_attributes(runtime: Runtime, self: FileSystemInfo, value: EnumValue) -> None:
-    if value.number & DIRECTORY and not self.folder:
-        raise Refusal("value", str(value), "the attribute Directory for a file")
-    wanted = value.number & SETTABLE & ~NORMAL
-    ask(runtime, "file.set-attributes", path=self.path, attributes=wanted or NORMAL)
-    self.forget()
-
-
 # Members stand in the order in which .NET lists them: it is the order of Select-Object *.
 FILE_SYSTEM_INFO.prop("FullName", "string", lambda self: self.path)
 for _property, _which in (
@@ -158,11 +144,6 @@ FILE_SYSTEM_INFO.method("ToString()")(str)
 # -- FileInfo
 
 
-def _parent(self: FileSystemInfo) -> FileSystemInfo | None:
-    up = parent_path(self.path)
-    return None if up is None else FileSystemInfo(up, folder=True)
-
-
 FILE_INFO.prop("Name", "string", lambda self: self.name)
 FILE_INFO.prop("Length", "long", _length, effect=True)
 FILE_INFO.prop("Exists", "bool", _exists, effect=True)
@@ -183,33 +164,6 @@ def _copy_file(
     full = process_path(path, "destFileName")
     ask(runtime, "file.copy", source=self.path, destination=full, overwrite=overwrite)
     return FileSystemInfo(full, folder=False)
-
-
-# -- DirectoryInfo
-
-
-def _root(self: FileSystemInfo) -> FileSystemInfo:
-    return FileSystemInfo(self.path[:2] + "\\", folder=True)
-
-
-def _inside(runtime: Runtime, path: str, kind: str, pattern: str, *, deep: bool) -> Iterator[FileSystemInfo]:
-    """What fits in a folder, and then what fits in its folders."""
-    entries = ask(runtime, "file.list", path=path)
-    for entry in entries:
-        if kind in ("", entry["kind"]) and fits_pattern(entry["name"], pattern):
-            yield FileSystemInfo(entry["path"], entry["name"], folder=is_folder(entry), facts=entry)
-    if deep:
-        for entry in entries:
-            if entry["kind"] == "directory" and not entry["link_type"]:
-                yield from _inside(runtime, entry["path"], kind, pattern, deep=True)
-
-
-def _listed(kind: str, type_name: str) -> Any:
-    def get(runtime: Runtime, self: FileSystemInfo, pattern: str = "*", option: Value = None) -> Array:
-        deep = isinstance(option, EnumValue) and option.number == 1
-        return Array(_inside(runtime, self.path, kind, pattern, deep=deep), named(type_name))
-
-    return get
 
 
 # -- what PowerShell adds

@@ -36,7 +36,6 @@ from winboot_lab.engine.values import (
     Int64,
     Value,
     enum_value,
-    enumerate_value,
 )
 from winboot_lab.engine.wildcards import fits_pattern
 
@@ -123,18 +122,6 @@ def _encoded(text: str | None, encoding: Encoding | None) -> bytes:
 )
 def _write_text(runtime: Runtime, path: str, text: str, encoding: Value = None) -> None:
     write_bytes(runtime, path, _encoded(text, encoding))
-
-
-def _joined(lines: Value) -> str:
-    items = enumerate_value(lines)
-    if lines is None:
-        raise ArgumentNullException("contents")
-    from winboot_lab.engine.formatting import dotnet_text
-
-    return "".join(dotnet_text(line) + "\r\n" for line in (items if items is not None else [lines]))
-
-
-_LINES = "System.Collections.IEnumerable contents"
 
 
 @FILE.static_method("void WriteAllBytes(string path, byte[] bytes)", effect=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ipaddress
 
 from winboot_lab.engine import parsing
-from winboot_lab.engine.dotnet import Reference, dotnet
+from winboot_lab.engine.dotnet import dotnet
 from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
 )
-from winboot_lab.engine.uri import Uri, UriFormatException
 from winboot_lab.engine.values import (
     IP_ADDRESS,
     ByteArray,
@@ -22,30 +21,6 @@ from winboot_lab.engine.values import (
     Value,
     enum_value,
 )
-
-# -- Uri
-
-
-def _host(self: Uri) -> Value:
-    return self.host if self.absolute else None
-
-
-def _new(text: str, kind: EnumValue | None = None) -> Uri:
-    if text is None:
-        raise ArgumentNullException("uriString")
-    wanted = 1 if kind is None else kind.number
-    made = Uri.parse(text, absolute=wanted == 1)
-    if wanted == 2 and made.absolute:
-        raise UriFormatException(
-            "A relative URI cannot be created because the 'uriString' parameter represents an absolute URI."
-        )
-    return made
-
-
-def _set(out: Reference, value: Value) -> bool:
-    out.value = value
-    return True
-
 
 # -- IPAddress
 
@@ -96,10 +71,6 @@ def _parse(text: str) -> IPAddress:
 
 
 IP_ADDRESS.static_method("Parse(string ipString)")(_parse)
-
-
-def _swap(value: int, size: int, make: type) -> Value:
-    return make(int.from_bytes(int(value).to_bytes(size, "little", signed=True), "big", signed=True))
 
 
 class EndPoint(Instance):

@@ -17,33 +17,26 @@ from winboot_lab.engine.comparison import compared_by_value, ordered_by
 from winboot_lab.engine.convert import (
     INTEGER_CLASSES,
     NOT_CONVERTED,
-    convert,
     converts,
     failure,
     single,
-    to_bool,
 )
-from winboot_lab.engine.dotnet import DotNetType, Reference, dotnet, named
+from winboot_lab.engine.dotnet import DotNetType, Reference, dotnet
 from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
     DotNetException,
     FormatException,
-    InvalidCastException,
     OverflowException,
-    PSInvalidCastException,
 )
 from winboot_lab.engine.formatting import dotnet_text, format_guid, format_number, number_text
 from winboot_lab.engine.members import adds
-from winboot_lab.engine.moments import DateTime
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.text import is_american
 from winboot_lab.engine.values import (
     BIG_INTEGER,
-    BOOLEAN,
     BYTE,
-    CHAR,
     DECIMAL,
     DOUBLE,
     GUID,
@@ -53,10 +46,6 @@ from winboot_lab.engine.values import (
     INTEGER_RANGES,
     NUMBER_CLASSES,
     SINGLE,
-    STRING,
-    UINT16,
-    UINT32,
-    UINT64,
     VERSION,
     BigInteger,
     ByteArray,
@@ -104,15 +93,8 @@ def _number_members(kind: DotNetType) -> None:
 def _parsers(kind: DotNetType, parse: Callable[[str, int], Value]) -> None:
     """Parse and TryParse with and without styles and culture."""
 
-    def parse_text(text: str, styles: Value = None, provider: Value = None) -> Value:
-        _parse_failure(text)
-        return parse(text, styles.number if isinstance(styles, EnumValue) else 0)
-
     def try_parse(text: str, out: Reference) -> bool:
         return _try(text, 0, out)
-
-    def try_parse_styles(text: str, styles: Value, provider: Value, out: Reference) -> bool:
-        return _try(text, styles.number, out)
 
     def _try(text: str | None, styles: int, out: Reference) -> bool:
         assert kind.default is not None
@@ -183,9 +165,6 @@ def _to_big(value: Value) -> Value:
     return NOT_CONVERTED
 
 
-# -- Boolean
-
-
 # -- Math
 
 MATH = dotnet("System.Math", kind="static", accelerators=["math"])
@@ -197,10 +176,6 @@ def _abs(value: Value) -> Value:
     if type(value) in INTEGER_CLASSES.values() and value == INTEGER_RANGES[type_of(value)][0]:
         raise OverflowException("Negating the minimum value of a twos complement number is invalid.")
     return type(value)(abs(value))
-
-
-def _keep(value: Value, made: Value) -> Value:
-    return made if type(made) is type(value) else type(value)(made)
 
 
 for _type in _SIGNED:
@@ -290,94 +265,7 @@ def _needs(value: Value, name: str) -> Value:
     return value
 
 
-def _integer_conversion(kind: DotNetType) -> Callable[[Value], Value]:
-    make = INTEGER_CLASSES[kind]
-
-    def to_integer(value: Value) -> Value:
-        if value is None:
-            return make(0)
-        if type(value) is str:
-            return make(parsing.parse_integer(value, kind))
-        if type(value) is Char:
-            return make(ord(value))
-        return _convertible(value, kind)
-
-    return to_integer
-
-
-def _convertible(value: Value, kind: DotNetType) -> Value:
-    """IConvertible: a conversion whose failure is the .NET exception itself."""
-    try:
-        return convert(value, kind)
-    except PSInvalidCastException as cause:
-        if isinstance(cause.inner, OverflowException):
-            raise cause.inner from None
-        source = type_of(value)
-        if value is not None and type(value) in NUMBER_CLASSES:
-            raise InvalidCastException(
-                f"Invalid cast from '{source.short_name}' to '{kind.short_name}'."
-            ) from None
-        raise InvalidCastException(
-            f"Unable to cast object of type '{source.name}' to type 'System.IConvertible'."
-        ) from None
-
-
 _BASES = (2, 8, 10, 16)
-
-
-for _kind, _name in (
-    (INT32, "ToInt32"),
-    (INT64, "ToInt64"),
-    (INT16, "ToInt16"),
-    (BYTE, "ToByte"),
-    (UINT16, "ToUInt16"),
-    (UINT32, "ToUInt32"),
-    (UINT64, "ToUInt64"),
-    (named("sbyte"), "ToSByte"),
-):
-    _to = _integer_conversion(_kind)
-
-
-def _to_double(value: Value) -> Value:
-    if value is None:
-        return 0.0
-    return parsing.parse_double(value) if type(value) is str else _convertible(value, DOUBLE)
-
-
-def _to_decimal(value: Value) -> Value:
-    if value is None:
-        return Decimal(0)
-    return parsing.parse_decimal(value) if type(value) is str else _convertible(value, DECIMAL)
-
-
-def _to_boolean(value: Value) -> bool:
-    if value is None:
-        return False
-    if type(value) is str:
-        return parsing.parse_bool(value)
-    if type(value) in NUMBER_CLASSES or type(value) is bool:
-        return to_bool(value)
-    raise InvalidCastException(
-        f"Unable to cast object of type '{type_of(value).name}' to type 'System.IConvertible'."
-    )
-
-
-def _to_char(value: Value) -> Value:
-    if type(value) is str:
-        if len(value) != 1:
-            raise FormatException("String must be exactly one character long.")
-        return Char(value)
-    return _convertible(value, CHAR)
-
-
-def _to_date(value: Value) -> Value:
-    if value is None:
-        return DateTime(0)
-    if type(value) is str:
-        return parsing.parse_date(value)
-    if type(value) is DateTime:
-        return value
-    raise InvalidCastException(f"Invalid cast from '{type_of(value).short_name}' to 'DateTime'.")
 
 
 CONVERT.static_method("ToString(object value)", "ToString(object value, System.IFormatProvider provider)")(
@@ -436,17 +324,6 @@ def _from_base64(text: str) -> ByteArray:
         )
         raise FormatException(message) from None
 
-
-_CHANGERS: dict[DotNetType, Callable[[Value], Value]] = {
-    **{kind: _integer_conversion(kind) for kind in INTEGER_CLASSES},
-    DOUBLE: _to_double,
-    DECIMAL: _to_decimal,
-    BOOLEAN: _to_boolean,
-    CHAR: _to_char,
-    STRING: dotnet_text,
-    SINGLE: lambda value: single(_to_double(value)),
-    named("datetime"): _to_date,
-}
 
 # -- BitConverter
 
@@ -536,14 +413,6 @@ for _name in ("Major", "Minor", "Build", "Revision"):
     VERSION.prop(_name, "int", lambda self, _name=_name: getattr(self, _name.lower()))
 
 
-def _version(*parts: int) -> Version:
-    if any(part < 0 for part in parts):
-        raise ArgumentOutOfRangeException(
-            "version", "Version's parameters must be greater than or equal to zero."
-        )
-    return Version(*parts)
-
-
 VERSION.method("ToString()")(str)
 
 
@@ -557,5 +426,3 @@ def _version_text(self: Version, count: int) -> str:
 
 VERSION.method("Equals(object obj)")(lambda self, other: isinstance(other, Version) and self == other)
 VERSION.method("Clone()")(lambda self: Version(*self.parts))
-
-# -- Random

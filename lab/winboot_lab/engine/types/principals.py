@@ -121,10 +121,6 @@ def _sid(text: str | None) -> SecurityIdentifier:
     return SecurityIdentifier(found)
 
 
-def _is_account(self: SecurityIdentifier) -> bool:
-    return self.value.startswith("S-1-5-21-") and self.value.count("-") >= 7
-
-
 @ACCOUNT.constructor("string name")
 def _account(name: str | None) -> NTAccount:
     if name is None:

@@ -17,7 +17,6 @@ from winboot_lab.engine.exceptions import (
     ObjectDisposedException,
     Win32Exception,
 )
-from winboot_lab.engine.moments import LOCAL, DateTime
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.streams import (
     STREAM,
@@ -29,7 +28,7 @@ from winboot_lab.engine.types.streams import (
     split_line,
 )
 from winboot_lab.engine.types.text import OEM, Encoding
-from winboot_lab.engine.values import IDISPOSABLE, Array, Hashtable, Instance, Value, enum_value
+from winboot_lab.engine.values import IDISPOSABLE, Hashtable, Instance, Value, enum_value
 
 
 def _one(runtime: Runtime, primitive: str, **parameters: Any) -> Any:
@@ -122,8 +121,6 @@ class StartedProcess(Instance):
         self.waited = 0
         self.pid: int | None = None
         self.exit_code: int | None = None
-        self.started_at: DateTime | None = None
-        self.ended_at: DateTime | None = None
         self.readers: dict[str, ProcessReader] = {}
         self.input: ProcessInput | None = None
         self.disposed = False
@@ -152,7 +149,6 @@ class StartedProcess(Instance):
                 stdin=b"" if self.input is None else self.input.content(),
                 **self.parameters(runtime),
             )
-            self.ended_at = _now(runtime)
         if milliseconds >= 0:
             self.waited += milliseconds
         return milliseconds < 0 or self.waited >= self.outcome["took_ms"]
@@ -163,10 +159,6 @@ class StartedProcess(Instance):
             raise ObjectDisposedException("Process", "Cannot access a disposed object.")
         if not self.started:
             raise InvalidOperationException("No process is associated with this object.")
-
-
-def _now(runtime: Runtime) -> DateTime:
-    return DateTime.of(_one(runtime, "clock.now"), LOCAL)
 
 
 def _quoted(runtime: Runtime, name: str) -> str:
@@ -195,7 +187,6 @@ def _start(runtime: Runtime, self: StartedProcess) -> bool:
         )
     if not _is_program(runtime, info.file):
         raise Win32Exception("The system cannot find the file specified", 2)
-    self.started_at = _now(runtime)
     self.started = True
     if not info.redirected:
         self.pid = int(_one(runtime, "program.start", **self.parameters(runtime))["pid"])
@@ -234,7 +225,6 @@ def _wait(runtime: Runtime, self: StartedProcess, milliseconds: int = -1) -> boo
         if code is None:
             return False
         self.exit_code = int(code)
-        self.ended_at = _now(runtime)
     return True
 
 
@@ -292,18 +282,6 @@ PROCESS.method("void Dispose()", "void Close()")(lambda self: setattr(self, "dis
 PROCESS.method("ToString()")(lambda self: "System.Diagnostics.Process")
 
 
-def _as_process(record: Any) -> StartedProcess:
-    made = StartedProcess(ProcessStartInfo())
-    made.pid = int(record["pid"])
-    start = record["start_time"]
-    made.started_at = None if start is None else DateTime.of(start, LOCAL)
-    return made
-
-
-def _listed(runtime: Runtime, fits: Callable[[Any], bool]) -> Array:
-    return Array((_as_process(record) for record in ask(runtime, "process.list") if fits(record)), PROCESS)
-
-
 # -- its streams
 
 
@@ -342,7 +320,6 @@ class InputStream(MemoryStream):
     """The bytes below a program's input."""
 
     can_read = False
-    can_seek = False
 
 
 class TextTask(Instance):

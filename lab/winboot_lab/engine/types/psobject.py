@@ -12,10 +12,8 @@ from winboot_lab.engine.formatting import dotnet_text
 from winboot_lab.engine.members import PSObjectView
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import (
-    COLLECTION,
     NULL_STRING_VALUE,
     PS_OBJECT,
-    STRING,
     AliasProperty,
     CodeProperty,
     Decorated,
@@ -29,7 +27,6 @@ from winboot_lab.engine.values import (
     Structured,
     Value,
     View,
-    close_generic,
     decorate,
     extension_of,
     plain,
@@ -198,12 +195,6 @@ for _name in ("Properties", "Members", "Methods"):
     _VIEW.prop(_name, "object", lambda self, which=_name: MemberCollection(self.target, which))
 _VIEW.prop("TypeNames", "object", lambda self: members.type_names_list(self.target))
 _VIEW.method("ToString()")(lambda self: dotnet_text(self.target))
-
-
-# -- type names
-
-
-_NAMES = close_generic(COLLECTION, (STRING,))
 
 
 # -- script blocks as delegates and text

@@ -10,13 +10,13 @@ from winboot_lab.engine.exceptions import (
     ArgumentNullException,
     ArgumentOutOfRangeException,
 )
-from winboot_lab.engine.regexes import Capture, Group, Match, Regex, regex
+from winboot_lab.engine.regexes import Group, Match, Regex, regex
 from winboot_lab.engine.types.delegates import Delegate
 from winboot_lab.engine.values import STRING, Array, Value, View
 
 _NS = "System.Text.RegularExpressions."
 REGEX = dotnet(_NS + "Regex", Regex, accelerators=["regex"])
-CAPTURE = dotnet(_NS + "Capture", Capture)
+CAPTURE = dotnet(_NS + "Capture")
 GROUP = dotnet(_NS + "Group", Group, base=CAPTURE)
 MATCH = dotnet(_NS + "Match", Match, base=GROUP)
 
@@ -68,9 +68,6 @@ def _static(name: str, parameters: str, run: Value, *, effect: bool = False) -> 
 
     def plain(*arguments: Value) -> Value:
         return run(regexes.IGNORE_CASE * 0, *arguments)
-
-    def with_options(*arguments: Value) -> Value:
-        return run(arguments[-1].number, *arguments[:-1])
 
     REGEX.static_method(f"{name}(string input, string pattern{parameters})", effect=effect)(plain)
 
@@ -131,9 +128,7 @@ class GroupCollection(View):
 MATCH.prop("Groups", "object", GroupCollection)
 
 
-_COLLECTIONS = {
-    name: dotnet(_NS + name) for name in ("MatchCollection", "CaptureCollection", "GroupCollection")
-}
+_COLLECTIONS = {name: dotnet(_NS + name) for name in ("MatchCollection", "GroupCollection")}
 
 
 def _item(self: View, index: int) -> Value:
@@ -154,6 +149,3 @@ for _kind in _COLLECTIONS.values():
 def _group_by_name(self: GroupCollection, name: str) -> Value:
     number = self.match.regex.group_number(name)
     return Group(self.match, 10**6) if number is None else _item(self, number)
-
-
-# -- wildcards

@@ -111,8 +111,6 @@ def _close(runtime: Runtime, self: TcpClient) -> None:
 class NetworkStream(Stream):
     """The bytes of a connection as they are on the wire."""
 
-    can_seek = False
-
     def __init__(self, client: TcpClient) -> None:
         super().__init__()
         self.client = client

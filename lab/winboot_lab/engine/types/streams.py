@@ -39,7 +39,6 @@ class Stream(Instance):
 
     can_read = True
     can_write = True
-    can_seek = True
 
     def __init__(self) -> None:
         self.position = 0
@@ -328,9 +327,6 @@ def descriptor(security: Value) -> Any:
     return maker()
 
 
-# -- compression
-
-
 # -- readers
 
 
@@ -487,16 +483,8 @@ STREAM_WRITER = dotnet("System.IO.StreamWriter", StreamWriter, base=TEXT_WRITER)
 STREAM_WRITER.prop("BaseStream", "System.IO.Stream", lambda self: self.stream)
 
 
-def _put(runtime: Runtime, self: Writer, value: Value = "") -> None:
-    self.put(runtime, dotnet_text(plain(value)))
-
-
 def _put_line(runtime: Runtime, self: Writer, value: Value = "") -> None:
     self.put(runtime, dotnet_text(plain(value)) + self.new_line)
-
-
-def _letters(value: Value) -> str:
-    return "".join(value)
 
 
 TEXT_WRITER.method(

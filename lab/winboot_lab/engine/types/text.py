@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import codecs
 import re
-import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from winboot_lab.engine.convert import to_string
 from winboot_lab.engine.dotnet import dotnet, named
 from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
-    IndexOutOfRangeException,
     declare_exception,
 )
 from winboot_lab.engine.formatting import dotnet_text
@@ -29,7 +26,6 @@ from winboot_lab.engine.values import (
     Enumerator,
     EnumValue,
     Instance,
-    PSCustomObject,
     Value,
     enumerate_value,
     fold,
@@ -111,13 +107,6 @@ def _needs(value: Value, name: str = "value") -> Value:
 
 
 STRING.prop("Length", "int", utf16_length)
-
-
-def char_at(self: str, index: int) -> Char:
-    """The character at a position."""
-    if not 0 <= index < len(self):
-        raise IndexOutOfRangeException
-    return Char(self[index])
 
 
 STRING.method("ToString()", "ToString(System.IFormatProvider provider)")(lambda self, provider=None: self)
@@ -418,12 +407,6 @@ STRING.static_method("IsNullOrEmpty(string value)")(lambda value: not value)
 STRING.static_method("IsNullOrWhiteSpace(string value)")(lambda value: not (value or "").strip(WHITE))
 
 
-def _shown(value: Value) -> Value:
-    """An argument of String.Format: custom objects print as `@{...}`."""
-    value = plain(value)
-    return to_string(value) if type(value) is PSCustomObject else value
-
-
 def _concat_text(value: Value) -> str:
     return dotnet_text(plain(value))
 
@@ -447,45 +430,6 @@ def _join_range(separator: str, values: Value, start: int, count: int) -> str:
             "startIndex", "Index and count must refer to a location within the buffer."
         )
     return _join(separator, Array(values[start : start + count]))
-
-
-# -- characters
-
-_CHAR_TESTS = {
-    "IsDigit": lambda letter: unicodedata.category(letter) == "Nd",
-    "IsLetter": str.isalpha,
-    "IsLetterOrDigit": lambda letter: letter.isalpha() or unicodedata.category(letter) == "Nd",
-    "IsWhiteSpace": lambda letter: letter in WHITE,
-    "IsUpper": str.isupper,
-    "IsLower": str.islower,
-    "IsControl": lambda letter: unicodedata.category(letter) == "Cc",
-    "IsPunctuation": lambda letter: unicodedata.category(letter).startswith("P"),
-    "IsSymbol": lambda letter: unicodedata.category(letter).startswith("S"),
-    "IsNumber": lambda letter: unicodedata.category(letter).startswith("N"),
-    "IsSeparator": lambda letter: unicodedata.category(letter).startswith("Z"),
-    "IsSurrogate": lambda letter: unicodedata.category(letter) == "Cs",
-}
-for _name, _test in _CHAR_TESTS.items():
-
-    def _of_char(letter: str, test: Value = _test) -> bool:
-        return bool(test(str(letter)))
-
-    def _of_text(text: str, index: int, test: Value = _test) -> bool:
-        return bool(test(str(char_at(text, index))))
-
-
-for _name, _change in (
-    ("ToUpper", upper),
-    ("ToUpperInvariant", upper),
-    ("ToLower", lower),
-    ("ToLowerInvariant", lower),
-):
-
-    def _changed(letter: str, change: Value = _change) -> Char:
-        return Char(change(str(letter)))
-
-
-# -- StringBuilder
 
 
 # -- encodings

@@ -37,7 +37,6 @@ class Thread(Instance):
 
 
 THREAD = dotnet("System.Threading.Thread", Thread)
-_CURRENT = Thread()
 
 
 def sleep(runtime: Runtime, milliseconds: int) -> None:
@@ -91,10 +90,6 @@ def _access(runtime: Runtime, self: Mutex) -> Value:
     from winboot_lab.engine.types.access import security_of
 
     return security_of("MutexSecurity", _one(runtime, "mutex.acl", handle=self.open()))
-
-
-def _open(runtime: Runtime, name: str) -> Mutex:
-    return Mutex(_one(runtime, "mutex.open", name=name)["handle"])
 
 
 def _wait(runtime: Runtime, self: Mutex, milliseconds: int = -1, _leave: bool = False) -> bool:

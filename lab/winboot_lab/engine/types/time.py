@@ -7,13 +7,10 @@ from typing import Any
 
 from winboot_lab.engine import parsing
 from winboot_lab.engine.door import ask_one
-from winboot_lab.engine.dotnet import Reference, Runtime, dotnet, named
+from winboot_lab.engine.dotnet import Runtime, dotnet, named
 from winboot_lab.engine.exceptions import (
     ArgumentException,
-    ArgumentNullException,
     ArgumentOutOfRangeException,
-    DotNetException,
-    FormatException,
     OverflowException,
 )
 from winboot_lab.engine.formatting import format_date, format_span
@@ -25,7 +22,6 @@ from winboot_lab.engine.moments import (
     TICKS_PER_DAY,
     TICKS_PER_SECOND,
     TIME_SPAN,
-    UNSPECIFIED,
     UTC,
     DateTime,
     DateTimeOffset,
@@ -59,10 +55,6 @@ def now(runtime: Runtime, kind: int = LOCAL) -> DateTime:
 
 
 # -- DateTime
-
-
-def _python(self: DateTime) -> Value:
-    return self.datetime()
 
 
 DATE_TIME.prop("Ticks", "long", lambda self: Int64(self.ticks))
@@ -155,38 +147,6 @@ adds(
 )
 
 
-def _binary(self: DateTime) -> Int64:
-    number = self.ticks | (self.kind << 62)
-    return Int64(number - 2**64 if number >= 2**63 else number)
-
-
-def _needs(text: str | None) -> str:
-    if text is None:
-        raise ArgumentNullException("s", "String reference not set to an instance of a String.")
-    return text
-
-
-def _exact(text: str, specs: list[str], styles: int) -> DateTime:
-    for spec in specs:
-        try:
-            moment, offset = parsing.parse_date_exact(text, spec)
-        except FormatException:
-            continue
-        if spec in ("r", "R", "u") and not styles:
-            return DateTime(moment.ticks, UNSPECIFIED)
-        return parsing.apply_styles(moment, offset, styles)
-    raise FormatException(parsing.BAD_DATE)
-
-
-def _try(make: Callable[[], Value], out: Reference, default: Value) -> bool:
-    try:
-        out.value = make()
-    except DotNetException:
-        out.value = default
-        return False
-    return True
-
-
 # -- TimeSpan
 
 for _name, _size, _wrap in (
@@ -219,23 +179,12 @@ for _name, _size, _wrap in (
 TIME_SPAN.prop("Ticks", "long", lambda self: Int64(self.ticks))
 
 
-def _span(hours: int, minutes: int, seconds: int) -> TimeSpan:
-    return TimeSpan((hours * 3600 + minutes * 60 + seconds) * TICKS_PER_SECOND)
-
-
 TIME_SPAN.static_field("Zero", "timespan", TimeSpan(0))
 TIME_SPAN.method("Add(timespan ts)")(lambda self, other: TimeSpan(self.ticks + other.ticks))
 TIME_SPAN.method("ToString()")(str)
 TIME_SPAN.method("ToString(string format)", "ToString(string format, System.IFormatProvider formatProvider)")(
     lambda self, spec, provider=None: format_span(self, spec or "")
 )
-
-# -- DateTimeOffset
-
-
-for _unit, _ticks in _UNITS:
-    _add = _adder(_ticks)
-
 
 # -- Stopwatch
 
@@ -287,6 +236,3 @@ def _start_new(runtime: Runtime) -> Stopwatch:
     made = Stopwatch()
     made.start(runtime)
     return made
-
-
-# -- TimeZoneInfo

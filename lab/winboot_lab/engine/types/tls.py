@@ -22,8 +22,6 @@ AuthenticationException = declare_exception(
 class SslStream(Stream):
     """Asks its callback about the certificate, whatever it is."""
 
-    can_seek = False
-
     def __init__(
         self, inner: NetworkStream, leave_open: bool = False, callback: Delegate | None = None
     ) -> None:
