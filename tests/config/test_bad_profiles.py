@@ -103,6 +103,15 @@ BAD: list[tuple[str, str, str]] = [
     (_csi_proxy(member="§../csi-proxy.exe"), "error", "a path in the archive"),
     ("storage: {flex_volumes: {§smb.cmd: {}}}", "error", "vendor~program"),
     ("storage: {flex_volumes: {§a~smb.cmd: {}}}", "error", "no file smb.cmd"),
+    *(
+        (
+            f"storage: {{flex_volumes: {{a~smb.cmd: {{smb.cmd: {_FILE}}}}}}}\n"
+            f"kubelet: {{config: {{volumePluginDir: §{folder}}}}}",
+            "error",
+            "no folder of Windows for storage.flex_volumes",
+        )
+        for folder in ("null", "/usr/libexec/volumeplugins", "volumeplugins")
+    ),
     (
         f"storage: {{flex_volumes: {{a~smb.cmd: {{smb.cmd: {_FILE}, §'../x': {_FILE}}}}}}}",
         "error",

@@ -13,6 +13,12 @@ from winboot.config.profile.values import NAME
 from winboot.config.source import Complaint, PathParts
 
 _SECRET_KEY: Final = re.compile(r"pass(word|wd|phrase)?|pwd", re.IGNORECASE)
+_PAIRS: Final = re.compile(r"(\s*\w+\s*=[^;]*(;|$))+")
+# An address without a login in it, or an ARN (docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html).
+_REFERENCE: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*://[^/?#@\s]+([/?#]\S*)?|arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:\d*:\S+"
+)
+_LOGIN: Final = re.compile(r"[\\:@][^\\:@]+:.", re.DOTALL)
 
 
 def check(draft: Draft) -> Iterator[Complaint]:
@@ -54,24 +60,28 @@ def _input(draft: Draft, path: PathParts, text: str | None) -> Iterator[Complain
 
 
 def holds_password(text: str) -> bool:
-    r"""Whether a plug-in's input holds a password: a key of that name, or Microsoft's sample form `domain:user:password`
-    (learn.microsoft.com, ICcgDomainAuthCredentials), or `domain\user:password`. References pass: `ObjectId=…;SecretUri=…`,
-    {"credentialArn": "arn:…"}, `namespace:secret`."""
+    r"""Whether a plug-in's input holds a password: a key of that name, or anywhere in it Microsoft's sample form
+    `domain:user:password` (learn.microsoft.com, ICcgDomainAuthCredentials), `domain\user:password` or `user@domain:password`.
+    References pass: `ObjectId=…;SecretUri=…`, {"credentialArn": "arn:…"}, `namespace:secret`."""
     try:
         parsed: Any = json.loads(text)
     except ValueError:
         parsed = None
     if isinstance(parsed, dict | list):
-        return any(map(_SECRET_KEY.search, _keys(parsed)))
-    pairs = [part.partition("=")[0] for part in text.split(";") if "=" in part]
-    if pairs:
-        return any(map(_SECRET_KEY.search, pairs))
-    return "://" not in text and not text.startswith("arn:") and bool(re.search(r"[\\:][^\\:]+:.", text))
+        return any(map(_is_secret, _leaves(parsed)))
+    if _PAIRS.fullmatch(text):
+        return any(map(_is_secret, (part.partition("=")[::2] for part in text.split(";"))))
+    return not _REFERENCE.fullmatch(text) and bool(_LOGIN.search(text))
 
 
-def _keys(value: Any) -> Iterator[str]:
-    """The keys of a JSON value, at every depth."""
-    if isinstance(value, dict):
-        yield from value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _keys(one)
+def _is_secret(pair: tuple[str, str]) -> bool:
+    return bool(_SECRET_KEY.search(pair[0])) or holds_password(pair[1])
+
+
+def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Each key of a JSON value at every depth, with the text below it; an empty one for any other value."""
+    yield key, value if isinstance(value, str) else ""
+    for name, one in value.items() if isinstance(value, dict) else ():
+        yield from _leaves(one, name)
+    for one in value if isinstance(value, list) else ():
+        yield from _leaves(one)

@@ -27,6 +27,18 @@ def check(draft: Draft) -> Iterator[Complaint]:
         yield from _csi_proxy(draft, storage.csi_proxy)
     for driver, files in storage.flex_volumes.items():
         yield from _driver(draft, driver, files)
+    config = draft.kubelet.config if draft.kubelet else {}
+    if storage.flex_volumes and "volumePluginDir" in config:
+        yield from _folder(draft, config["volumePluginDir"])
+
+
+def _folder(draft: Draft, given: object) -> Iterator[Complaint]:
+    """The drivers lie where the user's own field has the kubelet look."""
+    if not re.fullmatch(r"[A-Za-z]:\\[^/]+", str(given)):
+        wrong = f"{given!r} is no folder of Windows for storage.flex_volumes"
+        yield draft.at(
+            ("kubelet", "config", "volumePluginDir"), wrong, "such as C:\\k\\volumeplugins, or drop it"
+        )
 
 
 def _csi_proxy(draft: Draft, wanted: CsiProxy) -> Iterator[Complaint]:
