@@ -1240,6 +1240,7 @@ ELSEWHERE: Final = {
     rf"registry HKLM\{ANY}: owner and rules": ("tests/steps/test_gmsa.py", "owner and rules"),
     rf"gmsa: HKLM\{ANY}: {ANY}": ("tests/steps/test_gmsa.py", r"gmsa: HKLM\SOFTWARE"),
     f"gmsa: account {ANY}": ("tests/steps/test_gmsa.py", "gmsa: account WebApp"),
+    f"gmsa: library {ANY}: readable by services": ("tests/steps/test_gmsa.py", "readable by services"),
     f"gmsa: event provider {ANY}: {ANY}": ("tests/steps/test_gmsa.py", "gmsa: event provider"),
     f"gmsa: event manifest {ANY}": ("tests/steps/test_gmsa.py", "gmsa: event manifest"),
     f"gmsa: plug-in {ANY}": ("tests/steps/test_gmsa.py", "gmsa: plug-in"),

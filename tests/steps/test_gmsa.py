@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from winboot_lab.engine.types import hns, privilege
 from winboot_lab.windows.accounts import ADMINISTRATORS, SYSTEM, SYSTEM_TOKEN, TRUSTED_INSTALLER
-from winboot_lab.windows.acl import Acl, Rule
+from winboot_lab.windows.acl import FULL, Acl, Rule
+from winboot_lab.windows.files import Files
 from winboot_lab.windows.machine import Machine
 from winboot_lab.windows.registry import HKLM
 
 from tests.lab.site import Site, only
 from tests.steps.bench import Bench
 from tests.steps.library import call
+from tests.steps.test_directories import ordinary
 from winboot.config.node_spec.node import GmsaAccount, GmsaSpec
 from winboot.script.library import functions
 
@@ -29,7 +31,7 @@ COM = rf"{HKLM}\SOFTWARE\Classes\CLSID\{{{GUID}}}\InprocServer32"
 LIBRARY = r"C:\Windows\System32\CCGAKVPlugin.dll"
 MODULE = r"C:\Windows\System32\WindowsPowerShell\v1.0\Modules\ActiveDirectory"
 PROVIDER = "331CCC5F-7C20-4FF8-B3A9-62EF90DCC870"
-PLACED, MANIFEST = r"C:\k\gmsa-plugin.dll", r"C:\k\gmsa-plugin.man"
+PLACED, MANIFEST = r"C:\k\gmsa\plugin.dll", r"C:\k\gmsa\plugin.man"
 WINEVT = rf"{HKLM}\SOFTWARE\Microsoft\Windows\CurrentVersion\WINEVT"
 PUBLISHER = rf"{WINEVT}\Publishers\{{{PROVIDER}}}"
 LOG = rf"{WINEVT}\Channels\Microsoft-AKSGMSAPlugin/Admin"
@@ -91,6 +93,13 @@ def _untrusted(machine: Machine) -> None:
     machine.power.is_trusted = False
 
 
+UNVERIFIED = "not verified: The specified domain either does not exist or could not be contacted"
+
+
+def _unverified(machine: Machine) -> None:
+    machine.power.channel_error = UNVERIFIED.partition(": ")[2]
+
+
 def _no_kerberos(machine: Machine) -> None:
     machine.world.close("10.0.0.53", 88)
 
@@ -102,6 +111,7 @@ def _no_kerberos(machine: Machine) -> None:
         (_another, "gmsa: domain of this machine", "other.example"),
         (_untrusted, "gmsa: secure channel to the domain", "broken"),
         (_no_kerberos, "gmsa: domain controllers of corp.example", "silent on TCP 88"),
+        (_unverified, "gmsa: secure channel to the domain", UNVERIFIED),
     ],
 )
 def test_what_a_member_lacks_is_a_notice(
@@ -196,10 +206,26 @@ def test_what_a_plugin_lacks_is_a_notice(outside: Bench, damage: Callable[[Machi
     assert notices(outside) == {f"gmsa: plug-in {{{GUID}}}": is_}
 
 
+def test_a_class_of_net_is_found_by_its_own_library(outside: Bench) -> None:
+    """Rancher's plug-in, which regsvcs registers."""
+    library = r"C:\Program Files\RanchergMSACredentialProvider\RanchergMSACredentialProvider.dll"
+    registry = outside.machine.registry
+    registry.set(COM, "", "String", "mscoree.dll")
+    registry.set(COM, "CodeBase", "String", f"file:///{library.replace(chr(92), '/')}")
+
+    assert notices(outside) == {f"gmsa: plug-in {{{GUID}}}": f"without its library {library}"}
+    outside.write(library, b"MZ")
+    assert notices(outside) == {}
+    registry.forget(COM, "CodeBase")
+    outside.machine.files.write(r"C:\Windows\System32\mscoree.dll", b"MZ")
+    assert notices(outside) == {}
+
+
 @pytest.fixture
 def installing(outside: Bench) -> Bench:
     """The same, with a plug-in that winboot installs: its library is placed, and nothing is registered."""
     outside.spec = replace(outside.spec, gmsa=replace(SPEC, plugin_guid=GUID, app_id=APP))
+    outside.write(PLACED, b"MZ")
     outside.machine.registry.delete_key(CLASSES)
     outside.machine.registry.delete_key(COM.rpartition("\\")[0], recurse=True)
     return outside
@@ -224,7 +250,7 @@ def test_the_plugin_is_registered_once_and_undone(installing: Bench, guards: boo
     assert installing.run(STEP).states == {STEP: "changed"}
     assert installing.run(STEP).states == {STEP: "ok"}
     assert registry.exists(CLASSES)
-    assert registry.text(COM, "") == r"C:\k\gmsa-plugin.dll"
+    assert registry.text(COM, "") == r"C:\k\gmsa\plugin.dll"
     assert registry.text(COM.rpartition("\\")[0], "AppID") == f"{{{APP}}}"
     # COM starts the library in a process of its own only where the value is there.
     assert registry.value(rf"{HKLM}\SOFTWARE\Classes\AppID\{{{APP}}}", "DllSurrogate") is not None
@@ -258,6 +284,18 @@ def test_what_becomes_of_the_plugin_is_mended(
     assert set(installing.look(STEP).differences(STEP)) == {what}
     installing.run(STEP)
     assert installing.look(STEP).differences(STEP) == {}
+
+
+def test_services_may_read_the_library(installing: Bench) -> None:
+    """Windows runs it as the account that asks for it. A downloaded file comes with the rules of a private folder."""
+    installing.run("directories")
+    close_file(installing.machine.files, PLACED)
+
+    installing.run(STEP)
+    assert installing.machine.files.read(PLACED, ordinary(installing)) == b"MZ"
+
+    close_file(installing.machine.files, PLACED)
+    assert set(installing.look(STEP).differences(STEP)) == {f"gmsa: library {PLACED}: readable by services"}
 
 
 def test_the_owner_is_restored_when_the_write_fails(installing: Bench) -> None:
@@ -298,10 +336,9 @@ def test_a_key_that_a_killed_run_left_open_is_given_back(installing: Bench, undo
 @pytest.fixture
 def telling(installing: Bench) -> Bench:
     """The same, with the manifest of its events, in the form that the Azure plug-in's has."""
-    manifest = f"""<?xml version='1.0' encoding='utf-16'?>
-    <instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"><instrumentation><events>
+    manifest = f"""<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"><instrumentation><events>
     <provider guid="{{{PROVIDER}}}" name="Microsoft-AKSGMSAPlugin" resourceFileName="{LIBRARY}" messageFileName="{LIBRARY}">
-    <channels><channel name="Microsoft-AKSGMSAPlugin/Admin" type="Admin" enabled="true"/></channels>
+    <channels><channel name="Microsoft-AKSGMSAPlugin/Admin"/></channels>
     </provider></events></instrumentation></instrumentationManifest>"""
     assert installing.spec.gmsa is not None
     installing.spec = replace(installing.spec, gmsa=replace(installing.spec.gmsa, provider=PROVIDER))
@@ -309,6 +346,12 @@ def telling(installing: Bench) -> Bench:
     for key in ("Publishers", "Channels"):
         installing.machine.registry.create(rf"{WINEVT}\{key}")
     return installing
+
+
+def close_file(files: Files, path: str) -> None:
+    acl = files.need(path)[1].acl
+    acl.protect(preserve=False)
+    acl.explicit = [Rule(sid, FULL) for sid in (SYSTEM, ADMINISTRATORS)]
 
 
 def of_azure(machine: Machine) -> None:

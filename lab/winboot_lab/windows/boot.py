@@ -40,6 +40,8 @@ class Boot:
         self.restart_due = False
         self.domain = ""
         self.is_trusted = True
+        # Why the secure channel cannot be verified, in Windows' words.
+        self.channel_error = ""
         # Whether the domain lets this machine read the password of an account, by its name.
         self.managed: dict[str, bool] = {}
         self.workgroup = "WORKGROUP"

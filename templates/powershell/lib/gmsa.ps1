@@ -24,9 +24,10 @@ function Get-MembershipNotice {
         return (New-Difference -Key 'gmsa:domain' -What 'gmsa: domain of this machine' -Is $is -Want $Domain -Policy)
     }
     # It asks Netlogon of this machine, so a remote session without delegation may do so.
-    if (-not (Test-ComputerSecureChannel)) {
-        New-Difference -Key 'gmsa:channel' -What 'gmsa: secure channel to the domain' -Is 'broken' -Want 'in order' -Policy
-    }
+    $is = try { if (Test-ComputerSecureChannel) { '' } else { 'broken' } }
+    # Netlogon cannot verify it, for example where no controller answers: the cmdlet throws (its VerifySecureChannel).
+    catch [InvalidOperationException] { "not verified: $($_.Exception.Message)" }
+    if ($is) { New-Difference -Key 'gmsa:channel' -What 'gmsa: secure channel to the domain' -Is $is -Want 'in order' -Policy }
     Get-AccountNotice -Accounts $Accounts
 }
 
@@ -91,12 +92,24 @@ function Get-CredentialPluginNotice {
     # A notice where the plug-in is not registered with Container Credential Guard and COM, or others may write its library
     # (learn.microsoft.com/windows/win32/api/ccgplugins/nn-ccgplugins-iccgdomainauthcredentials).
     param([string]$Plugin)
-    $library = [Environment]::ExpandEnvironmentVariables("$(Read-Registry -Path "SOFTWARE\Classes\CLSID\$Plugin\InprocServer32" -Name '')")
+    $library = Get-ClassLibrary -Path "SOFTWARE\Classes\CLSID\$Plugin\InprocServer32"
     $is = if (-not (Test-RegistryKey -Path "SYSTEM\CurrentControlSet\Control\CCG\COMClasses\$Plugin")) { 'unknown to Container Credential Guard' }
     elseif (-not $library) { 'unknown to COM' }
     elseif (-not [IO.File]::Exists($library)) { "without its library $library" }
     else { Get-PathDoubt -Path $library -Program }
     if ($is) { New-Difference -Key 'gmsa:plugin' -What "gmsa: plug-in $Plugin" -Is $is -Want 'registered, and in a safe place' -Policy }
+}
+
+function Get-ClassLibrary {
+    # The library that a class registered below this key comes from, or ''. A class of .NET names the runtime without a folder, and its
+    # own library in CodeBase where it is not in the assembly cache: an address without escapes (referencesource, mscorlib
+    # RegistrationServices.cs: Assembly.CodeBase).
+    param([string]$Path)
+    $base = "$(Read-Registry -Path $Path -Name 'CodeBase')"
+    if ($base) { return ($base -replace '^file:///').Replace('/', '\') }
+    $library = [Environment]::ExpandEnvironmentVariables("$(Read-Registry -Path $Path -Name '')")
+    if ($library -match '^[^\\]+$') { $library = Get-SystemProgram -Name $library }
+    $library
 }
 
 function Get-PluginValue {
@@ -121,8 +134,10 @@ function Get-ClassPath {
 }
 
 function Get-PluginDifference {
-    # A difference for each value that COM lacks, and one where Container Credential Guard does not have the class.
-    param([string]$Plugin, [object[]]$Values)
+    # A difference for each value that COM lacks, and one where Container Credential Guard does not have the class, or the account that
+    # it runs as, perhaps a service's, does not read the library.
+    param([string]$Plugin, [string]$Library, [object[]]$Values)
+    Compare-Wanted -Key 'gmsa:library' -What "gmsa: library ${Library}: readable by services" -Is (Test-UserReadable -Path $Library) -Want $true
     foreach ($one in $Values) {
         Compare-Wanted -Key "gmsa:$($one.path)\$($one.name)" -What "gmsa: HKLM\$($one.path): $($one.name)" `
             -Is (Read-Registry -Path $one.path -Name $one.name) -Want $one.value
@@ -132,9 +147,20 @@ function Get-PluginDifference {
     Get-OpenKeyDifference
 }
 
+function Test-UserReadable {
+    # Whether BUILTIN\Users may read and run a file, and with them each account that logged on.
+    param([string]$Path)
+    if (-not [IO.File]::Exists($Path)) { return $false }
+    $rules = [IO.File]::GetAccessControl($Path).GetAccessRules($true, $true, [Security.Principal.SecurityIdentifier])
+    $read = [int][Security.AccessControl.FileSystemRights]::ReadAndExecute
+    @($rules | Where-Object { $_.IdentityReference.Value -eq 'S-1-5-32-545' -and ([int]$_.FileSystemRights -band $read) -eq $read }).Count -gt 0
+}
+
 function Set-Plugin {
     # Registers the class with COM and Container Credential Guard. Returns nothing.
-    param([string]$Plugin, [object[]]$Values)
+    param([string]$Plugin, [string]$Library, [object[]]$Values)
+    # What was downloaded has the rules of the folder that it was downloaded to.
+    Set-PrivateAccess -Path $Library -Readable
     foreach ($one in Get-OpenKey) { Restore-KeyAccess -Former $one }
     foreach ($one in $Values) { Set-RegistryValue -Path $one.path -Name $one.name -Value $one.value -Kind $one.kind }
     $path = "$(Get-ClassPath)\$Plugin"

@@ -34,6 +34,9 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
     providers = [paths.credential_providers] if spec.kubelet.credentials else []
     # The same is true of FlexVolume drivers.
     drivers = [*dict.fromkeys(map(_parent, spec.storage.drivers)), *spec.storage.drivers]
+    # Windows runs the plug-in as the account that asks for it (DllSurrogate without RunAs). Microsoft's installers place it
+    # where every account may read it: System32, Program Files (InstallPlugin.ps1 of Azure-Key-Vault-Plugin-gMSA).
+    plugin = [_parent(paths.gmsa_plugin)] if spec.gmsa is not None and spec.gmsa.app_id else []
     return {
         # Kubeconfigs and the bootstrap token, certificates and keys, registry credentials, and what the runtime keeps.
         "private": [
@@ -53,6 +56,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             paths.ipam_store,
             *written,
             *drivers,
+            *plugin,
             *logs,
         ],
         # Nobody but the services of this node writes there.
@@ -64,6 +68,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             *runtime.watched,
             *configuration,
             *drivers,
+            *plugin,
             *providers,
         ],
     }

@@ -63,9 +63,17 @@ def rename_computer(call: Call) -> None:
 
 @cmdlet("Test-ComputerSecureChannel", _MODULE, should_process=True)
 def test_channel(call: Call) -> None:
-    """Whether the domain takes the machine's password: True or False (learn.microsoft.com, Test-ComputerSecureChannel)."""
-    if not call.machine.power.domain:
+    """Whether the domain takes the machine's password: True or False (learn.microsoft.com, Test-ComputerSecureChannel). A
+    terminating error if Netlogon cannot verify it (VerifySecureChannel of Microsoft.PowerShell.Commands.Management.dll 3.0).
+    The sentence around Windows' words has no source."""
+    power = call.machine.power
+    if not power.domain:
         raise Refusal("command", "Test-ComputerSecureChannel", "outside a domain")
+    if power.channel_error:
+        identifier = "FailToTestSecureChannel,Microsoft.PowerShell.Commands.TestComputerSecureChannelCommand"
+        error = "System.InvalidOperationException"
+        call.fail(Problem(power.channel_error, identifier, "OperationStopped", error, terminating=True))
+        return
     call.give(call.machine.power.is_trusted)
 
 
