@@ -50,8 +50,8 @@ def check(
 
 def _complaints(file: Path, *, strict: bool) -> list[Complaint]:
     from winboot.config.inventory import check_inventory
+    from winboot.config.inventory.cloud_name import provider_of
     from winboot.config.profile import check_profile
-    from winboot.remote.cloud.settings import provider_of
 
     if provider_of(file) is not None and not is_profile(file):
         return _cloud_complaints(file)
@@ -92,9 +92,9 @@ def _cloud_complaints(file: Path) -> list[Complaint]:
     """What is wrong with the file itself: the machines are the cloud's, and nothing is contacted."""
     from winboot.base.errors import InvalidInput
     from winboot.base.extras import how_to_install, lacking
+    from winboot.config.inventory.cloud_name import provider_of
     from winboot.config.source import Complaint
     from winboot.remote.cloud.pool import Pool
-    from winboot.remote.cloud.settings import provider_of
 
     try:
         Pool.read(file)

@@ -128,7 +128,7 @@ def why(
         typer.echo(f"{machine}: {seen.why} (machine {seen.uuid} at {seen.address})")
     if found:
         return
-    from winboot.remote.cloud.settings import provider_of
+    from winboot.config.inventory.cloud_name import provider_of
 
     if inventory.exists() and provider_of(inventory) == "aws":
         typer.echo(f"{machine}: {_on_console(inventory, machine)}")
@@ -367,9 +367,9 @@ def serve_alone(
     """The endpoint alone, with /healthz and /readyz at `listen` and `port`: there is no queue to watch, as for a file
     of hosts, or for Karpenter, which has no groups."""
     from winboot.cli.targets import run_context
+    from winboot.config.inventory.cloud_name import provider_of
     from winboot.node.run import Quiet
     from winboot.operations.hook.metrics import Log, Metrics, MetricsServer
-    from winboot.remote.cloud.settings import provider_of
 
     log = Log()
     with run_context([], Quiet(), in_cluster=True) as (context, _):
@@ -452,8 +452,8 @@ def hosts_of(inventory: Path) -> Hosts:
 
 def _one_way(inventory: Path, ways: Sequence[bool], *, attested: bool) -> None:
     """Raises UsageError unless exactly one option says how machines are let in, and the inventory supports that way."""
+    from winboot.config.inventory.cloud_name import provider_of
     from winboot.remote.cloud.pool import Pool
-    from winboot.remote.cloud.settings import provider_of
 
     if sum(ways) != 1:
         raise UsageError(
@@ -475,7 +475,7 @@ def _scope(path: Path, group: str, host: str) -> tuple[Literal["host", "group"],
     """Compares the options with the inventory. A cloud's groups come and go with its machines, and are taken as they
     are named. Raises UsageError."""
     from winboot.config.inventory import load_inventory
-    from winboot.remote.cloud.settings import provider_of
+    from winboot.config.inventory.cloud_name import provider_of
 
     if not path.exists():
         raise UsageError(f"there is no inventory {path}", hint="Name one with --inventory.")
@@ -500,8 +500,8 @@ def _refuse_unfit(path: Path, scope: str) -> None:
     inventory appear later; their profiles are not read here."""
     from winboot.base.errors import InvalidInput
     from winboot.config.inventory import load_inventory
+    from winboot.config.inventory.cloud_name import provider_of
     from winboot.operations.firstboot.capi import complaints
-    from winboot.remote.cloud.settings import provider_of
 
     if provider_of(path) is not None:
         return

@@ -202,8 +202,8 @@ def _job(wanted: Rendered, pacing: Pacing, name: str) -> tuple[FleetJob, bool, b
     """What is to be rendered, whether bootstrap tokens are minted, and whether a profile has gMSA accounts."""
     from winboot.cli.targets import load_fleet
     from winboot.config.inventory import load_inventory, own_text
+    from winboot.config.inventory.cloud_name import provider_of
     from winboot.operations.fleet.manifest import FleetJob, fleet_files
-    from winboot.remote.cloud.settings import provider_of
 
     inventory = wanted.inventory
     words = (*pacing.words(), *(("--drain",) if wanted.drain else ()))

@@ -114,7 +114,7 @@ def serve(
 
     The hook answers each with CONTINUE, or with ABANDON and a reason in the log. On SIGTERM it finishes the work in progress.
     """
-    from winboot.remote.cloud.settings import provider_of
+    from winboot.config.inventory.cloud_name import provider_of
 
     if dry_run and bootstrap:
         raise UsageError(
@@ -204,7 +204,7 @@ def serve(
 
 def _queueless(inventory: Path, queue: str) -> bool:
     """Whether only machines that call are worked on: AWS without a queue, as with Karpenter, which has no groups."""
-    from winboot.remote.cloud.settings import provider_of
+    from winboot.config.inventory.cloud_name import provider_of
 
     return provider_of(inventory) == "aws" and not queue
 

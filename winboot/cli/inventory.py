@@ -45,7 +45,7 @@ def show(
 ) -> None:
     """Show the machines of an inventory. For `*.aws.yaml` and `*.azure.yaml` it queries the cloud; it changes nothing."""
     from winboot.base.errors import UsageError
-    from winboot.remote.cloud.settings import provider_of
+    from winboot.config.inventory.cloud_name import provider_of
 
     if context.invoked_subcommand is not None:
         return
@@ -118,8 +118,8 @@ def _cloud(file: Path, *, list_: bool, freeze: Path | None, refresh: bool) -> No
 
 def _freeze(pool: Pool, members: Sequence[Member], target: Path) -> None:
     from winboot.base.errors import UsageError
+    from winboot.config.inventory.cloud_name import provider_of
     from winboot.remote.cloud.pool import frozen_text
-    from winboot.remote.cloud.settings import provider_of
 
     if target.resolve().parent != pool.path.resolve().parent or provider_of(target) is not None:
         raise UsageError(

@@ -230,7 +230,7 @@ def _forward(
 
     What went wrong is returned, for after the report: the nodes are done.
     """
-    from winboot.remote.cloud.settings import provider_of
+    from winboot.config.inventory.cloud_name import provider_of
 
     if provider_of(inventory) is None:
         return None

@@ -93,8 +93,8 @@ def load_fleet(
     from winboot.cli.trust import settle
     from winboot.config.demands import demands
     from winboot.config.inventory import load_inventory
+    from winboot.config.inventory.cloud_name import provider_of
     from winboot.config.node_spec import resolve
-    from winboot.remote.cloud.settings import provider_of
 
     if not inventory.exists():
         raise UsageError(

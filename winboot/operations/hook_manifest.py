@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from winboot.base.errors import UsageError
+from winboot.config.inventory.cloud_name import ProviderName, provider_of
 from winboot.config.profile import load_profile
 from winboot.operations.worker_pod import (
     CLAIMS,
@@ -25,8 +26,7 @@ from winboot.operations.worker_pod import (
     container,
     pod_spec,
 )
-from winboot.remote.cloud.base import ProviderName
-from winboot.remote.cloud.settings import provider_of, read_cloud_file
+from winboot.remote.cloud.settings import read_cloud_file
 from winboot.remote.cluster import rights
 from winboot.remote.cluster.base import Need
 from winboot.remote.manifests import named, yaml_text

@@ -14,6 +14,7 @@ import importlib
 from typing import Any, cast
 
 from winboot.base.extras import require
+from winboot.config.inventory.cloud_name import ProviderName
 from winboot.remote.cloud.base import (
     CloudHost,
     Forwarding,
@@ -21,7 +22,6 @@ from winboot.remote.cloud.base import (
     NodeIdentity,
     PodRoute,
     Provider,
-    ProviderName,
     Query,
 )
 

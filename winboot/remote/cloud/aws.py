@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from winboot.base.errors import CloudError, InvalidInput, UsageError
 from winboot.base.secret import Secret
+from winboot.config.inventory.cloud_name import ProviderName
 from winboot.remote.cloud.aws_calls import Calls, translated
 from winboot.remote.cloud.aws_hooks import AwsHooks
 from winboot.remote.cloud.aws_network import AwsNetwork
@@ -20,7 +21,6 @@ from winboot.remote.cloud.base import (
     HookQueue,
     Lifecycle,
     NodeIdentity,
-    ProviderName,
     Query,
     State,
     Wait,

@@ -38,13 +38,13 @@ from winboot.base.errors import (
     NoSuchHost,
     UsageError,
 )
+from winboot.config.inventory.cloud_name import ProviderName
 from winboot.remote.cloud.azure_names import ResourceId, node_name
 from winboot.remote.cloud.base import (
     CloudHost,
     Forwarding,
     NodeIdentity,
     PodRoute,
-    ProviderName,
     Query,
     State,
     Wait,

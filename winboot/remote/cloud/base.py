@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from winboot.base.secret import Secret
+from winboot.config.inventory.cloud_name import ProviderName
 
-ProviderName = Literal["aws", "azure"]
 # What a machine does, in the words of both clouds put on one list.
 State = Literal["pending", "running", "stopping", "stopped", "terminated", "unknown"]
 # Waits so many seconds; True means: stop waiting for good (`winboot.node.run.Stop.wait` is one).

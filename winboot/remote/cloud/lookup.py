@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from winboot.base.errors import NoSuchHost, UsageError
+from winboot.config.inventory.cloud_name import ProviderName
 from winboot.remote import cloud
 from winboot.remote.cloud.azure_names import PREFIX, ResourceId
-from winboot.remote.cloud.base import CloudHost, Provider, ProviderName
+from winboot.remote.cloud.base import CloudHost, Provider
 
 # aws:///eu-west-1a/i-0abc; a local zone is us-west-2-lax-1a, and its region the first part up to a number
 # (kubernetes/cloud-provider-aws pkg/providers/v1/instances.go, KubernetesInstanceID).

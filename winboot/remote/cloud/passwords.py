@@ -11,10 +11,11 @@ from typing import Any, Final
 from winboot.base.errors import CloudError
 from winboot.base.secret import Secret
 from winboot.config.inventory import Connection
+from winboot.config.inventory.cloud_name import ProviderName
 from winboot.config.node_spec import NodeSpec
 from winboot.config.profile.reference import Held
 from winboot.remote.cloud import connect
-from winboot.remote.cloud.base import Provider, ProviderName
+from winboot.remote.cloud.base import Provider
 from winboot.remote.cloud.lookup import machine_of
 
 # EC2 API, GetPasswordData: "wait up to 15 minutes after you launch an instance".

@@ -13,13 +13,14 @@ import yaml
 
 from winboot.base.errors import CloudError, CloudRefused, InvalidInput
 from winboot.config.inventory import Inventory, inventory_of
+from winboot.config.inventory.cloud_name import ProviderName, provider_of
 from winboot.config.profile import Profile, load_profile
 from winboot.config.source import Complaint, Entry, Listing, Node, Place, Scalar, Table, in_order, raw
 from winboot.remote.cloud import connect
-from winboot.remote.cloud.base import CloudHost, Provider, ProviderName, Query
+from winboot.remote.cloud.base import CloudHost, Provider, Query
 from winboot.remote.cloud.cache import Found, HostCache
 from winboot.remote.cloud.composing import Composer, Member
-from winboot.remote.cloud.settings import BASE_GROUP, CloudFile, provider_of, read_cloud_file
+from winboot.remote.cloud.settings import BASE_GROUP, CloudFile, read_cloud_file
 
 # Which variable of `compose` (or of the cloud) becomes which key of a host; the first that has a value.
 _HOST_KEYS: Final[Mapping[str, tuple[str, ...]]] = {

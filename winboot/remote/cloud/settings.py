@@ -6,7 +6,6 @@ The words are those of Ansible's plugins aws_ec2 and azure_rm, so that you can r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -14,22 +13,13 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from winboot.base.errors import InvalidInput
+from winboot.config.inventory.cloud_name import ProviderName, provider_of
 from winboot.config.model import Model, OneOrMany, build
 from winboot.config.source import Complaint, Table, Wrong, in_order, locate, read
-from winboot.remote.cloud.base import ProviderName, Query
+from winboot.remote.cloud.base import Query
 
-# pool.aws.yaml; Ansible wants aws_ec2.yml and azure_rm.yml at the end of the name.
-_SUFFIXES: Final[tuple[tuple[re.Pattern[str], ProviderName], ...]] = (
-    (re.compile(r"(^|\.)(aws|ec2|aws_ec2)\.ya?ml$"), "aws"),
-    (re.compile(r"(^|\.)(azure|azure_rm)\.ya?ml$"), "azure"),
-)
 # What a static inventory calls the group that every machine is in: Ansible's plugins name it after themselves.
 BASE_GROUP: Final[dict[ProviderName, str]] = {"aws": "aws_ec2", "azure": "azure"}
-
-
-def provider_of(path: Path) -> ProviderName | None:
-    """Which cloud an inventory file asks, by the end of its name; None for a static one."""
-    return next((name for pattern, name in _SUFFIXES if pattern.search(path.name)), None)
 
 
 class KeyedGroup(Model):
