@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -63,6 +65,11 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = grimp.build_graph("winboot", "winboot_lab", exclude_type_checking_imports=False, cache_dir=None)
 
     assert circles(graph) == []
+
+
+def test_the_real_engine_imports_what_declares_its_types():
+    """`--engine pwsh` imports it before anything else of the lab's engine."""
+    subprocess.run([sys.executable, "-c", "import winboot_lab.pwsh.run"], check=True, timeout=60)
 
 
 def test_a_circle_is_found_wherever_it_begins():

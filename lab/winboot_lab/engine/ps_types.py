@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from winboot_lab.engine import values as _values  # declares System.Int32, below each enum
 from winboot_lab.engine.dotnet import enum_type, lookup
 
+_LOADED = (_values,)
 _SMA = "System.Management.Automation."
 
 
