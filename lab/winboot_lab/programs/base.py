@@ -10,7 +10,7 @@ from typing import Final
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.windows import paths
 from winboot_lab.windows.failure import Failure
-from winboot_lab.windows.processes import Process, split_arguments
+from winboot_lab.windows.processes import Process
 from winboot_lab.windows.programs_api import Died, Exit, Served
 from winboot_lab.windows.session import Computer
 
@@ -182,11 +182,6 @@ def start(
     if died is not None:
         machine.processes.finish(child, died)
     return child
-
-
-def split(command_line: str) -> list[str]:
-    """A command line as arguments."""
-    return split_arguments(command_line)
 
 
 def run_child(run: Run, path: str, arguments: str, *, env: Mapping[str, str], stdin: bytes = b"") -> Exit:

@@ -49,8 +49,6 @@ class Config:
     bin_dirs: tuple[str, ...] = (CNI_BIN,)
     conf_dir: str = CNI_CONF
     certs: str = ""
-    default_runtime: str = "runhcs-wcow-process"
-    runtimes: frozenset[str] = frozenset({"runhcs-wcow-process", "runhcs-wcow-hypervisor"})
     ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     broken: str | None = None
@@ -219,8 +217,6 @@ def _effective(
         bin_dirs=tuple(str(d) for d in bin_dirs),
         conf_dir=str(found.cni.get("conf_dir", CNI_CONF)),
         certs=str(found.registry.get("config_path", "")),
-        default_runtime=default_runtime,
-        runtimes=runtimes,
         ignored=ignored,
         broken=_broken(found, configured, default_runtime, runtimes, knows_dirs=knows_dirs),
     )

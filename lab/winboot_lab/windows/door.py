@@ -350,15 +350,12 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The machine's UTC time, skew included."""
-        ...
 
     def ticks(self) -> float:
         """Monotonic lab seconds since the machine booted; clock skew does not touch it."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Let `seconds` of lab time pass; raises MachineStopped when the machine goes down meanwhile."""
-        ...
 
 
 class Door(Protocol):
@@ -367,24 +364,19 @@ class Door(Protocol):
     @property
     def commands(self) -> Mapping[str, CommandSignature]:
         """The cmdlets the machine implements, by lower-case name."""
-        ...
 
     @property
     def clock(self) -> Clock:
         """The machine's clock."""
-        ...
 
     def invoke(self, command: str, parameters: Mapping[str, Plain], input: Sequence[Plain] = ()) -> Result:
         """Run one cmdlet or primitive. Raises Refusal for what the machine does not know."""
-        ...
 
     def acting(self) -> AbstractContextManager[None]:
         """An actor that computes (runs a script) does it inside; other threads' waiting then does not overtake it."""
-        ...
 
     def checkpoint(self) -> None:
         """Called before every statement: due work, faults, stop. Raises MachineStopped or Interrupted."""
-        ...
 
 
 class MachineStopped(Exception):

@@ -97,8 +97,6 @@ class Faults:
         self._commands: list[_Ambush] = []
         self._writes: list[Told] = []
         self._scans: list[_Scan] = []
-        # How many file operations there were, for a test that wants to strike at each of them.
-        self.touches = 0
         # What was opened by hold or scan: the path and the share mode.
         self.held: list[tuple[str, str]] = []
         self.comes_back = True
@@ -231,7 +229,6 @@ class Faults:
                 return not command.startswith(_LOOKING)
 
     def _touch(self, parameters: Mapping[str, Plain]) -> None:
-        self.touches += 1
         for scan in list(self._scans):
             scan.left -= 1
             if scan.left > 0:

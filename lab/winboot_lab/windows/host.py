@@ -36,27 +36,21 @@ class Actor(Protocol):
     @property
     def pid(self) -> int:
         """The id of its process."""
-        ...
 
     def alive(self) -> None:
         """Raise when the machine went down or the session was closed."""
-        ...
 
     def wait(self, seconds: float) -> None:
         """Let lab time pass for it."""
-        ...
 
     def powershell(self, arguments: list[str]) -> int:
         """Run PowerShell with the argument words of powershell.exe; the exit code."""
-        ...
 
     def interrupt(self) -> None:
         """Stop it at its next statement, or in its sleep."""
-        ...
 
     def close(self) -> None:
         """End its process and what hangs on it."""
-        ...
 
 
 class Host:

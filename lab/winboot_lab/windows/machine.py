@@ -16,7 +16,7 @@ from winboot_lab.windows import cmdlets, primitives
 from winboot_lab.windows.boot import Boot
 from winboot_lab.windows.call import CMDLETS, dispatch
 from winboot_lab.windows.clock import LabTime
-from winboot_lab.windows.door import CommandSignature, Plain, Result
+from winboot_lab.windows.door import CommandSignature
 from winboot_lab.windows.forking import take_part
 from winboot_lab.windows.hardware import RELEASES, Hardware, Release
 from winboot_lab.windows.install import install
@@ -72,6 +72,8 @@ class Machine(Computer):
         self.world.machines.append(self)
         take_part(self)
 
+    dispatch = staticmethod(dispatch)
+
     @property
     def commands(self) -> Mapping[str, CommandSignature]:
         """The cmdlets there are now, by lower-case name."""
@@ -80,10 +82,6 @@ class Machine(Computer):
         if self._commands[0] != stamp:
             self._commands = (stamp, {key: c.signature for key, c in CMDLETS.items() if c.exists(self)})
         return self._commands[1]
-
-    def dispatch(self, session: Session, command: str, parameters: Mapping[str, Plain]) -> Result:
-        """Run a cmdlet or primitive for a session."""
-        return dispatch(session, command, parameters)
 
     def settle(self, seconds: float) -> None:
         """Let lab time pass without an actor: timers fire, services tick, reboots end."""

@@ -74,7 +74,6 @@ class Route:
     metric: int = 256
     persistent: bool = True
     protocol: Literal["NetMgmt", "Dhcp", "Local"] = "NetMgmt"
-    default_store: bool = True
 
 
 @dataclass(slots=True)
@@ -170,7 +169,6 @@ class Network:
         self.routes: list[Route] = []
         self.ports: dict[str, tuple[int, int]] = {"tcp": (49152, 16384), "udp": (49152, 16384)}
         self.excluded: list[tuple[str, int, int, bool]] = []
-        self.search_list: list[str] = []
         # Names that devices still have which are gone: Windows gives none of them to another.
         self.kept_names: set[str] = set()
         self.lan = Lan("", 0, "", ())

@@ -50,8 +50,6 @@ class Process:
     served: Served | None = None
     exit_code: int | None = None
     ended: list[Callable[[Died], None]] = field(default_factory=list)
-    # Open TCP/UDP ports of the process, so that they close with it.
-    ports: set[tuple[str, int]] = field(default_factory=set)
 
     @property
     def running(self) -> bool:
@@ -117,7 +115,6 @@ class Launcher(Protocol):
 
     def find(self, process: Process, image: Image) -> Installed | None:
         """What runs in a process of an image."""
-        ...
 
 
 class Processes:

@@ -21,7 +21,6 @@ class Program(Protocol):
         self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
         """Run to the end and say how it went. `argv[0]` is the program as it was called."""
-        ...
 
 
 @runtime_checkable
@@ -30,11 +29,9 @@ class LongLived(Program, Protocol):
 
     def is_service(self, argv: list[str]) -> bool:
         """Whether it answers the service control manager when started like this (else error 1053)."""
-        ...
 
     def serve(self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str]) -> Served:
         """A new running instance; `on_start` is called next."""
-        ...
 
 
 class Programs:

@@ -45,15 +45,12 @@ class Served(Protocol):
 
     def on_start(self) -> Died | None:
         """The process was created. None: it runs (a service reports Running). Died: it ended before that."""
-        ...
 
     def on_tick(self) -> Died | None:
         """Time has passed (about each lab second). None: it continues. Died: it ended."""
-        ...
 
     def on_stop(self) -> None:
         """It is stopped in good order (service stop, Ctrl-C). Not called on a kill or a reboot."""
-        ...
 
 
 class Installed(Protocol):
@@ -61,15 +58,12 @@ class Installed(Protocol):
 
     def run(self, stdin: bytes = b"") -> Exit:
         """Run to the end."""
-        ...
 
     def serve(self) -> Served | None:
         """A new running instance, whose `on_start` is called next; None for a console program."""
-        ...
 
     def is_service(self) -> bool:
         """Whether it answers the service control manager when started like this (else error 1053)."""
-        ...
 
 
 def image_bytes(name: str, version: str = "1.0", *, body: bytes = b"") -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -77,7 +77,7 @@ class Computer(Parts):
                 else r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
             )
             process = self.processes.logon_process(image, token)
-            return Session(self, token, logon, process)
+            return Session(self, token, process)
 
     @property
     def console(self) -> Session:
@@ -99,11 +99,9 @@ class Computer(Parts):
         """The console's checkpoint."""
         self.console.checkpoint()
 
-    @contextmanager
-    def acting(self) -> Iterator[None]:
+    def acting(self) -> AbstractContextManager[None]:
         """A runner of a script puts this around it; see clock.py."""
-        with self.time.acting(self):
-            yield
+        return self.time.acting(self)
 
 
 class SessionClock:
@@ -129,10 +127,9 @@ class SessionClock:
 class Session:
     """A logon with one process. Closing it ends the process, closes its files and abandons its mutexes."""
 
-    def __init__(self, machine: Computer, token: Token, logon: Logon, process: Process) -> None:
+    def __init__(self, machine: Computer, token: Token, process: Process) -> None:
         self.machine = machine
         self.token = token
-        self.logon: Logon = logon
         self.process = process
         self.environment = process.environment
         self.boot = machine.boot_count
@@ -192,11 +189,9 @@ class Session:
         """Let lab time pass for this session."""
         self.machine.wait(seconds, self.alive, passive=self.resident)
 
-    @contextmanager
-    def acting(self) -> Iterator[None]:
+    def acting(self) -> AbstractContextManager[None]:
         """A runner of a script puts this around it, so that others' waiting does not overtake its computing."""
-        with self.machine.acting():
-            yield
+        return self.machine.acting()
 
     def powershell(self, arguments: list[str]) -> int:
         """Run PowerShell with the argument words of powershell.exe; the exit code."""
