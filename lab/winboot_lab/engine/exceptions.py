@@ -179,10 +179,6 @@ class InvalidOperationException(SystemException):
     default_message = "Operation is not valid due to the current state of the object."
 
 
-class ProtocolViolationException(InvalidOperationException):
-    type_name = "System.Net.ProtocolViolationException"
-
-
 class ObjectDisposedException(InvalidOperationException):
     type_name = "System.ObjectDisposedException"
     default_hresult = -2146232798
@@ -195,18 +191,6 @@ class NotSupportedException(SystemException):
     type_name = "System.NotSupportedException"
     default_hresult = -2146233067
     default_message = "Specified method is not supported."
-
-
-class NotImplementedException(SystemException):
-    type_name = "System.NotImplementedException"
-    default_hresult = -2147467263
-    default_message = "The method or operation is not implemented."
-
-
-class NullReferenceException(SystemException):
-    type_name = "System.NullReferenceException"
-    default_hresult = -2147467261
-    default_message = "Object reference not set to an instance of an object."
 
 
 class IndexOutOfRangeException(SystemException):
@@ -225,12 +209,6 @@ class KeyNotFoundException(SystemException):
         super().__init__(message)
 
 
-class RankException(SystemException):
-    type_name = "System.RankException"
-    default_hresult = -2146233065
-    default_message = "Attempted to operate on an array with the incorrect number of dimensions."
-
-
 class UnauthorizedAccessException(SystemException):
     type_name = "System.UnauthorizedAccessException"
     default_hresult = -2147024891
@@ -241,18 +219,6 @@ class TimeoutException(SystemException):
     type_name = "System.TimeoutException"
     default_hresult = -2146233083
     default_message = "The operation has timed out."
-
-
-class OperationCanceledException(SystemException):
-    type_name = "System.OperationCanceledException"
-    default_hresult = -2146233029
-    default_message = "The operation was canceled."
-
-
-class OutOfMemoryException(SystemException):
-    type_name = "System.OutOfMemoryException"
-    default_hresult = -2147024882
-    default_message = "Insufficient memory to continue the execution of the program."
 
 
 class IOException(SystemException):
@@ -292,12 +258,6 @@ class PathTooLongException(IOException):
         "The specified path, file name, or both are too long. The fully qualified file name must be less than "
         "260 characters, and the directory name must be less than 248 characters."
     )
-
-
-class EndOfStreamException(IOException):
-    type_name = "System.IO.EndOfStreamException"
-    default_hresult = -2147024858
-    default_message = "Attempted to read past the end of the stream."
 
 
 class SecurityException(SystemException):
@@ -419,14 +379,6 @@ class PSInvalidOperationException(InvalidOperationException):
 
 class PSArgumentException(ArgumentException):
     type_name = "System.Management.Automation.PSArgumentException"
-
-
-class PSArgumentNullException(ArgumentNullException):
-    type_name = "System.Management.Automation.PSArgumentNullException"
-
-
-class PSArgumentOutOfRangeException(ArgumentOutOfRangeException):
-    type_name = "System.Management.Automation.PSArgumentOutOfRangeException"
 
 
 class PSNotSupportedException(NotSupportedException):

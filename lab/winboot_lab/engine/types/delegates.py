@@ -64,14 +64,10 @@ def _nullable(arguments: tuple[DotNetType, ...]) -> DotNetType:
 
 
 generic("System.Nullable", _nullable)
-for _name in ("Func", "Action", "Predicate", "Converter", "Comparison", "EventHandler"):
+for _name in ("Func", "Action", "Predicate", "Converter", "Comparison"):
     _declare_generic("System." + _name)
 for _name in (
     "System.Action",
-    "System.EventHandler",
-    "System.AsyncCallback",
-    "System.Threading.ThreadStart",
-    "System.Threading.TimerCallback",
     "System.Text.RegularExpressions.MatchEvaluator",
     "System.Net.Security.RemoteCertificateValidationCallback",
 ):

@@ -13,68 +13,25 @@ _PLAIN = {
     "System.MidpointRounding": "ToEven AwayFromZero",
     "System.ConsoleColor": "Black DarkBlue DarkGreen DarkCyan DarkRed DarkMagenta DarkYellow Gray DarkGray Blue Green "
     "Cyan Red Magenta Yellow White",
-    "System.PlatformID": "Win32S Win32Windows Win32NT WinCE Unix Xbox MacOSX",
-    "System.TypeCode": "Empty Object DBNull Boolean Char SByte Byte Int16 UInt16 Int32 UInt32 Int64 UInt64 Single Double "
-    "Decimal DateTime String=18",
-    "System.UriKind": "RelativeOrAbsolute Absolute Relative",
-    "System.UriHostNameType": "Unknown Basic Dns IPv4 IPv6",
-    "System.UriPartial": "Scheme Authority Path Query",
     "System.EnvironmentVariableTarget": "Process User Machine",
-    "System.Environment+SpecialFolder": "Desktop=0 Programs=2 MyDocuments=5 Personal=5 Favorites=6 Startup=7 Recent=8 "
-    "SendTo=9 StartMenu=11 MyMusic=13 MyVideos=14 DesktopDirectory=16 MyComputer=17 NetworkShortcuts=19 Fonts=20 "
-    "Templates=21 CommonStartMenu=22 CommonPrograms=23 CommonStartup=24 CommonDesktopDirectory=25 ApplicationData=26 "
-    "PrinterShortcuts=27 LocalApplicationData=28 InternetCache=32 Cookies=33 History=34 CommonApplicationData=35 "
-    "Windows=36 System=37 ProgramFiles=38 MyPictures=39 UserProfile=40 SystemX86=41 ProgramFilesX86=42 "
-    "CommonProgramFiles=43 CommonProgramFilesX86=44 CommonTemplates=45 CommonDocuments=46 CommonAdminTools=47 "
-    "AdminTools=48 CommonMusic=53 CommonPictures=54 CommonVideos=55 Resources=56 LocalizedResources=57 CommonOemLinks=58 "
-    "CDBurning=59",
     "System.Security.Cryptography.X509Certificates.X509NameType": "SimpleName EmailName UpnName DnsName "
     "DnsFromAlternativeName UrlName",
     "System.IO.FileMode": "CreateNew=1 Create Open OpenOrCreate Truncate Append",
     "System.IO.SearchOption": "TopDirectoryOnly AllDirectories",
-    "System.IO.SeekOrigin": "Begin Current End",
     "System.IO.DriveType": "Unknown NoRootDirectory Removable Fixed Network CDRom Ram",
     "System.IO.Compression.CompressionMode": "Decompress Compress",
-    "System.IO.Compression.CompressionLevel": "Optimal Fastest NoCompression",
-    "System.Text.NormalizationForm": "FormC=1 FormD=2 FormKC=5 FormKD=6",
-    "Microsoft.Win32.RegistryHive": "ClassesRoot=-2147483648 CurrentUser=-2147483647 LocalMachine=-2147483646 "
-    "Users=-2147483645 PerformanceData=-2147483644 CurrentConfig=-2147483643 DynData=-2147483642",
     "Microsoft.Win32.RegistryValueKind": "Unknown=0 String=1 ExpandString=2 Binary=3 DWord=4 MultiString=7 QWord=11 "
     "None=-1",
-    "Microsoft.Win32.RegistryView": "Default=0 Registry64=256 Registry32=512",
     "Microsoft.Win32.RegistryKeyPermissionCheck": "Default ReadSubTree ReadWriteSubTree",
     "System.Security.AccessControl.AccessControlType": "Allow Deny",
-    "System.Security.AccessControl.AccessControlModification": "Add Set Reset Remove RemoveAll RemoveSpecific",
     "System.Security.AccessControl.ResourceType": "Unknown FileObject Service Printer RegistryKey LMShare KernelObject "
     "WindowObject DSObject DSObjectAll ProviderDefined WmiGuidObject RegistryWow6432Key",
     "System.Security.Principal.WindowsBuiltInRole": "Administrator=544 User=545 Guest=546 PowerUser=547 "
     "AccountOperator=548 SystemOperator=549 PrintOperator=550 BackupOperator=551 Replicator=552",
-    "System.Security.Principal.TokenImpersonationLevel": "None Anonymous Identification Impersonation Delegation",
-    "System.Security.Principal.WellKnownSidType": "NullSid=0 WorldSid LocalSid CreatorOwnerSid CreatorGroupSid "
-    "CreatorOwnerServerSid CreatorGroupServerSid NTAuthoritySid DialupSid NetworkSid BatchSid InteractiveSid ServiceSid "
-    "AnonymousSid ProxySid EnterpriseControllersSid SelfSid AuthenticatedUserSid RestrictedCodeSid TerminalServerSid "
-    "RemoteLogonIdSid LogonIdsSid LocalSystemSid LocalServiceSid NetworkServiceSid BuiltinDomainSid "
-    "BuiltinAdministratorsSid BuiltinUsersSid BuiltinGuestsSid BuiltinPowerUsersSid BuiltinAccountOperatorsSid "
-    "BuiltinSystemOperatorsSid BuiltinPrintOperatorsSid BuiltinBackupOperatorsSid BuiltinReplicatorSid "
-    "BuiltinPreWindows2000CompatibleAccessSid BuiltinRemoteDesktopUsersSid BuiltinNetworkConfigurationOperatorsSid "
-    "AccountAdministratorSid AccountGuestSid AccountKrbtgtSid AccountDomainAdminsSid AccountDomainUsersSid "
-    "AccountDomainGuestsSid AccountComputersSid AccountControllersSid AccountCertAdminsSid AccountSchemaAdminsSid "
-    "AccountEnterpriseAdminsSid AccountPolicyAdminsSid AccountRasAndIasServersSid NtlmAuthenticationSid "
-    "DigestAuthenticationSid SChannelAuthenticationSid ThisOrganizationSid OtherOrganizationSid "
-    "BuiltinIncomingForestTrustBuildersSid BuiltinPerformanceMonitoringUsersSid BuiltinPerformanceLoggingUsersSid "
-    "BuiltinAuthorizationAccessSid WinBuiltinTerminalServerLicenseServersSid=60",
     "System.Security.Cryptography.X509Certificates.StoreLocation": "CurrentUser=1 LocalMachine=2",
     "System.Security.Cryptography.X509Certificates.StoreName": "AddressBook=1 AuthRoot CertificateAuthority Disallowed My "
     "Root TrustedPeople TrustedPublisher",
-    "System.Security.Cryptography.X509Certificates.X509FindType": "FindByThumbprint FindBySubjectName "
-    "FindBySubjectDistinguishedName FindByIssuerName FindByIssuerDistinguishedName FindBySerialNumber FindByTimeValid "
-    "FindByTimeNotYetValid FindByTimeExpired FindByTemplateName FindByApplicationPolicy FindByCertificatePolicy "
-    "FindByExtension FindByKeyUsage FindBySubjectKeyIdentifier",
-    "System.Security.Cryptography.X509Certificates.X509ContentType": "Unknown Cert SerializedCert Pfx=3 SerializedStore "
-    "Pkcs7 Authenticode",
     "System.Net.Sockets.AddressFamily": "Unknown=-1 Unspecified=0 Unix InterNetwork InterNetworkV6=23",
-    "System.Net.Sockets.SocketType": "Unknown=-1 Stream=1 Dgram Raw Rdm Seqpacket",
-    "System.Net.Sockets.ProtocolType": "Unknown=-1 IP=0 Icmp=1 Tcp=6 Udp=17 IPv6=41",
     "System.Net.Sockets.SocketError": "Success=0 SocketError=-1 Interrupted=10004 AccessDenied=10013 Fault=10014 "
     "InvalidArgument=10022 TooManyOpenSockets=10024 WouldBlock=10035 InProgress=10036 AlreadyInProgress=10037 "
     "NotSocket=10038 AddressAlreadyInUse=10048 AddressNotAvailable=10049 NetworkDown=10050 NetworkUnreachable=10051 "
@@ -107,20 +64,12 @@ _PLAIN = {
     "ResourceExists ResourceUnavailable ReadError WriteError FromStdErr SecurityError ProtocolError ConnectionError "
     "AuthenticationError LimitsExceeded QuotaExceeded NotEnabled",
     "System.Management.Automation.CommandOrigin": "Runspace Internal",
-    "System.Management.Automation.PSLanguageMode": "FullLanguage RestrictedLanguage NoLanguage ConstrainedLanguage",
-    "System.Management.Automation.WhereOperatorSelectionMode": "Default First Last SkipUntil Until Split",
-    "System.Management.Automation.SigningOption": "AddOnlyCertificate AddFullCertificateChain "
-    "AddFullCertificateChainExceptRoot Default=2",
     "System.Management.Automation.ProgressRecordType": "Processing Completed",
-    "System.Threading.ApartmentState": "STA MTA Unknown",
-    "System.Threading.EventResetMode": "AutoReset ManualReset",
     "System.Runtime.InteropServices.Architecture": "X86 X64 Arm Arm64",
     "Microsoft.PowerShell.ExecutionPolicy": "Unrestricted RemoteSigned AllSigned Restricted Default=3 Bypass=4 "
     "Undefined=5",
     "Microsoft.PowerShell.Commands.FileSystemCmdletProviderEncoding": "Unknown String Unicode Byte BigEndianUnicode UTF8 "
     "UTF7 UTF32 Ascii Default Oem BigEndianUTF32",
-    "System.Xml.XmlNodeType": "None Element Attribute Text CDATA EntityReference Entity ProcessingInstruction Comment "
-    "Document DocumentType DocumentFragment Notation Whitespace SignificantWhitespace EndElement EndEntity XmlDeclaration",
 }
 _FLAGS = {
     "System.StringSplitOptions": "None=0 RemoveEmptyEntries=1",
@@ -140,7 +89,6 @@ _FLAGS = {
     "System.Globalization.DateTimeStyles": "None=0 AllowLeadingWhite=1 AllowTrailingWhite=2 AllowInnerWhite=4 "
     "AllowWhiteSpaces=7 NoCurrentDateDefault=8 AdjustToUniversal=16 AssumeLocal=32 AssumeUniversal=64 RoundtripKind=128",
     "Microsoft.Win32.RegistryValueOptions": "None=0 DoNotExpandEnvironmentNames=1",
-    "Microsoft.Win32.RegistryOptions": "None=0 Volatile=1",
     "System.Security.AccessControl.FileSystemRights": "ReadData=1 ListDirectory=1 WriteData=2 CreateFiles=2 AppendData=4 "
     "CreateDirectories=4 ReadExtendedAttributes=8 WriteExtendedAttributes=16 ExecuteFile=32 Traverse=32 "
     "DeleteSubdirectoriesAndFiles=64 ReadAttributes=128 WriteAttributes=256 Write=278 Delete=65536 ReadPermissions=131072 "
@@ -152,17 +100,13 @@ _FLAGS = {
     "System.Security.AccessControl.InheritanceFlags": "None=0 ContainerInherit=1 ObjectInherit=2",
     "System.Security.AccessControl.PropagationFlags": "None=0 NoPropagateInherit=1 InheritOnly=2",
     "System.Security.AccessControl.AccessControlSections": "None=0 Audit=1 Access=2 Owner=4 Group=8 All=15",
-    "System.Security.AccessControl.AuditFlags": "None=0 Success=1 Failure=2",
     "System.Security.AccessControl.MutexRights": "Modify=1 Delete=65536 ReadPermissions=131072 ChangePermissions=262144 "
     "TakeOwnership=524288 Synchronize=1048576 FullControl=2031617",
     "System.Security.Cryptography.X509Certificates.OpenFlags": "ReadOnly=0 ReadWrite=1 MaxAllowed=2 OpenExistingOnly=4 "
     "IncludeArchived=8",
-    "System.Security.Cryptography.X509Certificates.X509KeyStorageFlags": "DefaultKeySet=0 UserKeySet=1 MachineKeySet=2 "
-    "Exportable=4 UserProtected=8 PersistKeySet=16 EphemeralKeySet=32",
     "System.Security.Authentication.SslProtocols": "None=0 Ssl2=12 Ssl3=48 Tls=192 Default=240 Tls11=768 Tls12=3072 "
     "Tls13=12288",
     "System.Net.SecurityProtocolType": "SystemDefault=0 Ssl3=48 Tls=192 Tls11=768 Tls12=3072 Tls13=12288",
-    "System.Net.DecompressionMethods": "None=0 GZip=1 Deflate=2",
     "System.ServiceProcess.ServiceType": "KernelDriver=1 FileSystemDriver=2 Adapter=4 RecognizerDriver=8 "
     "Win32OwnProcess=16 Win32ShareProcess=32 InteractiveProcess=256",
     "System.Management.Automation.SplitOptions": "SimpleMatch=1 RegexMatch=2 CultureInvariant=4 "
@@ -173,10 +117,6 @@ _FLAGS = {
     "ParameterizedProperty=512 MemberSet=1024 Event=2048 Dynamic=4096 All=8191",
     "System.Management.Automation.CommandTypes": "Alias=1 Function=2 Filter=4 Cmdlet=8 ExternalScript=16 Application=32 "
     "Script=64 Workflow=128 Configuration=256 All=511",
-    "System.Management.Automation.PSMemberViewTypes": "Extended=1 Adapted=2 Base=4 All=7",
-    "System.Management.Automation.WildcardOptions": "None=0 Compiled=1 IgnoreCase=2 CultureInvariant=4",
-    "System.Threading.Tasks.TaskStatus": "Created=0 WaitingForActivation=1 WaitingToRun=2 Running=3 "
-    "WaitingForChildrenToComplete=4 RanToCompletion=5 Canceled=6 Faulted=7",
 }
 
 
