@@ -39,7 +39,7 @@ QUESTIONS = [
     (["build", "Windows Server 2019"], ["17763"]),
     (["version", "v1.36.5"], ["containerd 2."]),
     (["problem", "NeedsDrain"], ["this would disturb a live node", "--drain"]),
-    (["problem", "proxy"], ["wants one (407)", "mirrors in runtime.registries"]),
+    (["problem", "proxy"], ["wants a login (407)", "mirrors in runtime.registries"]),
     (["problem", "loginrefused"], ["exit code 77", "password"]),
     # As a report shows them.
     (["NoPodCidr"], ["--allocate-node-cidrs"]),

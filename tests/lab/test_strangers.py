@@ -84,7 +84,7 @@ def test_what_was_given_away_after_a_join_is_ours_again_or_named(
 
     assert given and seen.wrong == []
     if told:
-        assert any("FolderInUse" in one and "remove the user's rights there" in one for one in told), told
+        assert any("FolderInUse" in one and "remove the account's rights there" in one for one in told), told
         for path in given:
             if files.find(path, follow=False):
                 files.set_acl(path, before[path])

@@ -67,65 +67,65 @@ from winboot.script.library import functions
 # The report has a next step for the very case; this is what holds for all of a kind.
 NEXT_STEPS: Final[Mapping[type[WinbootError], str]] = {
     UsageError: "Correct the command line: `--help`, and `winboot steps` for the names of steps.",
-    ForeignFolder: "Make the folder yours and writable only by you (`chmod 700`), or set WINBOOT_STATE to such "
-    "a folder.",
-    InvalidInput: "Correct each place in the message (file:line:column); nothing was contacted.",
-    ScriptError: "Correct the profile's own step; if the script is winboot's, report it as a bug.",
-    TransportError: "`winboot ping` shows what the machine offers and what is missing.",
-    Unreachable: "Check that the machine is on, its address is right, and port 5985 or 5986 is open. `winboot "
-    "ping` shows where it stops.",
+    ForeignFolder: "Make the folder your own and writable only by you (`chmod 700`), or set WINBOOT_STATE to such a "
+    "folder.",
+    InvalidInput: "Correct each place in the message (file:line:column); winboot has not contacted any machine.",
+    ScriptError: "If the error is in a step of your profile, correct the step; otherwise report a bug.",
+    TransportError: "`winboot ping` shows how winboot can connect to the machine, and what prevents the connection.",
+    Unreachable: "Check that the machine is on, its address is right, and port 5985 or 5986 is open. `winboot ping` "
+    "shows where the connection fails.",
     ConnectionLost: "Run the same command again: it continues where it stopped.",
-    Busy: "Run the same command again in a minute; a quota of WinRM may have to be raised.",
-    LoginRefused: "Check `user` (local accounts need .\\name) and the reference of the password.",
-    AccessDenied: "Use an account of the local group Administrators; one other than Administrator also needs "
-    "LocalAccountTokenFilterPolicy.",
+    Busy: "Run the same command again in a minute; if it fails again, raise the WinRM quota.",
+    LoginRefused: "Check `user` (a local account is written .\\name) and the reference to the password.",
+    AccessDenied: "Use an account of the local group Administrators; a local account other than Administrator also "
+    "needs LocalAccountTokenFilterPolicy.",
     CertificateNotTrusted: "Name the CA or the fingerprint under `connection` in the inventory.",
     HostKeyNotTrusted: "Compare the fingerprint with the machine's console, then set `host_key` in the inventory.",
-    ProtocolError: "Check that WinRM listens there: a proxy or another service may answer instead.",
+    ProtocolError: "Check that WinRM listens at this address and port: a proxy or another service may answer instead.",
     RestrictedEndpoint: "Use the endpoint Microsoft.PowerShell with an account that no policy restricts.",
     ClusterError: "Read the API server's message; `winboot check` shows which rights and objects a join needs.",
-    ClusterUnreachable: "Check the server in the kubeconfig and the way to it, then run the same command again.",
-    ClusterBusy: "Run the same command again when the API server has less to do or has started.",
-    ClusterConflict: "Run the same command again: it looks at the present state.",
-    ClusterRefused: "Give the kubeconfig's user that right: `winboot manifests operator` prints the rights.",
+    ClusterUnreachable: "Check the kubeconfig's server address and the network path to it, then run the same command again.",
+    ClusterBusy: "Run the same command again when the API server has less load, or when it has started.",
+    ClusterConflict: "Run the same command again: it starts from the present state.",
+    ClusterRefused: "Give the kubeconfig's user the missing right: `winboot manifests operator` prints all rights.",
     CloudError: "Read the cloud's message; `winboot cloud policy azure`, or `winboot cloud policy aws "
     "--cluster NAME`, prints the rights that winboot needs.",
-    CloudUnreachable: "Check the network, or wait: the cloud may be limiting requests; then run the same command again.",
+    CloudUnreachable: "Check the network, wait if the cloud limits requests, then run the same command again.",
     CloudRefused: "Log in to the cloud again, or give this identity the rights that `winboot cloud policy "
     "azure`, or `winboot cloud policy aws --cluster NAME`, prints.",
     NoSuchHost: "Run `winboot inventory --refresh`: the machine may have been replaced.",
-    NodeFailed: "Fix what the report names, then run the same command again: finished steps stay done.",
-    BadEvent: "If a step of the profile's own sends it, correct the step; otherwise report it as a bug. "
-    "The journal has the line.",
-    ExcessiveOutput: "Check the machine: no winboot script sends so much. docs/security.md has the limits.",
-    QuietNode: "Look at the machine: a hanging DISM, WMI or download; then run the same command again.",
-    IncompleteRun: "Run the same command again; if it fails again, report it with the node's journal.",
-    PreflightFailed: "Follow the finding's next step, or skip it with `--skip-preflight`; docs/preflight.md lists "
-    "them all.",
-    WrongMachine: "Correct address or name in the inventory, or delete the Node if its machine is gone.",
-    ClaimRefused: "If the report is right, write it into the inventory (`node_ip`, `certificate_names`); "
-    "otherwise check the machine.",
-    ScriptFailed: "Run the same command again; if it fails again, report it with the node's journal.",
-    NotDone: "Read the reason, remove the obstacle, and run the same command again.",
-    NoNodeYet: "`winboot join` makes the machine a node.",
+    NodeFailed: "Fix the problem in the report, then run the same command again: winboot does not repeat finished steps.",
+    BadEvent: "If a step of your profile printed this line, correct the step; otherwise report a bug. The journal "
+    "has the line.",
+    ExcessiveOutput: "Check the machine: winboot's scripts never send so much output. docs/security.md lists the limits.",
+    QuietNode: "Look on the machine for a hanging DISM, WMI or download, then run the same command again.",
+    IncompleteRun: "Run the same command again; if it fails again, report a bug with the node's journal.",
+    PreflightFailed: "Follow the next step of each finding, or skip a check with `--skip-preflight`; "
+    "docs/preflight.md lists all checks.",
+    WrongMachine: "Correct the address or the name in the inventory, or delete the Node if its machine no longer exists.",
+    ClaimRefused: "If the machine's report is right, write its values into the inventory (`node_ip`, "
+    "`certificate_names`); otherwise check the machine.",
+    ScriptFailed: "Run the same command again; if it fails again, report a bug with the node's journal.",
+    NotDone: "Read the reason in the report, fix it, and run the same command again.",
+    NoNodeYet: "Run `winboot join`, which makes the machine a node.",
     NoVersionBefore: "Set the versions in the profile, renew the hashes, and run `winboot join --drain` for that node.",
     VersionsHeld: "Run `winboot upgrade` to give the node the profile's versions, or set the node's versions "
     "in the profile.",
-    BudgetUsedUp: "Look at the nodes in the reason; the same command continues with the remaining ones.",
-    OtherThanPlanned: "Make a new plan with `winboot plan --out FILE`, review it, and run that.",
-    RestartForbidden: "Run again without `--no-restart` when the machine may restart.",
+    BudgetUsedUp: "Look at the nodes that the reason names; the same command continues with the remaining nodes.",
+    OtherThanPlanned: "Make a new plan with `winboot plan --out FILE`, review it, and run it.",
+    RestartForbidden: "When the machine may restart, run the same command again without `--no-restart`.",
     Declined: "Run the same command again; without a terminal, add `--yes`.",
-    Superseded: "Let the other run finish; `winboot plan` shows what is left.",
-    ReportNotWritten: "Free the disk; `winboot plan --report FILE` writes a report of the nodes' present state.",
+    Superseded: "Wait until the other run ends; then `winboot plan` shows the remaining differences.",
+    ReportNotWritten: "Free disk space; `winboot plan --report FILE` writes a report of the nodes' present state.",
     Interrupted: "Run the same command again: it continues where it stopped.",
-    InternalError: "Report it as a bug, with the node's journal.",
+    InternalError: "Report a bug, with the node's journal.",
 }
 
 # What the driver calls any other error; no call could be read.
 _DRIVER: Final = {
-    "ChangeFailed": "the error that ended a step's change",
-    "LookFailed": "the error that ended a step's look",
-    "RunFailed": "an error outside of any step, which kept the run from starting or continuing",
+    "ChangeFailed": "the error that ended the changing part of a step",
+    "LookFailed": "the error that ended the reading part of a step",
+    "RunFailed": "an error outside any step, which ended the run",
 }
 
 

@@ -73,7 +73,7 @@ def pack(nodes: Mapping[str, Sequence[Item]], *, winboot: str, since_s: int, log
 def _refuse_large(size: int) -> None:
     if size > LARGEST:
         raise UsageError(
-            f"the bundle needs {size} bytes, and `winboot doctor --from FILE` reads {LARGEST} at most",
+            f"the bundle needs {size} bytes, but `winboot doctor --from FILE` reads {LARGEST} at most",
             hint="Collect fewer nodes at a time, or without --logs.",
         )
 
@@ -113,7 +113,7 @@ def _raw(path: Path) -> bytes:
         raise UsageError(f"{path}: {error.strerror}") from None
     if not 0 < len(raw) <= LARGEST:
         size = f"more than {LARGEST}" if raw else "no"
-        raise UsageError(f"{path} holds no document that winboot reads: the file has {size} bytes")
+        raise UsageError(f"{path} is no document that winboot reads: the file has {size} bytes")
     return raw
 
 
@@ -134,7 +134,7 @@ def _declared(path: Path) -> Iterator[None]:
     ) as error:
         raise UsageError(
             f"{path} is not a bundle of `winboot collect`: {error}",
-            hint="Collect again, or copy the whole file.",
+            hint="Run `winboot collect` again, or copy the whole file.",
         ) from None
 
 
@@ -144,7 +144,7 @@ def _read(path: Path, raw: bytes, wanted: Callable[[Entry], bool]) -> list[tuple
         about = _content(archive, MANIFEST, LARGEST)
         entries = _manifest(path, about).items
         if len({one.file for one in entries}) < len(entries):
-            raise Malformed("its manifest names a file twice")
+            raise Malformed("the bundle's manifest names a file twice")
         left, found = LARGEST - len(about), []
         for one in filter(wanted, entries):
             found.append((one, _checked(archive, one, left)))
@@ -156,11 +156,11 @@ def _content(archive: zipfile.ZipFile, file: str, left: int) -> bytes:
     """The content of at most `left` bytes. The size in the archive may be a lie, and LZMA and bzip2 unpack without a bound."""
     info = archive.getinfo(file)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise Malformed(f"{file} has another compression than winboot writes")
+        raise Malformed(f"{file} is compressed in a way that winboot does not write")
     with archive.open(info) as opened:
         content = opened.read(left + 1)
     if len(content) > left:
-        raise Malformed(f"its files have more than {LARGEST} bytes")
+        raise Malformed(f"the bundle's files have more than {LARGEST} bytes together")
     return content
 
 
@@ -169,7 +169,7 @@ def _manifest(path: Path, raw: bytes) -> Manifest:
     if found.schema not in READABLE:
         raise UsageError(
             f"{path}: winboot cannot read version {found.schema} of this bundle",
-            hint="Use the winboot that wrote it, or a newer one.",
+            hint="Use the winboot version that wrote the bundle, or a newer version.",
         )
     return found
 

@@ -167,7 +167,7 @@ class Collection:
         if late or not name or any(one.name == name for one in self.items):
             raise NodeFailed(
                 f"{spec.node.name}: the task \\winboot\\collect-{self._id} does not {'end' if late else 'run'}",
-                hint="Look at it in the Task Scheduler of the node, then run the command again.",
+                hint="Look at this task in the node's Task Scheduler, then run the command again.",
                 node=spec.node.name,
             )
         self._do("Skip", Item=name, Limit=int(seconds))
@@ -190,7 +190,7 @@ class Collection:
             return read - (self._offset or timedelta())
         except OverflowError:
             raise NodeFailed(
-                f"{spec.node.name}: the clock of the machine jumped by ages during the collection, to {read}",
+                f"{spec.node.name}: during the collection, the machine's clock jumped to {read}",
                 hint="Set the clock of the machine, then run the command again.",
                 node=spec.node.name,
             ) from None
@@ -280,7 +280,7 @@ class _Link:
         if self._wait(seconds):
             raise Interrupted(
                 "the collection was interrupted",
-                hint="Run the command again: it starts again from the beginning.",
+                hint="Run the command again: the collection starts from the beginning.",
             )
 
     def close(self) -> None:

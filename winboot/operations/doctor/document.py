@@ -122,7 +122,7 @@ def document_of(path: object, number: int, line: bytes) -> Document:
     if found.schema not in READABLE:
         raise UsageError(
             f"{path}:{number}: winboot cannot read version {found.schema} of this document",
-            hint="Use the winboot that wrote it, or a newer one.",
+            hint="Use the winboot version that wrote the document, or a newer version.",
         )
     facts = {subject: rows_of(facts_of(subject, list(rows))[0]) for subject, rows in found.machine.items()}
     return msgspec.structs.replace(found, machine=facts)

@@ -13,7 +13,7 @@ from winboot.operations.doctor.judge import Verdict
 def metrics(verdicts: Sequence[Verdict]) -> str:
     """One sample for each finding, and the time of each node's facts in seconds since 1970."""
     lines = [
-        "# HELP winboot_doctor_finding 1 for a rule that found something.",
+        "# HELP winboot_doctor_finding 1 if this rule has a finding on this node.",
         "# TYPE winboot_doctor_finding gauge",
     ]
     for one in verdicts:
@@ -27,7 +27,7 @@ def metrics(verdicts: Sequence[Verdict]) -> str:
             }
             lines.append(f"winboot_doctor_finding{{{_labels(labels)}}} 1")
     lines += [
-        "# HELP winboot_doctor_facts_seconds When the facts of a node were read.",
+        "# HELP winboot_doctor_facts_seconds Unix time at which winboot read the node's facts.",
         "# TYPE winboot_doctor_facts_seconds gauge",
     ]
     lines += [

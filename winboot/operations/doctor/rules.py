@@ -82,7 +82,7 @@ def _rule(
     "access",
     "fault",
     "the kubelet stopped reporting and winboot cannot log in to the machine",
-    "Look at the machine's console: is it on, and does it have its address?",
+    "Look at the machine's console: is the machine on, and does it have its address?",
     "kubernetes pkg/controller/nodelifecycle/node_lifecycle_controller.go, tryUpdateNodeHealth",
 )
 def _kubelet_silent(s: Subject) -> Iterator[str]:
@@ -106,15 +106,15 @@ def _kubelet_silent(s: Subject) -> Iterator[str]:
 def _other_tool(s: Subject) -> Iterator[str]:
     maker = s.one("maker")
     if maker is not None and maker["what"]:
-        yield f"the node is made by {maker['what']}"
+        yield f"the node was made by {maker['what']}"
 
 
 @_rule(
     "kubeadm-conflict",
     "machine",
     "fault",
-    "kubeadm changed this node after winboot took it over",
-    "Give the profile the version that the node is to have, and run `winboot join --adopt`; or run `winboot remove`.",
+    "kubeadm changed this node after winboot took the node over",
+    "Set the node's version in the profile and run `winboot join --adopt`; or run `winboot remove`.",
     "kubernetes cmd/kubeadm/app/phases/kubelet/flags.go; cmd/reset.go",
     explains=("services", "credentials", "kubelet", "node"),
 )
@@ -128,7 +128,7 @@ def _kubeadm_conflict(s: Subject) -> Iterator[str]:
     "os-build",
     "machine",
     "fault",
-    "this Windows build cannot be a node",
+    "a machine with this Windows build cannot be a node",
     "Use Windows Server 2019, 2022 or 2025.",
     "kubernetes-sigs/sig-windows-tools hack/DebugWindowsNode.ps1",
 )
@@ -143,7 +143,7 @@ def _os_build(s: Subject) -> Iterator[str]:
     "machine",
     "fault",
     "the Windows feature Containers is not on",
-    "Restart the machine if the feature waits for it; else repair windows-features.",
+    "If the feature waits for a restart, restart the machine; otherwise repair windows-features.",
     "openshift/windows-machine-config-operator, sig-windows-tools PrepareNode.ps1",
     step="windows-features",
 )
@@ -158,7 +158,7 @@ def _containers_feature(s: Subject) -> Iterator[str]:
     "machine",
     "fault",
     "the machine's clock differs from the cluster's",
-    "Run `w32tm /resync /force` on the machine, and give it a time source (windows.time_servers).",
+    "Run `w32tm /resync /force` on the machine, and set its time source (windows.time_servers).",
     "go crypto/x509 verify.go: certificates are not yet valid or have expired",
     step="system-settings",
     explains=("credentials", "kubelet", "node"),
@@ -189,7 +189,7 @@ def _disk_full(s: Subject) -> Iterator[str]:
     "machine",
     "fault",
     "the computer name is not the node's name",
-    "Restart the machine if a rename waits for it; else `winboot repair`.",
+    "If a rename waits for a restart, restart the machine; otherwise run `winboot repair`.",
     "kubernetes pkg/util/node GetHostname; cloudbase-init names machines at their first boot",
     step="computer-name",
 )
@@ -197,7 +197,7 @@ def _computer_name(s: Subject) -> Iterator[str]:
     system = s.one("system")
     own = s.expected.computer_name
     if system is not None and system["name"].lower() != own.lower():
-        yield f"the computer is {system['name']}, and {own} is wanted"
+        yield f"the computer name is {system['name']} instead of {own}"
 
 
 @_rule(
@@ -232,8 +232,8 @@ def _low_memory(s: Subject) -> Iterator[str]:
     "unexpected-restart",
     "machine",
     "warning",
-    "the machine went down without a shutdown",
-    "Read the System log around event 6008, and MEMORY.DMP if there is one.",
+    "the machine stopped without a shutdown",
+    "Read the System log around event 6008, and the file MEMORY.DMP if Windows wrote one.",
     "Azure/AgentBaker collect-windows-logs.ps1, event 6008 of EventLog",
 )
 def _unexpected_restart(s: Subject) -> Iterator[str]:
@@ -288,7 +288,7 @@ def _firewall_policy(s: Subject) -> Iterator[str]:
     "machine",
     "fault",
     "the machine has no default route",
-    "Give the adapter its gateway again; `winboot repair` restores a route that it recorded.",
+    "Set the adapter's gateway again; `winboot repair` restores the route if winboot recorded it.",
     "microsoft/SDN#498, ovn-org/ovn-kubernetes#2530: a new HNS network loses static settings",
     step="address-guard",
 )
@@ -301,7 +301,7 @@ def _no_gateway(s: Subject) -> Iterator[str]:
     "no-address",
     "machine",
     "fault",
-    "an adapter has no address of its network",
+    "an adapter has only a link-local address (169.254.0.0/16)",
     "Renew the DHCP lease, or give the adapter its static address again.",
     "flannel-io/flannel#1394; RFC 3927",
 )
@@ -316,7 +316,7 @@ def _no_address(s: Subject) -> Iterator[str]:
     "machine",
     "degraded",
     "the node has no DNS server",
-    "Set the adapter's DNS servers; winboot restores servers that it recorded.",
+    "Set the adapter's DNS servers; `winboot repair` restores them if winboot recorded them.",
     "kubernetes-sigs/sig-windows-tools#162: DNS servers are lost when HNS takes the adapter",
     step="address-guard",
 )
@@ -333,7 +333,7 @@ def _no_dns_server(s: Subject) -> Iterator[str]:
     "api-unreachable",
     "machine",
     "fault",
-    "the node does not reach the API server",
+    "the node cannot connect to the API server",
     "Run `Test-NetConnection` on the node; look at routes and the control plane's firewall.",
     "kubernetes.io, ports and protocols: 6443",
     explains=("node", "kubelet", "credentials"),
@@ -373,7 +373,7 @@ for _name, _title, _source in (
         "windows",
         "fault",
         _title,
-        f"Run `Start-Service {_name}` on the node; if it is missing, repair windows-features.",
+        f"Run `Start-Service {_name}` on the node; if the service is missing, repair windows-features.",
         _source,
         step="windows-features",
     )(_windows_service(_name))
@@ -397,8 +397,8 @@ _rule(
     "hns-crashed",
     "windows",
     "degraded",
-    "the Host Network Service ended by itself",
-    "Restart kube-proxy: HNS loses the load balancers in a restart.",
+    "the Host Network Service ended unexpectedly",
+    "Restart kube-proxy: HNS lost the load balancers when it restarted.",
     "Azure/AgentBaker hnsremediator.ps1; microsoft/Windows-Containers#278",
     explains=("proxy",),
 )
@@ -413,7 +413,7 @@ def _hns_crashed(s: Subject) -> Iterator[str]:
     "windows",
     "warning",
     "Docker runs next to containerd",
-    "Remove Docker, or set its bridge to none: it adopts HNS networks.",
+    "Remove Docker, or set Docker's bridge to none: Docker adopts HNS networks.",
     "microsoft/SDN Kubernetes/windows: the nat network",
 )
 def _docker_beside(s: Subject) -> Iterator[str]:
@@ -443,7 +443,7 @@ _rule(
     "services",
     "fault",
     "a service of the node is missing",
-    "`winboot repair` makes it again.",
+    "`winboot repair` makes the service again.",
     "Microsoft, service error 1060",
     step="*",
 )(_each(lambda s, one: "is missing" if not one["state"] and not one["start"] else ""))
@@ -452,15 +452,15 @@ _rule(
     "services",
     "fault",
     "a service is marked for deletion",
-    "Close programs that hold it (services.msc, Process Explorer), or restart the machine.",
+    "Close programs that hold the service (services.msc, Process Explorer), or restart the machine.",
     "Microsoft, service error 1072; winsvc.h DeleteService",
-)(_each(lambda s, one: "has DeleteFlag 1" if one["deleted"] else ""))
+)(_each(lambda s, one: "has the registry value DeleteFlag 1" if one["deleted"] else ""))
 _rule(
     "program-missing",
     "services",
     "fault",
     "the program of a service is missing",
-    "`winboot repair` places it again; look whether a virus scanner removed it.",
+    "`winboot repair` copies the program again; check whether a virus scanner removed the program.",
     "Microsoft, service error 2",
     step="artifacts",
 )(_each(lambda s, one: f"lacks {', '.join(_texts(one, 'missing'))}" if one["missing"] else ""))
@@ -471,7 +471,7 @@ _rule(
     "services",
     "fault",
     "a program refuses a command-line flag",
-    "Remove the flag from the profile, or use a version that has it.",
+    "Remove the flag from the profile, or use a version that has this flag.",
     "spf13/pflag errors.go; sig-windows-tools PR 397",
 )
 def _unknown_flag(s: Subject) -> Iterator[str]:
@@ -483,7 +483,7 @@ def _unknown_flag(s: Subject) -> Iterator[str]:
     "services",
     "fault",
     "a program refuses a feature gate",
-    "Remove the gate from the profile, or use a version that has it.",
+    "Remove the gate from the profile, or use a version that has this gate.",
     "kubernetes component-base featuregate/feature_gate.go",
 )
 def _unknown_gate(s: Subject) -> Iterator[str]:
@@ -514,8 +514,8 @@ _rule(
     "service-waits",
     "services",
     "fault",
-    "a service waits for another that does not run",
-    "Start the other service first, or look why it ended.",
+    "a service depends on another service that does not run",
+    "Start the other service first, or find out why the other service ended.",
     "Microsoft, service error 1068",
 )(
     _each(
@@ -542,12 +542,12 @@ _rule(
     "services",
     "fault",
     "a service did not answer the service manager in time",
-    "Look whether its program is made to be a service; flanneld needs NSSM.",
+    "Check whether its program can run as a Windows service; flanneld needs NSSM.",
     "Microsoft, events 7000 and 7009, error 1053",
 )(
     _each(
         lambda s, one: (
-            "did not answer in 30 seconds (event 7009)"
+            "did not answer the service manager within 30 seconds (event 7009)"
             if one["state"] == "Stopped" and _named(s, 7009, str(one["name"]))
             else ""
         )
@@ -569,7 +569,7 @@ _rule(
     "services",
     "fault",
     "a service is paused",
-    "Read its log: NSSM pauses a program that ends at once, again and again.",
+    "Read the service's log: NSSM pauses the service if its program ends at once at each start.",
     "kubernetes#123173; nssm.cc usage, AppThrottle",
 )(_each(lambda s, one: "is paused" if one["state"] == "Paused" else ""))
 _rule(
@@ -577,7 +577,7 @@ _rule(
     "services",
     "fault",
     "a service of the node is disabled",
-    "`winboot repair` sets its start type again.",
+    "`winboot repair` sets the service's start type again.",
     "Microsoft, service error 1058",
     step="*",
 )(_each(lambda s, one: "is disabled" if one["start"] == "disabled" else ""))
@@ -586,7 +586,7 @@ _rule(
     "services",
     "fault",
     "a service of the node does not run",
-    "`winboot repair` starts it; read its log if it stops again.",
+    "`winboot repair` starts the service; if the service stops again, read its log.",
     "kubernetes.io, troubleshooting Windows nodes",
     step="*",
 )(
@@ -610,21 +610,21 @@ def _waits_for_other(s: Subject, one: dict[str, object]) -> bool:
     "services",
     "fault",
     "a service ends again and again",
-    "Read its log below C:\\var\\log for the last error.",
+    "Read the service's last error in its log below C:\\var\\log.",
     "Microsoft, events 7031 and 7034 of the Service Control Manager",
 )
 def _service_restarts(s: Subject) -> Iterator[str]:
     for one in s.rows("services"):
         if one["ends"] >= 3 and 0 <= one["seconds"] < 600:
-            yield f"{one['name']} ended {one['ends']} times in the last day and is {one['seconds']} seconds old"
+            yield f"{one['name']} ended {one['ends']} times in the last day and has run for {one['seconds']} seconds"
 
 
 _rule(
     "service-manual",
     "services",
     "warning",
-    "a service does not start with the machine",
-    "`winboot repair` sets its start type to automatic.",
+    "a service does not start when the machine starts",
+    "`winboot repair` sets the service's start type to automatic.",
     "kubernetes-sigs/image-builder#554",
     step="*",
 )(
@@ -640,8 +640,8 @@ _rule(
     "second-process",
     "services",
     "degraded",
-    "a program of the node runs twice",
-    "End the process that belongs to no service.",
+    "a program of the node runs more than once",
+    "End each process that does not belong to a service.",
     "sig-windows-tools hack/DebugWindowsNode.ps1: exactly one kubelet.exe and one kube-proxy.exe",
 )
 def _second_process(s: Subject) -> Iterator[str]:
@@ -658,7 +658,7 @@ def _second_process(s: Subject) -> Iterator[str]:
     "runtime",
     "fault",
     "containerd runs and does not answer",
-    "Read its log; restart containerd after a drain.",
+    "Read containerd's log; drain the node, then restart containerd.",
     "kubernetes-sigs/cri-tools crictl info",
     step="containerd",
 )
@@ -673,7 +673,7 @@ def _runtime_silent(s: Subject) -> Iterator[str]:
     "runtime",
     "fault",
     "a CNI configuration starts with a byte order mark",
-    "`winboot repair` writes it again; write such files as UTF-8 without a mark.",
+    "`winboot repair` writes winboot's file again; save your own files as UTF-8 without a byte order mark.",
     "go encoding/json: a byte order mark is an invalid character",
     step="cni-config",
 )
@@ -698,14 +698,14 @@ def _cni_file_invalid(s: Subject) -> Iterator[str]:
     "cni-other-file",
     "runtime",
     "fault",
-    "containerd takes another CNI configuration first",
-    "Delete the other file: containerd takes the first name in alphabetical order.",
+    "containerd reads another CNI configuration instead of winboot's",
+    "Delete the other file: containerd reads only the first file in alphabetical order.",
     "containerd/go-cni opts.go, loadFromConfDir; kubernetes.io, network plugins",
 )
 def _cni_other_file(s: Subject) -> Iterator[str]:
     files = sorted(one["file"] for one in s.rows("cni"))
     if s.expected.cni_file and s.expected.cni_file in files and files[0] != s.expected.cni_file:
-        yield f"{files[0]} comes before {s.expected.cni_file}"
+        yield f"{files[0]} comes before {s.expected.cni_file} in alphabetical order"
 
 
 @_rule(
@@ -713,7 +713,7 @@ def _cni_other_file(s: Subject) -> Iterator[str]:
     "runtime",
     "fault",
     "there is no CNI configuration",
-    "`winboot repair` writes it; with an operator, look at its pods.",
+    "`winboot repair` writes the configuration; if an operator writes it, look at the operator's pods.",
     "containerd internal/cri/server/status.go: cni plugin not initialized",
     step="cni-config",
 )
@@ -731,7 +731,7 @@ def _cni_missing(s: Subject) -> Iterator[str]:
     "runtime",
     "fault",
     "containerd's network is not ready",
-    "`winboot plan` shows what differs in containerd-config and cni-config.",
+    "`winboot plan` shows the differences in containerd-config and cni-config.",
     "containerd internal/cri/server/status.go, NetworkReady",
     step="cni-config",
     explains=("node",),
@@ -747,8 +747,8 @@ def _cni_not_ready(s: Subject) -> Iterator[str]:
     "runtime",
     "degraded",
     "the pause image is missing",
-    "`winboot repair` pulls it.",
-    "seed 12: pods stay in ContainerCreating without it",
+    "`winboot repair` pulls the pause image.",
+    "seed 12: without the pause image, pods stay in ContainerCreating",
     step="pause-image",
 )
 def _pause_image(s: Subject) -> Iterator[str]:
@@ -799,7 +799,7 @@ _pull(
     "runtime",
     "warning",
     "containerd does not trust a registry's certificate",
-    "Add the registry's CA: runtime.registries.<host>.ca or trust_roots.",
+    "Add the registry's CA to the profile: runtime.registries.<host>.ca or trust_roots.",
     "go crypto/x509 verify.go",
 )
 def _registry_ca(s: Subject) -> Iterator[str]:
@@ -818,15 +818,15 @@ def _registry_ca(s: Subject) -> Iterator[str]:
 def _leaked_shims(s: Subject) -> Iterator[str]:
     store = s.one("store")
     if store is not None and 0 <= store["sandboxes"] < store["shims"]:
-        yield f"{store['shims']} shims, {store['sandboxes']} sandboxes"
+        yield f"{store['shims']} shims for {store['sandboxes']} pod sandboxes"
 
 
 @_rule(
     "containerd-panic",
     "runtime",
     "warning",
-    "containerd crashed at some time",
-    "Read panic.log and report it to containerd; upgrade containerd.",
+    "containerd has crashed",
+    "Read panic.log, report the crash to the containerd project, and upgrade containerd.",
     "containerd cmd/containerd/command/service_windows.go, panic.log",
 )
 def _containerd_panic(s: Subject) -> Iterator[str]:
@@ -842,8 +842,8 @@ def _containerd_panic(s: Subject) -> Iterator[str]:
     "other-cluster",
     "credentials",
     "fault",
-    "the kubelet's credentials are of another cluster",
-    "`winboot repair` gives it new ones.",
+    "the kubelet's credentials belong to another cluster",
+    "`winboot repair` gives the kubelet new credentials.",
     "kubernetes cmd/kubeadm kubeconfig; pkg/kubelet/certificate/bootstrap isClientConfigStillValid",
     step="kubelet-credentials",
 )
@@ -859,7 +859,7 @@ def _other_cluster(s: Subject) -> Iterator[str]:
     "fault",
     "the kubelet's client certificate has expired",
     "`winboot repair` gives the kubelet a new token.",
-    "kubernetes pkg/kubelet/certificate: a kubelet that was off for long cannot renew",
+    "kubernetes pkg/kubelet/certificate: a kubelet cannot renew a certificate that expired while the kubelet was off",
     step="kubelet-credentials",
 )
 def _certificate_expired(s: Subject) -> Iterator[str]:
@@ -878,7 +878,7 @@ def _certificate_expired(s: Subject) -> Iterator[str]:
 def _certificate_broken(s: Subject) -> Iterator[str]:
     for one in s.rows("credentials"):
         if one["broken"]:
-            yield "the file is damaged"
+            yield "the file has no readable certificate"
 
 
 @_rule(
@@ -886,7 +886,7 @@ def _certificate_broken(s: Subject) -> Iterator[str]:
     "credentials",
     "fault",
     "the API server refuses the bootstrap token",
-    "`winboot repair` makes a new token; kubeadm's are valid for 24 hours.",
+    "`winboot repair` makes a new token; kubeadm's tokens expire after 24 hours.",
     "kubernetes pkg/kubelet/certificate/bootstrap/bootstrap.go",
     step="kubelet-credentials",
 )
@@ -902,12 +902,12 @@ def _token_refused(s: Subject) -> Iterator[str]:
     "credentials",
     "fault",
     "the kubelet's certificate request waits for approval",
-    "Approve it: `winboot csr list`, `winboot csr approve`.",
+    "Approve the request: `winboot csr list`, `winboot csr approve`.",
     "kubernetes.io, TLS bootstrapping; certificates.k8s.io",
 )
 def _request_pending(s: Subject) -> Iterator[str]:
     if s.api is not None:
-        yield from (f"a {kind} request is pending for more than a minute" for kind in s.api.pending)
+        yield from (f"a {kind} request has been pending for more than a minute" for kind in s.api.pending)
 
 
 @_rule(
@@ -915,7 +915,7 @@ def _request_pending(s: Subject) -> Iterator[str]:
     "credentials",
     "fault",
     "the kubelet has no client certificate",
-    "`winboot repair` gives the kubelet a token to join with.",
+    "`winboot repair` gives the kubelet a bootstrap token.",
     "kubernetes pkg/kubelet/certificate/bootstrap: unable to load bootstrap kubeconfig",
     step="kubelet-credentials",
 )
@@ -937,8 +937,8 @@ def _credential(s: Subject, *starts: str) -> Iterator[str]:
     "no-serving-certificate",
     "credentials",
     "degraded",
-    "the kubelet has no serving certificate: logs and exec fail",
-    "Approve its request: `winboot csr list`; `winboot join` approves those that are in order.",
+    "the kubelet has no serving certificate: `kubectl logs` and `kubectl exec` fail",
+    "Approve the kubelet's request: see `winboot csr list`; `winboot join` approves requests that pass its checks.",
     "kubernetes pkg/kubelet/certificate/kubelet.go; remote error: tls: internal error",
 )
 def _no_serving_certificate(s: Subject) -> Iterator[str]:
@@ -964,15 +964,15 @@ def _no_pod_cidr(s: Subject) -> Iterator[str]:
 
 
 def _owner(name: str) -> str:
-    return " or ".join(hns_owners(name)) or "no known solution makes it"
+    return " or ".join(hns_owners(name)) or "winboot knows no solution that makes it"
 
 
 @_rule(
     "hns-object-exists",
     "network",
     "fault",
-    "HNS keeps a network that blocks the new one",
-    "Uninstall the solution that made it; delete a network that no solution owns after a drain. Then `winboot repair`.",
+    "an existing HNS network blocks the node's network",
+    "Uninstall the solution that made this network; if no solution owns it, delete it after a drain. Then `winboot repair`.",
     "microsoft/hcsshim#850, 0x803b0010",
     step="pod-network",
     drain=True,
@@ -980,8 +980,8 @@ def _owner(name: str) -> str:
 def _hns_object_exists(s: Subject) -> Iterator[str]:
     count = s.signature("object-exists", "flanneld", "containerd", "kubelet")
     if count and s.was_read("networks") and s.network() is None:
-        yield f"0x803b0010 was logged {count} times, and there is no network {s.expected.network}"
-        yield from (f"the network {name} is here: {_owner(name)}" for name in s.others())
+        yield f"the error 0x803b0010 was logged {count} times, and the network {s.expected.network} is missing"
+        yield from (f"the machine has the network {name}: {_owner(name)}" for name in s.others())
 
 
 @_rule(
@@ -989,7 +989,7 @@ def _hns_object_exists(s: Subject) -> Iterator[str]:
     "network",
     "fault",
     "the HNS network of the pods is missing",
-    "`winboot repair` makes it again.",
+    "`winboot repair` makes the network again.",
     "kubernetes#79515; sig-windows-tools#89",
     step="pod-network",
 )
@@ -1002,8 +1002,8 @@ def _network_missing(s: Subject) -> Iterator[str]:
     "network-type",
     "network",
     "fault",
-    "the HNS network is of another type",
-    "`winboot repair --drain` makes it again.",
+    "the HNS network has the wrong type",
+    "`winboot repair --drain` makes the network again.",
     "flannel pkg/backend; microsoft/hcsshim HNSNetwork.Type",
     step="pod-network",
     drain=True,
@@ -1021,7 +1021,7 @@ def _network_type(s: Subject) -> Iterator[str]:
     "network",
     "fault",
     "the HNS network has the subnet of another Node",
-    "`winboot repair --drain` makes it again.",
+    "`winboot repair --drain` makes the network again.",
     "flannel pkg/backend/hostgw; the Node was deleted and registered again",
     step="pod-network",
     drain=True,
@@ -1031,15 +1031,15 @@ def _network_subnet(s: Subject) -> Iterator[str]:
     if found is None or s.node is None or not s.expected.pod_cidr or not s.node.pod_cidrs:
         return
     if not set(found["subnets"]) & set(s.node.pod_cidrs):
-        yield f"{found['name']} has {', '.join(found['subnets'])}, the Node {', '.join(s.node.pod_cidrs)}"
+        yield f"{found['name']} has {', '.join(found['subnets'])}; the Node's pod CIDR is {', '.join(s.node.pod_cidrs)}"
 
 
 @_rule(
     "network-address",
     "network",
     "fault",
-    "the HNS network kept no usable address of the node",
-    "Wait until the adapter has its address, then `winboot repair --drain`.",
+    "the HNS network has no usable management address",
+    "Wait until the adapter has its address, then run `winboot repair --drain`.",
     "microsoft/SDN networkhealth.ps1, IncorrectManagementIp; Azure/AgentBaker",
     step="pod-network",
     drain=True,
@@ -1060,7 +1060,7 @@ def _network_address(s: Subject) -> Iterator[str]:
     "network",
     "fault",
     "flanneld has not written subnet.env",
-    "Look whether flanneld runs and at its log; `winboot repair` starts it.",
+    "Check that flanneld runs, and read its log; `winboot repair` starts flanneld.",
     "flannel pkg/subnet/config.go; seed 10",
     step="flanneld",
 )
@@ -1074,7 +1074,7 @@ def _subnet_env_missing(s: Subject) -> Iterator[str]:
     "network",
     "fault",
     "subnet.env names the subnet of another Node",
-    "Restart flanneld: it writes the file again.",
+    "Restart flanneld: flanneld writes subnet.env again.",
     "flannel pkg/subnet/config.go, WriteSubnetFile; seed 8",
     step="flanneld",
 )
@@ -1083,15 +1083,15 @@ def _subnet_env_other(s: Subject) -> Iterator[str]:
     if found is not None and s.node is not None and s.node.pod_cidrs:
         address = found["subnet"].partition("/")[0]
         if not any(within(address, cidr) for cidr in s.node.pod_cidrs):
-            yield f"FLANNEL_SUBNET is {found['subnet'] or 'missing'}, the Node has {', '.join(s.node.pod_cidrs)}"
+            yield f"FLANNEL_SUBNET is {found['subnet'] or 'missing'}; the Node's pod CIDR is {', '.join(s.node.pod_cidrs)}"
 
 
 @_rule(
     "overlay-router",
     "network",
     "degraded",
-    "other nodes send VXLAN packets to another MAC address",
-    "Restart flanneld: it writes the annotation again.",
+    "other nodes send VXLAN packets to a wrong MAC address",
+    "Restart flanneld: flanneld writes the Node's annotation again.",
     "flannel pkg/backend/vxlan/vxlan_windows.go, VtepMAC; microsoft/SDN",
     step="flanneld",
 )
@@ -1101,7 +1101,7 @@ def _overlay_router(s: Subject) -> Iterator[str]:
         return
     own = str(found["router"]).replace("-", ":").lower()
     if own != s.node.vtep.lower():
-        yield f"the annotation names {s.node.vtep}, the network has {own}"
+        yield f"the Node's annotation names {s.node.vtep}; the HNS network has {own}"
 
 
 @_rule(
@@ -1109,19 +1109,21 @@ def _overlay_router(s: Subject) -> Iterator[str]:
     "network",
     "degraded",
     "a firewall rule of the node is missing",
-    "`winboot repair` writes it again.",
+    "`winboot repair` writes the rule again.",
     "kubernetes.io, ports and protocols; VXLAN needs UDP 4789",
     step="firewall-rules",
 )
 def _firewall_rule(s: Subject) -> Iterator[str]:
-    yield from (f"{one['name']} is missing or does not allow" for one in s.rows("rules") if not one["ok"])
+    yield from (
+        f"{one['name']} is missing or does not allow the traffic" for one in s.rows("rules") if not one["ok"]
+    )
 
 
 @_rule(
     "no-forwarding",
     "network",
     "degraded",
-    "the node does not forward packets of its pods",
+    "the node does not forward its pods' packets",
     "`winboot repair` turns forwarding on.",
     "flannel pkg/backend/hostgw/hostgw_windows.go: forwarding on both interfaces",
     step="pod-network",
@@ -1134,7 +1136,7 @@ def _no_forwarding(s: Subject) -> Iterator[str]:
     }
     for one in s.rows("interfaces"):
         if one["address"] in addresses and not one["forwarding"]:
-            yield f"forwarding is off on {one['alias']}"
+            yield f"forwarding is off on the adapter {one['alias']}"
 
 
 @_rule(
@@ -1142,7 +1144,7 @@ def _no_forwarding(s: Subject) -> Iterator[str]:
     "network",
     "degraded",
     "a route to another node's pods is missing",
-    "Restart flanneld, or `winboot repair` where winboot makes the routes.",
+    "Restart flanneld; if winboot makes the routes, run `winboot repair`.",
     "flannel pkg/backend/route_network_windows.go",
     step="flanneld",
 )
@@ -1161,8 +1163,8 @@ def _sibling_route(s: Subject) -> Iterator[str]:
     "sibling-remote",
     "network",
     "degraded",
-    "the overlay does not know another node's pods",
-    "Restart flanneld: it writes RemoteSubnetRoute policies.",
+    "the overlay network has no entry for another node's pods",
+    "Restart flanneld: flanneld writes the RemoteSubnetRoute policies again.",
     "flannel pkg/backend/vxlan/vxlan_network_windows.go",
     step="flanneld",
 )
@@ -1182,8 +1184,8 @@ def _sibling_remote(s: Subject) -> Iterator[str]:
     "endpoint-detached",
     "network",
     "degraded",
-    "an HNS endpoint is attached to nothing",
-    "Delete and recreate its pod; `winboot repair --drain` clears the network.",
+    "an HNS endpoint is not attached to a container",
+    "Delete and recreate the endpoint's pod; `winboot repair --drain` makes the network again.",
     "microsoft/SDN networkhealth.ps1, EndpointState; hcsshim internal/hns EndpointState",
 )
 def _endpoint_detached(s: Subject) -> Iterator[str]:
@@ -1196,7 +1198,7 @@ def _endpoint_detached(s: Subject) -> Iterator[str]:
     "pods-without-nat",
     "network",
     "degraded",
-    "pods have no OutBoundNAT policy: they do not reach the outside",
+    "pods have no OutBoundNAT policy and cannot reach addresses outside the cluster",
     "Repair cni-config, then recreate the pods.",
     "microsoft/SDN Kubernetes/windows/debug/Debug.md; seed 5",
     step="cni-config",
@@ -1212,7 +1214,7 @@ def _pods_without_nat(s: Subject) -> Iterator[str]:
     "pods-other-dns",
     "network",
     "degraded",
-    "pods have another DNS server than the cluster's",
+    "pods do not use the cluster's DNS server",
     "Repair cni-config, then recreate the pods.",
     "containernetworking/plugins pkg/hns; seed 14",
     step="cni-config",
@@ -1229,7 +1231,7 @@ def _pods_other_dns(s: Subject) -> Iterator[str]:
     "network",
     "fault",
     "the node's pod addresses are used up",
-    "Delete entries of pods that are gone: `winboot repair` removes them; lower maxPods.",
+    "`winboot repair` removes the entries of deleted pods; lower maxPods if pods still use all addresses.",
     "kubernetes#108121; containernetworking/plugins host-local",
     step="ipam-reservations",
 )
@@ -1259,7 +1261,7 @@ def _size(cidr: str) -> int | None:
     "proxy",
     "fault",
     "kube-proxy has no source address on the overlay",
-    "`winboot repair` reserves one.",
+    "`winboot repair` reserves an address.",
     "kubernetes#78338, pkg/proxy/winkernel/proxier.go sourceVip",
     step="ipam-reservations",
 )
@@ -1267,7 +1269,7 @@ def _no_source_vip(s: Subject) -> Iterator[str]:
     store = s.one("store")
     if s.expected.source_vip and s.expected.kube_proxy and store is not None and s.was_read("store"):
         if not store["vip"]:
-            yield "the IPAM store reserves no source-vip"
+            yield "the IPAM store has no reservation source-vip"
         elif (
             s.node is not None
             and s.node.pod_cidrs
@@ -1281,7 +1283,7 @@ def _no_source_vip(s: Subject) -> Iterator[str]:
     "proxy",
     "degraded",
     "the cluster's DNS address has no load balancer on the node",
-    "Restart kube-proxy: it writes its load balancers again.",
+    "Restart kube-proxy: kube-proxy writes its load balancers again.",
     "Azure/AgentBaker networkhealth.ps1, ValidDNSLoadbalancerPolicy",
     step="kube-proxy",
 )
@@ -1293,7 +1295,7 @@ def _dns_service_missing(s: Subject) -> Iterator[str]:
         o for o in s.siblings if {b["address"] for b in o.machine.get("balancers", ())} & set(s.expected.dns)
     ]
     if have.isdisjoint(s.expected.dns) and (others or s.rows("balancers")):
-        yield f"no load balancer for {', '.join(s.expected.dns)} port 53"
+        yield f"HNS has no load balancer for {', '.join(s.expected.dns)} port 53"
 
 
 @_rule(
@@ -1301,7 +1303,7 @@ def _dns_service_missing(s: Subject) -> Iterator[str]:
     "proxy",
     "degraded",
     "a load balancer of HNS has no effect",
-    "Restart kube-proxy: it writes its load balancers again.",
+    "Restart kube-proxy: kube-proxy writes its load balancers again.",
     "Azure/AgentBaker networkhealth.ps1, LoadBalancerPolicyState",
     step="kube-proxy",
 )
@@ -1316,7 +1318,7 @@ def _balancer_broken(s: Subject) -> Iterator[str]:
     "proxy",
     "degraded",
     "HNS has few blocks of ports left",
-    "Widen windows.dynamic_ports in the profile, and use direct server return.",
+    "Widen windows.dynamic_ports in the profile, and turn on kube-proxy's direct server return.",
     "microsoft/SDN Debug.md; Azure/AgentBaker PortReservationTest.ps1",
     step="dynamic-ports",
 )
@@ -1334,7 +1336,7 @@ def _ports_used_up(s: Subject) -> Iterator[str]:
     "proxy",
     "degraded",
     "kube-proxy may not read services",
-    "Bind its user to system:node-proxier: `winboot manifests rbac`.",
+    "Bind kube-proxy's user to the ClusterRole system:node-proxier: `winboot manifests rbac` prints the binding.",
     "kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go",
 )
 def _proxy_forbidden(s: Subject) -> Iterator[str]:
@@ -1349,8 +1351,8 @@ def _proxy_forbidden(s: Subject) -> Iterator[str]:
     "node-missing",
     "node",
     "fault",
-    "the cluster has no such Node",
-    "`winboot join` registers it.",
+    "the cluster has no Node of this name",
+    "`winboot join` registers the Node.",
     "kubernetes pkg/kubelet/kubelet_node_status.go",
 )
 def _node_missing(s: Subject) -> Iterator[str]:
@@ -1371,7 +1373,7 @@ def _kubelet_too_new(s: Subject) -> Iterator[str]:
         return
     kubelet, server = _line(s.node.kubelet), _line(s.api.version)
     if kubelet and server and kubelet > server:
-        yield f"the kubelet is {s.node.kubelet}, the API server {s.api.version}"
+        yield f"the kubelet has version {s.node.kubelet}, the API server {s.api.version}"
 
 
 def _line(version: str) -> tuple[int, ...]:
@@ -1385,7 +1387,7 @@ def _line(version: str) -> tuple[int, ...]:
     "node",
     "fault",
     "the cloud controller has not initialised the Node",
-    "Look at the cloud-controller-manager's pods; it must serve Windows nodes.",
+    "Look at the pods of cloud-controller-manager, which must support Windows nodes.",
     "kubernetes.io, node.cloudprovider.kubernetes.io/uninitialized",
 )
 def _cloud_taint(s: Subject) -> Iterator[str]:
@@ -1398,7 +1400,7 @@ def _cloud_taint(s: Subject) -> Iterator[str]:
     "startup-taint",
     "node",
     "fault",
-    "the Node was not admitted: winboot's startup taint is on it",
+    "the join is unfinished: the Node still has winboot's startup taint",
     "`winboot join` finishes the join and removes the taint.",
     "docs/steps.md, startup-taint",
 )
@@ -1413,7 +1415,7 @@ def _startup_taint(s: Subject) -> Iterator[str]:
     "node",
     "fault",
     "the Node has an address that its machine does not have",
-    "Set node_ip in the inventory, then `winboot repair`.",
+    "Set node_ip in the inventory, then run `winboot repair`.",
     "kubernetes#125348; kubelet --node-ip",
     step="kubelet",
 )
@@ -1423,7 +1425,7 @@ def _node_address(s: Subject) -> Iterator[str]:
     own = {one["address"] for one in s.rows("interfaces")}
     has = [value for kind, value in s.node.addresses if kind == "InternalIP"]
     if not set(has) & own:
-        yield f"the Node has {', '.join(has) or 'no address'}, the machine {', '.join(sorted(own))}"
+        yield f"the Node has {', '.join(has) or 'no address'}; the machine has {', '.join(sorted(own))}"
 
 
 @_rule(
@@ -1431,12 +1433,12 @@ def _node_address(s: Subject) -> Iterator[str]:
     "node",
     "fault",
     "the cloud's route controller reports no route for the Node",
-    "Look at the cloud-controller-manager; with flannel, start it with --configure-cloud-routes=false.",
+    "Read cloud-controller-manager's log; with flannel, start cloud-controller-manager with --configure-cloud-routes=false.",
     "kubernetes staging/src/k8s.io/cloud-provider/controllers/route, NoRouteCreated",
 )
 def _network_unavailable(s: Subject) -> Iterator[str]:
     if s.node is not None and s.node.network_reason == "NoRouteCreated":
-        yield "the condition NetworkUnavailable is NoRouteCreated"
+        yield "the condition NetworkUnavailable has the reason NoRouteCreated"
 
 
 @_rule(
@@ -1444,12 +1446,12 @@ def _network_unavailable(s: Subject) -> Iterator[str]:
     "node",
     "fault",
     "the cluster receives no report from the kubelet",
-    "Read the kubelet's log; `winboot plan` shows what differs.",
+    "Read the kubelet's log; `winboot plan` shows the differences.",
     "kubernetes pkg/controller/nodelifecycle: NodeStatusUnknown",
 )
 def _kubelet_lost(s: Subject) -> Iterator[str]:
     if s.node is not None and s.node.silent_since and s.document.login:
-        yield f"no report since {s.node.silent_since[:19]}"
+        yield f"the last report came at {s.node.silent_since[:19]}"
 
 
 @_rule(
@@ -1457,12 +1459,12 @@ def _kubelet_lost(s: Subject) -> Iterator[str]:
     "node",
     "fault",
     "the Node is not Ready",
-    "Read the kubelet's message; `winboot plan` shows what differs.",
+    "Read the message of the Node's condition Ready; `winboot plan` shows the differences.",
     "kubernetes pkg/kubelet/nodestatus/setters.go, ReadyCondition",
 )
 def _node_not_ready(s: Subject) -> Iterator[str]:
     if s.node is not None and not s.node.ready and not s.node.silent_since:
-        yield s.node.message or s.node.reason or "Ready is not True"
+        yield s.node.message or s.node.reason or "the condition Ready is not True"
 
 
 @_rule(
@@ -1470,7 +1472,7 @@ def _node_not_ready(s: Subject) -> Iterator[str]:
     "node",
     "warning",
     "the Node is cordoned",
-    "`kubectl uncordon` it when the work on it is done.",
+    "When the work on the node is finished, run `kubectl uncordon`.",
     "kubernetes.io, spec.unschedulable",
 )
 def _node_cordoned(s: Subject) -> Iterator[str]:
@@ -1483,17 +1485,17 @@ def _node_cordoned(s: Subject) -> Iterator[str]:
     "node",
     "warning",
     "a taint or label of the profile is missing on the Node",
-    "`winboot repair` writes them again.",
+    "`winboot repair` writes the profile's taints and labels again.",
     "seed: Linux pods are scheduled on Windows nodes without a taint",
     step="*",
 )
 def _taint_missing(s: Subject) -> Iterator[str]:
     if s.node is None:
         return
-    yield from (f"taint {one} is missing" for one in s.expected.taints if one not in s.node.taints)
+    yield from (f"the taint {one} is missing" for one in s.expected.taints if one not in s.node.taints)
     for key, value in s.expected.labels.items():
         if s.node.labels.get(key) != value:
-            yield f"label {key} is {s.node.labels.get(key, 'missing')}"
+            yield f"the label {key} is {s.node.labels.get(key, 'missing')}"
 
 
 @_rule(
@@ -1501,7 +1503,7 @@ def _taint_missing(s: Subject) -> Iterator[str]:
     "node",
     "warning",
     "a DaemonSet of Linux pods tolerates Windows nodes",
-    "Give it the nodeSelector kubernetes.io/os: linux.",
+    "Give the DaemonSet the nodeSelector kubernetes.io/os: linux.",
     "kubernetes.io, Windows scheduling; seed",
 )
 def _loose_daemon_sets(s: Subject) -> Iterator[str]:
