@@ -107,7 +107,7 @@ def test_whatever_these_steps_change_on_a_machine_was_announced():
     bench = Bench(spec=a_spec(**ALL_OF_WINDOWS))
     plan = make_plan(bench.spec, STEPS)
     text = render(plan, bench.spec).text
-    found = " ".join(text[: text.index("param(")].partition("What stays")[2].replace("\n#", " ").split())
+    found = " ".join(text[: text.index("param(")].partition("These objects stay")[2].replace("\n#", " ").split())
 
     bench.run(*STEPS_OF_WINDOWS)
     changed = list(notes(bench))
@@ -117,7 +117,7 @@ def test_whatever_these_steps_change_on_a_machine_was_announced():
 
 
 def test_a_profile_that_changes_none_of_it_does_not_speak_of_it():
-    found = head("win-bridge").partition("What stays")[2]
+    found = head("win-bridge").partition("These objects stay")[2]
 
     for kind in (
         "Defender exclusions",
@@ -165,14 +165,14 @@ def test_the_files_that_hold_secrets_are_named_without_what_is_in_them():
 
 
 def test_a_profile_without_an_agent_leaves_no_service_of_it():
-    assert "flanneld" not in head("win-bridge").partition("What stays")[2]
+    assert "flanneld" not in head("win-bridge").partition("These objects stay")[2]
 
 
 def test_the_script_of_remove_begins_with_what_it_takes_away():
     found = head(undo=True)
 
     assert found.index(" kube-proxy services have no address") < found.index(" node-preflight ")
-    assert "winboot removes what it made" in found
+    assert "winboot removes the objects" in found
 
 
 def test_every_place_of_a_text_has_its_meaning_and_only_those_that_are_used_are_named():

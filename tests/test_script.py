@@ -70,7 +70,7 @@ def test_a_value_stays_in_its_quotes_whatever_it_is(value: str):
 
 
 def test_a_secret_is_refused():
-    with pytest.raises(ScriptError, match=r"dynamic-ports.*Secret travels apart from"):
+    with pytest.raises(ScriptError, match=r"dynamic-ports.*a Secret is never a part"):
         rendered(ports(start=Secret("hunter2"), count=1))
 
 

@@ -140,4 +140,4 @@ def test_a_plan_of_another_winboot_is_refused_before_any_contact(world: World) -
     assert world.winboot("join", "--plan", plan) == 64
 
     assert world.connections == connections
-    assert "the plan is of winboot" in world.capsys.readouterr().err
+    assert "made this plan" in world.capsys.readouterr().err

@@ -104,7 +104,7 @@ def test_a_full_disk_has_its_own_code_and_hides_no_other(
     assert reporting.end(REPORT, stop) == 74
     said = capsys.readouterr().err
     assert "the disk is full" in said
-    assert "The work itself is done as shown" in said
+    assert "The work on the nodes is done as shown" in said
     stop.request(15)
     assert reporting.end(REPORT, stop) == 143
 

@@ -86,7 +86,7 @@ def test_without_a_terminal_a_file_that_others_may_write_ends_the_command(
     assert run([*command.split(), "-i", str(stranger.inventory)]) == 64
 
     told = capsys.readouterr().err
-    assert f"everybody may write {stranger.folder / 'profile.yaml'}" in told
+    assert f"everybody may write to {stranger.folder / 'profile.yaml'}" in told
     assert "cluster.ca.command: runs " in told
     assert "--trust" in told and "WINBOOT_TRUST" in told
     assert not stranger.ran

@@ -243,7 +243,7 @@ class ScriptFailed(NodeFailed):
         self,
         problem: str,
         *,
-        hint: str = "Fix what it names and run the same command again; the run's journal has what came before it.",
+        hint: str = "Fix the cause in the message and run the same command again; the run's journal has the earlier events.",
         node: str | None = None,
         error_id: str = "",
         position: str = "",
@@ -316,4 +316,4 @@ class InternalError(WinbootError):
     def about(cls, error: Exception) -> InternalError:
         """For an error of no class above, kept to the node that it happened to."""
         problem = f"a bug in winboot itself: {type(error).__name__}: {error}"
-        return cls(problem, hint="Report it, with what this command printed.")
+        return cls(problem, hint="Report the bug with the output of this command.")

@@ -40,7 +40,7 @@ def refuse_strangers(folder: Path) -> Path:
     if stranger := stranger_above(folder):
         raise ForeignFolder(
             f"winboot does not use the folder {folder}: {stranger}",
-            hint="Name a folder of your own in the environment variable WINBOOT_STATE; sudo may keep HOME.",
+            hint="Set the environment variable WINBOOT_STATE to your own folder; sudo may keep another user's HOME.",
         )
     return folder
 
@@ -64,7 +64,7 @@ def others_say(file: Path) -> str:
     if not _has_owners() or not file.exists():
         return ""
     if file.stat().st_mode & stat.S_IWOTH:
-        return f"everybody may write {file}"
+        return f"everybody may write to {file}"
     return stranger_above(file)
 
 
@@ -103,7 +103,7 @@ def open_to_append(path: Path) -> int:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
         os.close(descriptor)
-        raise FileExistsError(errno.EEXIST, "it is another user's, a link, or no file")
+        raise FileExistsError(errno.EEXIST, "the path is a link, not a file, or owned by another user")
     os.fchmod(descriptor, 0o600)
     return descriptor
 

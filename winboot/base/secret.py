@@ -32,4 +32,4 @@ class Secret:
         return repr(self)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not copied, pickled or written to a file")
+        raise TypeError("a Secret cannot be copied, pickled or written to a file")

@@ -41,16 +41,16 @@ class PastRun(Line, frozen=True, tag="past"):
     """An earlier run."""
 
     where = "`runs`"
-    run: Annotated[str, says("its id: what `log` and `report` take")]
-    command: Annotated[str, says("what was called")]
+    run: Annotated[str, says("the run's id, which `log` and `report` take")]
+    command: Annotated[str, says("the command")]
     started: Annotated[str, says("ISO 8601, UTC")]
     seconds: Annotated[float, says("wall time")]
-    ended: Annotated[bool, says("false while it runs, and where winboot was killed")]
-    exit_code: Annotated[Count, says("what its nodes give")]
+    ended: Annotated[bool, says("false while the run works, and after winboot was killed")]
+    exit_code: Annotated[Count, says("the exit code from the nodes' results")]
     changed: Annotated[Count, says("how many steps were changed, over all nodes")]
-    outcomes: Annotated[Mapping[str, Count], says("how many nodes ended how")]
+    outcomes: Annotated[Mapping[str, Count], says("the number of nodes by outcome")]
     nodes: Annotated[tuple[str, ...], says("their names")]
-    ready: Annotated[Count, says("how many Nodes were Ready")]
+    ready: Annotated[Count, says("how many Nodes were Ready at the end")]
     by: Annotated[str, says("the user who ran it")]
 
     @property
@@ -100,13 +100,13 @@ class Archive:
         """The run whose id begins with the word; `last` is the newest. Raises UsageError."""
         runs = self.runs()
         if not runs:
-            raise UsageError(f"there are no runs in {self.folder}", hint="`winboot plan` makes one.")
+            raise UsageError(f"there are no runs in {self.folder}", hint="`winboot plan` makes a run.")
         if word == "last":
             return runs[0]
         found = [run for run in runs if word and run.run.startswith(word)]
         if len(found) == 1:
             return found[0]
-        what = "no run begins so" if not found else f"{len(found)} runs begin so"
+        what = "no run's id begins so" if not found else f"{len(found)} runs' ids begin so"
         raise UsageError(f"{word}: {what}", hint="`winboot runs` lists them; `last` is the newest.")
 
     def report(self, run: PastRun) -> Report:
@@ -116,7 +116,7 @@ class Archive:
         except (OSError, ValueError, RecursionError) as error:
             raise UsageError(
                 f"the report of {run.run} cannot be read ({type(error).__name__})",
-                hint=f"`winboot log {run.run}` shows what the machines said.",
+                hint=f"`winboot log {run.run}` shows the machines' output.",
             ) from error
 
     def journals(self, run: PastRun) -> dict[str, Path]:
@@ -150,7 +150,7 @@ def _most() -> int:
     if not said:
         return KEPT
     if not said.isascii() or not said.isdigit():
-        raise UsageError(f"{KEEP_VARIABLE}={said}: not a number of runs", hint=f"For example {KEPT}.")
+        raise UsageError(f"{KEEP_VARIABLE}={said}: not a number of runs", hint=f"Write a number: {KEPT}.")
     return int(said)
 
 

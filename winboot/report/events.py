@@ -183,10 +183,10 @@ _NULL: Final = ("is", "want")
 # Texts of several lines: each line is bounded by itself.
 _FILES: Final = ("was", "will")
 _BAD_EVENT: Final = (
-    "This is a bug in winboot or in a step of the profile's own; the run's journal has the whole line."
+    "This is a bug in winboot or in your profile's own step; the run's journal has the whole line."
 )
 _EXCESS: Final = (
-    "No script of winboot says so much: find out what the machine is; docs/security.md has all bounds."
+    "winboot's scripts never send so much output: check the machine. docs/security.md lists all limits."
 )
 
 
@@ -241,7 +241,7 @@ def _bounded(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return {key: _bounded(one, key) for key, one in value.items() if one is not None or key in _NULL}
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
-        raise ExcessiveOutput(f"{name} is beyond {LARGEST_NUMBER}", hint=_EXCESS)
+        raise ExcessiveOutput(f"{name} is larger than {LARGEST_NUMBER}", hint=_EXCESS)
     return value
 
 

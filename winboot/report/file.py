@@ -48,13 +48,13 @@ class ReportFile:
         try:
             make_private_folder(self.path.parent)
             if self.path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, "it is a folder")
+                raise IsADirectoryError(errno.EISDIR, "this path is a folder")
             probe = self.path.with_name(f".{self.path.name}.probe")
             replace_privately(probe, "")
             probe.unlink()
         except OSError as error:
             raise UsageError(
-                f"--report {self.path} cannot be written: {error.strerror}", hint="Name another file."
+                f"--report {self.path} cannot be written: {error.strerror}", hint="Give another file."
             ) from error
 
     def keep(self, current: Callable[[], Report], ended: NodeReport | None = None) -> None:
@@ -87,8 +87,8 @@ class ReportFile:
         except OSError as error:
             raise ReportNotWritten(
                 f"the report {self.path} was not written: {_reason(error)}",
-                hint="The work itself is done as shown. Free the disk or name another file; `winboot plan --report FILE` "
-                "writes a report of how the nodes are now.",
+                hint="The work on the nodes is done as shown. Free disk space or give another file; `winboot plan "
+                "--report FILE` writes a report of the nodes' present state.",
             ) from error
 
     def _follow(self) -> None:

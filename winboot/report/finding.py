@@ -14,12 +14,12 @@ class Finding(Line, frozen=True, tag="preflight"):
 
     # A finding that was skipped stops no node and stays in the report.
     where = "`preflight`, `plan`, `join`, `repair`"
-    id: Annotated[str, says("stable; what `--skip-preflight` takes")]
+    id: Annotated[str, says("the stable id of the check, which `--skip-preflight` takes")]
     level: Annotated[Level, says("an error stops a join")]
     reason: Annotated[str, says("what is wrong")]
     fix: Annotated[str, says("what to do next")]
-    nodes: Annotated[tuple[str, ...], says("which nodes it concerns; none means all of the cluster")] = ()
-    skipped: Annotated[bool, says("whether `--skip-preflight` let it pass")] = False
+    nodes: Annotated[tuple[str, ...], says("the nodes of the finding; empty for the whole cluster")] = ()
+    skipped: Annotated[bool, says("whether `--skip-preflight` skips this finding")] = False
 
     @property
     def stops(self) -> bool:

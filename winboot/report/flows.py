@@ -29,17 +29,17 @@ class FlowRow(Line, frozen=True, tag="flow", rename={"source": "from", "target":
 
     where = "`verify`"
     flow: Annotated[str, says("the id of the flow")]
-    node: Annotated[str, says("the node that it is about; empty where it is about all")]
-    source: Annotated[str, says("where it begins")]
-    target: Annotated[str, says("where it ends; empty for a probe of a node")]
+    node: Annotated[str, says("the node that the row is about; empty for a row about all nodes")]
+    source: Annotated[str, says("where the flow begins")]
+    target: Annotated[str, says("where the flow ends; empty for a probe of a node")]
     state: Annotated[
         State,
         says(
-            "untried: something before it failed; left-out: no such pair, or not asked for; limitation: not on Windows"
+            "untried: an earlier flow failed; left-out: no such pair, or not requested; limitation: impossible on Windows"
         ),
     ]
-    expected: Annotated[str, says("what a healthy node gives")]
-    seen: Annotated[str, says("what was seen")] = ""
+    expected: Annotated[str, says("the result on a healthy node")]
+    seen: Annotated[str, says("the result on this node")] = ""
     cause: Annotated[str, says("the probable cause")] = ""
     next: Annotated[str, says("what to do next")] = ""
 

@@ -217,7 +217,7 @@ HINTS: Final[Mapping[str, str]] = {
         "By default a node may read only its own Node object: `winboot manifests rbac` prints the missing role and binding."
     ),
     "Not64Bit": "Use the 64-bit endpoint Microsoft.PowerShell.",
-    "ProgramNotStarted": "Check that the file is complete and that no AppLocker rule or virus scanner blocks it; then run again.",
+    "ProgramNotStarted": "Check that the file is complete and that neither AppLocker nor a virus scanner blocks it.",
     "StoreFull": "Remove pods from this node, or give the node a larger pod CIDR, then run the same command again.",
     "NoMachineUuid": "Repair WMI (`winmgmt /verifyrepository`), then restart the machine.",
     "NoBootId": "Repair WMI (`winmgmt /verifyrepository`), then run the same command again.",

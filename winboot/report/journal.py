@@ -37,7 +37,7 @@ class Journal:
         except OSError as error:
             raise UsageError(
                 f"the journal {path} cannot be written: {error.strerror}",
-                hint="Name another folder in the environment variable WINBOOT_STATE.",
+                hint="Set the environment variable WINBOOT_STATE to another folder.",
             ) from error
         self._file: TextIO = os.fdopen(descriptor, "a", encoding="utf-8")
         self.path = path
@@ -60,7 +60,7 @@ class Journal:
                 self._file.write(line)
                 self._file.flush()
             except OSError as error:
-                self.problem = f"the journal {self.path} is not complete: {error.strerror}"
+                self.problem = f"winboot could not write all of the journal {self.path}: {error.strerror}"
 
     def close(self) -> None:
         """Close the file; further writes are an error."""
@@ -68,4 +68,4 @@ class Journal:
             self._file.close()
         except OSError as error:
             # What was not flushed is gone; `write` has tried it already.
-            self.problem = f"the journal {self.path} is not complete: {error.strerror}"
+            self.problem = f"winboot could not write all of the journal {self.path}: {error.strerror}"

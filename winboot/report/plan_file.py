@@ -138,15 +138,15 @@ def read_plan(text: str, name: str) -> PlanFile:
     if not whole:
         version = data.get("version") if isinstance(data, dict) else None
         known = version is None or version == VERSION
-        other = "" if known else f" (its version is {version}, this winboot writes {VERSION})"
+        other = "" if known else f" (its version is {version}; this winboot writes version {VERSION})"
         raise InvalidInput(
-            f"{name}: not a plan as `winboot plan --out FILE` has written it{other}: damaged or edited",
-            hint="Make a new one with `winboot plan --out FILE`.",
+            f"{name}: this file is not a plan of `winboot plan --out FILE`{other}, or it was damaged or edited",
+            hint="Make a new plan with `winboot plan --out FILE`.",
         )
     if plan.winboot != winboot.__version__:
         raise InvalidInput(
-            f"{name}: the plan is of winboot {plan.winboot}, this is {winboot.__version__}",
-            hint="Make a new one with `winboot plan --out FILE`, or run the winboot that made it.",
+            f"{name}: winboot {plan.winboot} made this plan, but this is winboot {winboot.__version__}",
+            hint="Make a new plan with `winboot plan --out FILE`, or use the winboot version that made this plan.",
         )
     return plan
 

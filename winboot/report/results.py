@@ -80,27 +80,27 @@ class NodeReport(Line, frozen=True, tag="node"):
 
     where = "`plan`, `join`, `repair`, `preflight`, and their `--report`"
     node: Annotated[str, says("the host of the inventory")]
-    address: Annotated[str, says("where it was reached")]
-    os: Annotated[str, says("the release of Windows Server that the inventory says")]
+    address: Annotated[str, says("the address of the host")]
+    os: Annotated[str, says("the release of Windows Server in the inventory")]
     steps: Annotated[
-        tuple[StepReport, ...], says("in running order, each with its differences and its problem")
+        tuple[StepReport, ...], says("the steps in running order, each with its differences and its problem")
     ] = ()
-    failure: Annotated[Failure | None, says("why it stopped, apart from a failed step")] = None
+    failure: Annotated[Failure | None, says("why this node's run stopped, apart from a failed step")] = None
     reboots: Annotated[Count, says("restarts of the machine")] = 0
-    detached: Annotated[Count, says("runs that rewired its network")] = 0
-    reconnects: Annotated[Count, says("connections that were lost and made again")] = 0
+    detached: Annotated[Count, says("how many runs rewired the node's network")] = 0
+    reconnects: Annotated[Count, says("how many connections were lost and made again")] = 0
     pipelines: Annotated[Count, says("how often a script was sent")] = 0
-    began: Annotated[float, says("how many seconds after the run it began")] = 0.0
-    seconds: Annotated[float, says("wall time here")] = 0.0
-    ready: Annotated[bool | None, says("whether its Node is Ready; null if winboot did not look")] = None
-    notes: Annotated[tuple[str, ...], says("worth knowing; they changed nothing")] = ()
+    began: Annotated[float, says("seconds from the begin of the run to the begin of this node")] = 0.0
+    seconds: Annotated[float, says("seconds of wall time for this node")] = 0.0
+    ready: Annotated[bool | None, says("whether the Node is Ready; null if winboot did not look")] = None
+    notes: Annotated[tuple[str, ...], says("warnings, which do not change the result")] = ()
     digests: Annotated[Digests, says("the SHA-256 of settings, script and library")] = Digests()
-    needs: Annotated[tuple[Need, ...], says("flags without which a join would refuse")] = ()
+    needs: Annotated[tuple[Need, ...], says("flags that a join of this node needs")] = ()
     # Pods may run on a Node without the startup taint.
-    live: Annotated[bool | None, says("whether pods may run there; null if winboot did not look")] = None
+    live: Annotated[bool | None, says("whether pods may run on the Node; null if not checked")] = None
     # Of the others, and set by them alone.
-    outcome: Annotated[Outcome, says("the node in one word: the worst that happened to it")] = "ok"
-    skipped: Annotated[Failure | None, says("why it was left alone; `failure` is null then")] = None
+    outcome: Annotated[Outcome, says("the node's result in one word: its worst event")] = "ok"
+    skipped: Annotated[Failure | None, says("why winboot skipped the node; `failure` is then null")] = None
 
     def __post_init__(self) -> None:
         failure = self.failure or self.skipped

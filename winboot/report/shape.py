@@ -18,11 +18,11 @@ class Flows(Line, frozen=True, kw_only=True, tag="flows"):
 
     where = "`verify`"
     run: Annotated[str, says("the id of the run")]
-    started: Annotated[str, says("when it began, in UTC")]
-    seconds: Annotated[float, says("how long it took")]
+    started: Annotated[str, says("the time when the run began, in UTC")]
+    seconds: Annotated[float, says("the duration of the run")]
     nodes: Annotated[tuple[str, ...], says("the nodes that took part")]
-    notes: Annotated[tuple[str, ...], says("where the Linux ends are, what was left")]
-    exit_code: Annotated[Count, says("that of the command")]
+    notes: Annotated[tuple[str, ...], says("the nodes of the Linux ends; objects that verify left behind")]
+    exit_code: Annotated[Count, says("the exit code of the command")]
 
 
 class WorkItem(Line, frozen=True, kw_only=True, tag="work-item"):
@@ -30,31 +30,31 @@ class WorkItem(Line, frozen=True, kw_only=True, tag="work-item"):
 
     where = "`hook status`"
     machine: Annotated[str, says("the cloud's id of the machine")]
-    group: Annotated[str, says("the group that it belongs to; empty where the message names none")]
+    group: Annotated[str, says("the group of the machine; empty if the message names no group")]
     action: Annotated[Action, says("what the cloud asks for")]
-    node: Annotated[str, says("the Node's name; empty where it is not known yet")]
+    node: Annotated[str, says("the Node's name; empty while winboot does not know it")]
     state: Annotated[ItemState, says("see clouds.md")]
-    reason: Annotated[str, says("why it is in this state")]
-    seconds: Annotated[Count, says("since its message was received")]
+    reason: Annotated[str, says("the reason of the state")]
+    seconds: Annotated[Count, says("seconds since the message of this machine was received")]
 
 
 class Complaint(Line, frozen=True, kw_only=True, tag="complaint"):
     """Something that is wrong with a file, or worth a warning."""
 
     where = "`check`"
-    file: Annotated[str, says("the file that it is about")]
-    line: Annotated[int | None, says("from 1; null where the file as a whole is meant")]
+    file: Annotated[str, says("the file that the finding is about")]
+    line: Annotated[int | None, says("the line, from 1; null for a finding about the whole file")]
     column: Annotated[int | None, says("from 1")]
     level: Annotated[
         Literal["error", "warning", "info"],
-        says("a warning changes no exit code; info: what the file has this computer run or read"),
+        says("a warning changes no exit code; info: a command or file that this file makes winboot use"),
     ]
-    path: Annotated[str, says("the key, such as `kubernetes.version`; empty without a key")]
+    path: Annotated[str, says("the key, such as `kubernetes.version`; empty for a finding without a key")]
     wrong: Annotated[str | None, says("what is wrong")]
-    expected: Annotated[str | None, says("what would be right")]
-    did_you_mean: Annotated[str | None, says("the nearest word that is allowed")]
-    instead: Annotated[str | None, says("what to use in its place")]
-    source: Annotated[str | None, says("where this is known from")]
+    expected: Annotated[str | None, says("the correct form of the value")]
+    did_you_mean: Annotated[str | None, says("the allowed word that is most similar")]
+    instead: Annotated[str | None, says("what to use instead")]
+    source: Annotated[str | None, says("the source of the rule")]
 
 
 class Checked(Line, frozen=True, kw_only=True, tag="checked"):
@@ -62,8 +62,8 @@ class Checked(Line, frozen=True, kw_only=True, tag="checked"):
 
     where = "`check`"
     file: Annotated[str, says("an inventory or a profile")]
-    errors: Annotated[Count, says("how many complaints are errors")]
-    warnings: Annotated[Count, says("how many are warnings")]
+    errors: Annotated[Count, says("how many findings are errors")]
+    warnings: Annotated[Count, says("how many findings are warnings")]
 
 
 class Answer(Struct, frozen=True):
@@ -80,9 +80,9 @@ class Ping(Line, frozen=True, kw_only=True, tag="ping"):
 
     where = "`ping`"
     node: Annotated[str, says("the host of the inventory")]
-    address: Annotated[str, says("where it was looked for")]
-    exit_code: Annotated[Count, says("what this machine alone would make the command exit with")]
-    findings: Annotated[tuple[Answer, ...], says("each check, with its fix if it is not `ok`")]
+    address: Annotated[str, says("the address that winboot tried")]
+    exit_code: Annotated[Count, says("the exit code for this machine alone")]
+    findings: Annotated[tuple[Answer, ...], says("each check, with a fix if the check is not `ok`")]
 
 
 class DoctorFinding(Line, frozen=True, kw_only=True, tag="finding"):
@@ -94,10 +94,10 @@ class DoctorFinding(Line, frozen=True, kw_only=True, tag="finding"):
     severity: Annotated[Literal["fault", "degraded", "warning"], says("fault: the node cannot work")]
     title: Annotated[str, says("what is wrong")]
     evidence: Annotated[tuple[str, ...], says("the facts that show it")]
-    cause: Annotated[str | None, says("the rule that this follows from; null for a cause of its own")]
+    cause: Annotated[str | None, says("the rule of the finding that causes this one; null without a cause")]
     next: Annotated[str, says("what to do next")]
-    command: Annotated[str | None, says("the command that repairs it; null if a person must act")]
-    source: Annotated[str, says("where the rule is from")]
+    command: Annotated[str | None, says("the command that repairs it; null if an administrator must act")]
+    source: Annotated[str, says("the source of the rule")]
 
 
 class Diagnosis(Line, frozen=True, kw_only=True, tag="diagnosis"):
@@ -105,8 +105,8 @@ class Diagnosis(Line, frozen=True, kw_only=True, tag="diagnosis"):
 
     where = "`doctor`"
     node: Annotated[str, says("the node")]
-    first: Annotated[str | None, says("the rule that is the first cause; null for a healthy node")]
-    findings: Annotated[Count, says("how many rules found something")]
+    first: Annotated[str | None, says("the rule of the first cause; null for a healthy node")]
+    findings: Annotated[Count, says("how many rules have findings")]
     not_read: Annotated[tuple[str, ...], says("facts that could not be read, with the reason")]
     taken: Annotated[str, says("when the facts were read")]
 
@@ -115,15 +115,15 @@ class Run(Line, frozen=True, kw_only=True, tag="run"):
     """The run as a whole: the last line."""
 
     where = "`plan`, `join`, `repair`, `preflight`, and their `--report`"
-    command: Annotated[str, says("what was called")]
-    run: Annotated[str, says("its id, the name of its folder of journals")]
+    command: Annotated[str, says("the command")]
+    run: Annotated[str, says("the run's id, which is also the name of its folder of journals")]
     started: Annotated[str, says("ISO 8601, UTC")]
     seconds: Annotated[float, says("wall time")]
     changed: Annotated[Count, says("how many steps were changed, over all nodes")]
     exit_code: Annotated[
         Count,
         says(
-            "what the nodes give ([exit-codes.md](exit-codes.md)); where a signal came, the process ends with the signal's"
+            "the code of the nodes' results ([exit-codes.md](exit-codes.md)); a signal changes the exit code"
         ),
     ]
     winboot: Annotated[str, says("its version")]
@@ -150,24 +150,24 @@ class Status(Line, frozen=True, kw_only=True, tag="status"):
     where = "`status`"
     node: Annotated[str, says("the host of the inventory")]
     group: Annotated[str, says("the group that defines it")]
-    os: Annotated[str, says("the release of Windows Server that the inventory says")]
-    address: Annotated[str, says("where it is reached")]
+    os: Annotated[str, says("the release of Windows Server in the inventory")]
+    address: Annotated[str, says("the address of the host")]
     state: Annotated[str, says("Ready, NotReady (with the reason), no Node, or unknown")]
     kubelet: Annotated[str | None, says("the kubelet's version, by the Node")]
     runtime: Annotated[str | None, says("the container runtime and its version, by the Node")]
     build: Annotated[str | None, says("Windows' build, by the Node's label")]
     wanted: Annotated[str, says("the Kubernetes version of the profile")]
-    drift: Annotated[tuple[str, ...], says("differences from the profile, by the cluster and the last look")]
+    drift: Annotated[tuple[str, ...], says("differences from the profile, by the cluster and the last run")]
     problem: Annotated[
         str | None, says("NoNodeAddress or OtherNodeAddress (only where the inventory names node_ip)")
     ]
-    unschedulable: Annotated[bool | None, says("whether it is cordoned; null where there is no Node")]
+    unschedulable: Annotated[bool | None, says("whether the Node is cordoned; null without a Node")]
     last: Annotated[
-        str | None, says("the last run over it as a sentence; null without a run on this computer")
+        str | None, says("the last run on this host as a sentence; null without a run on this computer")
     ]
     last_run: Annotated[
         LastRun | None,
-        says("the same in fields; `outcome` is the node's, or `not ended`; null without a run"),
+        says("the last run as fields; `outcome` is the node's outcome or `not ended`; null without a run"),
     ] = None
 
 
@@ -176,9 +176,9 @@ class Fleet(Line, frozen=True, kw_only=True, tag="fleet"):
 
     where = "`fleet status`"
     node: Annotated[str, says("the host of the inventory")]
-    wave: Annotated[Count, says("its place in the order of the run, from 1 on")]
-    state: Annotated[str, says("ok, failed (with the cause), working, next (it may begin), or waits")]
-    holder: Annotated[str, says("the worker that has it")]
+    wave: Annotated[Count, says("the host's place in the order of the run, from 1")]
+    state: Annotated[str, says("ok, failed (with the cause), working, next (may begin), or waits")]
+    holder: Annotated[str, says("the worker that works on this host")]
 
 
 class Request(Line, frozen=True, kw_only=True, tag="request"):
@@ -186,12 +186,12 @@ class Request(Line, frozen=True, kw_only=True, tag="request"):
 
     where = "`csr`"
     request: Annotated[str, says("the name of the CertificateSigningRequest")]
-    certificate: Annotated[str, says("what it asks for: `serving` or `client`")]
-    node: Annotated[str | None, says("whose it is; null or empty where no machine of the inventory asks")]
+    certificate: Annotated[str, says("the kind of certificate: `serving` or `client`")]
+    node: Annotated[str | None, says("the node of the request; null or empty for other requesters")]
     decision: Annotated[
-        Literal["approve", "refuse", "leave", "approved", "refused"], says("what winboot does, or did")
+        Literal["approve", "refuse", "leave", "approved", "refused"], says("the decision on the request")
     ]
-    reasons: Annotated[tuple[str, ...], says("why it is refused or left")]
+    reasons: Annotated[tuple[str, ...], says("why winboot refuses or skips the request")]
     made: Annotated[str | None, says("`csr list`: ISO 8601")] = None
     user: Annotated[str, says("`csr list`: the requesting user")] = ""
     state: Annotated[str, says("`csr list`: pending, approved, denied, issued …")] = ""
@@ -210,10 +210,10 @@ class Rendered(Line, frozen=True, kw_only=True, tag="rendered"):
     where = "`render`"
     node: Annotated[str, says("the host of the inventory")]
     settings: Annotated[Sha, says("SHA-256 of the node's merged settings")]
-    script: Annotated[Sha, says("SHA-256 of its script")]
-    library: Annotated[Sha, says("SHA-256 of the library in it")]
+    script: Annotated[Sha, says("SHA-256 of the node's script")]
+    library: Annotated[Sha, says("SHA-256 of the library in the script")]
     text: Annotated[str, says("the whole script")]
-    files: Annotated[tuple[RenderedFile, ...], says("the files that it writes, by their paths on the node")]
+    files: Annotated[tuple[RenderedFile, ...], says("the files that the script writes, by paths on the node")]
 
 
 class Explained(Line, frozen=True, kw_only=True, tag="explained"):
@@ -221,8 +221,8 @@ class Explained(Line, frozen=True, kw_only=True, tag="explained"):
 
     where = "`explain`"
     name: Annotated[str, says("the requested name")]
-    what: Annotated[str, says("of which kind it is: flag, step, word …")]
-    text: Annotated[str, says("what is known, in lines for a person")]
+    what: Annotated[str, says("the kind of the name: flag, step, word …")]
+    text: Annotated[str, says("the explanation, in lines of text")]
 
 
 class Step(Line, frozen=True, kw_only=True, tag="step"):
@@ -230,9 +230,9 @@ class Step(Line, frozen=True, kw_only=True, tag="step"):
 
     where = "`steps`"
     step: Annotated[str, says("its name")]
-    why: Annotated[str, says("why it exists")]
-    needs: Annotated[tuple[str, ...], says("the steps that come before it")]
-    side: Annotated[str, says("where it is done: on the machine, or here")]
+    why: Annotated[str, says("why the step exists")]
+    needs: Annotated[tuple[str, ...], says("the steps that must run before this step")]
+    side: Annotated[str, says("where the step runs: on the machine, or on winboot's computer")]
 
 
 class Record(Line, frozen=True, kw_only=True):
@@ -240,31 +240,31 @@ class Record(Line, frozen=True, kw_only=True):
 
     where = "journal"
     at: Annotated[float, says("seconds since 1970")]
-    node: Annotated[str, says("`log -o json`: whose journal it is from")] = ""
+    node: Annotated[str, says("`log -o json`: the node whose journal has this event")] = ""
 
 
 class Script(Record, frozen=True, kw_only=True, tag="script"):
     """What is about to run on the node."""
 
     settings: Annotated[Sha, says("SHA-256 of the node's merged settings")]
-    script: Annotated[Sha, says("SHA-256 of its script")]
-    library: Annotated[Sha, says("SHA-256 of the library in it")]
+    script: Annotated[Sha, says("SHA-256 of the node's script")]
+    library: Annotated[Sha, says("SHA-256 of the library in the script")]
     winboot: Annotated[str, says("its version")]
     by: Annotated[str, says("the user who ran it")]
-    plan: Annotated[str | None, says("the SHA-256 of the plan, if there was one")]
+    plan: Annotated[str | None, says("the SHA-256 of the plan that was run, if there was one")]
 
 
 class Pass(Record, frozen=True, kw_only=True, tag="pass"):
     """The script is sent."""
 
     mode: Annotated[str, says("`Look`, `Change` …")]
-    run: Annotated[str, says("the id that its events carry")]
+    run: Annotated[str, says("the id in the events of this script")]
 
 
 class Event(Record, frozen=True, kw_only=True, tag="event"):
     """An event of the script."""
 
-    line: Annotated[str, says("the line as it came: a JSON object with `v` 1, see architecture.md")]
+    line: Annotated[str, says("the machine's line, unchanged: a JSON object with `v` 1, see architecture.md")]
 
 
 class Noise(Record, frozen=True, kw_only=True, tag="noise"):
@@ -291,4 +291,4 @@ class Skipped(Error, frozen=True, kw_only=True, tag="skipped"):
 class Bug(Record, frozen=True, kw_only=True, tag="bug"):
     """A bug in winboot itself."""
 
-    traceback: Annotated[str, says("for its report")]
+    traceback: Annotated[str, says("the failure in the report's form")]

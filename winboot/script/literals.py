@@ -47,7 +47,7 @@ def literal(value: object) -> str:
 def quoted(text: str) -> str:
     """A text as a single-quoted string."""
     if _SURROGATE.search(text):
-        raise ValueError("a text with half a surrogate pair cannot be written to a script")
+        raise ValueError("a text with one half of a surrogate pair cannot be written into a script")
     return "'" + _SINGLE_QUOTES.sub(r"\1\1", text) + "'"
 
 
@@ -94,7 +94,7 @@ def _hashtable(values: Mapping[object, object]) -> str:
 def _refusal(value: object) -> str:
     kind = type(value)
     if hasattr(kind, "reveal"):
-        return "a Secret travels apart from the script, never inside it"
+        return "a Secret is never a part of the script: winboot sends it separately"
     if any(base.__name__ == "Undefined" for base in kind.__mro__):
         # A strict undefined value of the template engine gives its own name when a template wants its text.
         return f"undefined: {value}"

@@ -21,16 +21,16 @@ _WIDTH: Final = 120
 
 # What each place <<name>> of a text means.
 PLACES: Final[Mapping[KnownName, str]] = {
-    "node_ip": "the address of this machine that reaches the API server",
-    "node_subnet": "the network that this address is in",
-    "pod_cidr": "the IPv4 network that the cluster gives to the pods of this node",
-    "pod_cidr_v6": "the IPv6 network of its pods",
-    "pod_gateway": "the first address of the pods' network: their gateway",
-    "pod_endpoint": "the second: this machine's own endpoint",
-    "pod_first": "the third: the first that a pod may get",
-    "pod_gateway_v6": "the gateway of the IPv6 network",
-    "pod_endpoint_v6": "this machine's own endpoint in the IPv6 network",
-    "source_vip": "the address that kube-proxy answers from",
+    "node_ip": "this machine's address on the adapter that leads to the API server",
+    "node_subnet": "the network of the address <<node_ip>>",
+    "pod_cidr": "the IPv4 network of this node's pods, from the Node object",
+    "pod_cidr_v6": "the IPv6 network of this node's pods, from the Node object",
+    "pod_gateway": "the pods' gateway: the first address of <<pod_cidr>>",
+    "pod_endpoint": "this machine's own endpoint: the second address of <<pod_cidr>>",
+    "pod_first": "the first address for a pod: the third address of <<pod_cidr>>",
+    "pod_gateway_v6": "the pods' gateway in <<pod_cidr_v6>>",
+    "pod_endpoint_v6": "this machine's own endpoint in <<pod_cidr_v6>>",
+    "source_vip": "the source address that kube-proxy gives to service traffic on an overlay",
 }
 STATE: Final = r"C:\ProgramData\winboot (journal, former values, this script for the tasks)"
 
@@ -53,13 +53,13 @@ def opening(
     lines = [
         f"winboot {winboot.__version__}: makes the machine {spec.machine.name} the Kubernetes node {spec.node.name}."
         if not undo
-        else f"winboot {winboot.__version__}: takes back from the machine {spec.machine.name} what winboot did to it.",
+        else f"winboot {winboot.__version__}: undoes what winboot did on the machine {spec.machine.name}.",
         *_missing(spec),
         "",
         f"Settings  {plan.digest}",
         f"Library   {library}",
-        'The settings are this machine\'s values and steps, down to "#region Library". The library behind it is the same text',
-        "for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.",
+        'The settings are this machine\'s values and steps, down to "#region Library". The library after that line is the same',
+        "text for every node of this winboot version. If you have reviewed a library with this SHA-256, skip it here.",
         "",
         *_steps(order, undo=undo),
         "",
@@ -74,7 +74,7 @@ def _missing(spec: NodeSpec) -> Iterator[str]:
     """What no look has found out yet: a text without the CA or a hash is for reading alone."""
     if missing := unresolved(spec):
         yield ""
-        yield "This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:"
+        yield "This script CANNOT RUN YET: run `winboot init` to find the missing values; until then join refuses."
         yield from _table(("missing", one) for one in missing)
 
 
@@ -86,9 +86,9 @@ def reason(step: Step) -> str:
 
 def _steps(steps: Sequence[Step], *, undo: bool) -> Iterator[str]:
     if undo:
-        yield "What each step changed on this machine is put back, in this order. The step was there because"
+        yield "winboot undoes the steps in this order. The reason of each step was:"
     else:
-        yield "Steps, in this order, each with its reason:"
+        yield "The steps in running order, each with its reason:"
     yield from _table((step.name, step.why) for step in steps)
 
 
@@ -102,14 +102,14 @@ def _leftovers(
         for path in files.get(step.name, ()):
             found.setdefault("files", []).append(path)
     if undo:
-        yield "winboot removes what it made, and puts back what it found and recorded:"
+        yield "winboot removes the objects that it made, and restores the objects that it found and recorded:"
     else:
-        yield "What stays on this machine afterwards (what was there before is noted, so that an undo can put it back):"
+        yield "These objects stay on this machine. winboot records the former state, so that an undo can restore it:"
     yield from _table([*((kind, names) for kind, names in sorted(found.items()) if names), ("state", STATE)])
 
 
 def _places(names: Sequence[KnownName]) -> Iterator[str]:
-    yield "<<name>> in a text is a value that only this machine or its Node object has; Expand-Known fills it in:"
+    yield "<<name>> stands for a value that the script reads from this machine or its Node object (function Expand-Known):"
     yield from _table((f"<<{name}>>", PLACES[name]) for name in names)
 
 

@@ -167,12 +167,12 @@ def explain_problem(name: str) -> str:
     named = {one.__name__.lower(): one for one in failures()}
     if name.lower() in known:
         problem = known[name.lower()]
-        return f"{problem.id}: why a step failed or is blocked\n  says  {problem.message}\n  next  {problem.hint}"
+        return f"{problem.id}: a reason why a step failed or is blocked\n  says  {problem.message}\n  next  {problem.hint}"
     if name.lower() in named:
         failure = named[name.lower()]
         return (
-            f"{failure.__name__}: why a node, or the whole command, ends with exit code {failure.exit_code}\n"
-            f"  says  {meaning(failure)}\n  next  {NEXT_STEPS[failure]}"
+            f"{failure.__name__}: a reason why a node or the whole command ends with exit code {failure.exit_code}\n  "
+            f"says  {meaning(failure)}\n  next  {NEXT_STEPS[failure]}"
         )
     names = [one.id for one in problems()] + [one.__name__ for one in failures()]
     meant = nearest(name, names)

@@ -265,7 +265,7 @@ def _step_text(
         return reason(step) + _filled(template, _Values(repr(values), values))
     except (TemplateError, TypeError) as error:
         raise ScriptError(
-            f"step {step.name}: {error}", hint=f"Compare {step.template} with the inputs of the step."
+            f"step {step.name}: {error}", hint=f"Compare {step.template} with the values of the step."
         ) from error
 
 

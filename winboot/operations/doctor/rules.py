@@ -1114,9 +1114,7 @@ def _overlay_router(s: Subject) -> Iterator[str]:
     step="firewall-rules",
 )
 def _firewall_rule(s: Subject) -> Iterator[str]:
-    yield from (
-        f"{one['name']} is missing or does not allow the traffic" for one in s.rows("rules") if not one["ok"]
-    )
+    yield from (f"{one['name']} is missing or not set to allow" for one in s.rows("rules") if not one["ok"])
 
 
 @_rule(

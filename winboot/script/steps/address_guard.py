@@ -19,7 +19,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 ADDRESS_GUARD = Step(
     name="address-guard",
-    why="a switch that an operator puts on the adapter can lose a static address, and then the machine is out of reach",
+    why="when an operator makes a switch on the adapter, the machine can lose its static address and become unreachable",
     inputs=_inputs,
     needs=("postboot-task", "windows-features"),
     wanted=_wanted,

@@ -23,7 +23,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 ADOPTION = Step(
     name="adoption",
-    why="a node that another tool made keeps its name and certificate, and its services start again after an undo",
+    why="a node that another tool made keeps its name and certificate, and an undo starts its former services again",
     inputs=_inputs,
     needs=("directories",),
 )

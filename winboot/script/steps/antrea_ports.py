@@ -18,7 +18,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 ANTREA_PORTS = Step(
     name="antrea-ports",
-    why="a restart removes Antrea's HNS network but not the ports that Open vSwitch recorded; with them its agent fails",
+    why="a restart removes Antrea's HNS network, but Open vSwitch keeps its recorded ports, which make Antrea's agent fail",
     inputs=_inputs,
     needs=("containerd", "postboot-task"),
     wanted=_wanted,

@@ -19,7 +19,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 ARTIFACTS = Step(
     name="artifacts",
-    why="a program is what its hash says, whatever its version string or its date may claim",
+    why="only a program's hash proves which program it is; a version string or a date can be wrong",
     inputs=_inputs,
     leaves=lambda spec: {
         "programs": [member.destination for one in spec.artifacts for member in one.members]

@@ -6,7 +6,7 @@ from winboot.script.steps.step import Step
 
 AZURE_EVENTS = Step(
     name="azure-events",
-    why="Azure reports scheduled events to the machine alone; `winboot hook serve` reads them in the machine's Node",
+    why="Azure reports scheduled events only to the machine; a task copies them to the Node for `winboot hook serve`",
     needs=("registration",),
     wanted=lambda spec: spec.node.scheduled_events,
     leaves=lambda spec: {"scheduled tasks": [r"\winboot\events (always, asks Azure once a second)"]},

@@ -19,7 +19,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 AZURE_STATE = Step(
     name="azure-state",
-    why="after a restart the plugin would keep using addresses and endpoints of pods that no longer exist",
+    why="after a restart, Azure's CNI plug-in would still use the addresses and endpoints of deleted pods",
     inputs=_inputs,
     needs=("pod-network", "kubelet"),
     wanted=_wanted,

@@ -38,7 +38,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 CALICO_NODE = Step(
     name="calico-node",
-    why="Calico's agent makes the pod network and follows the other nodes; kube-proxy answers from its endpoint",
+    why="Calico's agent makes the pod network and its routes to other nodes; kube-proxy uses the endpoint that the agent makes",
     inputs=_inputs,
     leaves=lambda spec: {"services": ["calico-node"], "HNS networks": [spec.network.network_name]},
     needs=("pod-network", "artifacts", "firewall-rules"),

@@ -25,7 +25,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 CNI_CONFIG = Step(
     name="cni-config",
-    why="a node is Ready as soon as this file is there, so it comes after the network it names",
+    why="the node becomes Ready when the CNI configuration exists, so winboot writes it after the pod network",
     inputs=_inputs,
     needs=("registration", "ipam-reservations", "pod-network", *STEPS_AFTER, "operator-network"),
     wanted=_wanted,

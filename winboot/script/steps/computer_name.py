@@ -18,7 +18,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 COMPUTER_NAME = Step(
     name="computer-name",
-    why="the name separates logs, certificates and clones; the kubelet receives the node's name as well",
+    why="the computer name distinguishes the logs and certificates of clones; the kubelet also gets the node's name",
     inputs=_inputs,
     leaves=lambda spec: {
         "computer name": [f"{spec.machine.computer_name} (unless the machine is in a domain)"]

@@ -21,7 +21,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 CONTAINERD = Step(
     name="containerd",
     wanted=runs_containerd,
-    why="the kubelet starts no pod without a container runtime, and containerd writes no log unless it is given a file",
+    why="the kubelet starts no pod without a container runtime, and containerd writes a log only if a log file is set",
     inputs=_inputs,
     leaves=lambda spec: {"services": ["containerd"]},
     needs=("containerd-config", "windows-features"),

@@ -100,7 +100,7 @@ def _secrets(spec: NodeSpec) -> tuple[str, ...]:
 CONTAINERD_CONFIG = Step(
     name="containerd-config",
     wanted=runs_containerd,
-    why="containerd's defaults look for CNI files in another folder, and its pause image must match this Windows build",
+    why="by default containerd reads CNI files from another folder, and the pause image must match this Windows build",
     inputs=_inputs,
     leaves=lambda spec: {
         "files": list(_mirrors(spec)),

@@ -7,7 +7,7 @@ from winboot.script.steps.step import Step
 
 CRI_DOCKERD = Step(
     name="cri-dockerd",
-    why="from Kubernetes 1.24 on the kubelet does not speak to Docker itself",
+    why="from Kubernetes 1.24 on, the kubelet cannot use Docker without cri-dockerd",
     inputs=lambda spec: {"service": service_table(spec, "cri-dockerd")},
     wanted=lambda spec: "cri-dockerd" in spec.services,
     leaves=lambda spec: {"services": ["cri-dockerd"]},

@@ -19,7 +19,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 CSI_PROXY = Step(
     name="csi-proxy",
-    why="a CSI driver in ordinary pods reaches disks and shares of the host only through its named pipes",
+    why="a CSI driver in an ordinary pod reaches the host's disks and shares only through csi-proxy's named pipes",
     inputs=_inputs,
     leaves=lambda spec: {"services": ["csi-proxy"]},
     needs=("directories", "artifacts"),

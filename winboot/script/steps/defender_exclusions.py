@@ -36,7 +36,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 DEFENDER_EXCLUSIONS = Step(
     name="defender-exclusions",
-    why="a scan that holds files open makes image layers fail to unpack; opting in is a choice of the profile",
+    why="a virus scan that keeps files open makes image layers fail to unpack; the profile turns this step on",
     inputs=_inputs,
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),

@@ -76,7 +76,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 DIRECTORIES = Step(
     name="directories",
-    why="a folder made in time has its access rules before the first secret is in it",
+    why="each folder gets its access rules before a program writes the first secret into the folder",
     inputs=_inputs,
     leaves=lambda spec: {
         "folders": [

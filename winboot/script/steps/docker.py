@@ -21,7 +21,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 DOCKER = Step(
     name="docker",
-    why="the kubelet starts no pod without a container runtime, and pods with hostNetwork need Docker's network of that name",
+    why="the kubelet starts no pod without a container runtime, and pods with hostNetwork need the Docker network named host",
     inputs=_inputs,
     wanted=runs_docker,
     leaves=lambda spec: {"services": ["docker"]},

@@ -21,7 +21,7 @@ def _files(spec: NodeSpec) -> Mapping[str, str]:
 
 DOCKER_CONFIG = Step(
     name="docker-config",
-    why="Docker ends at a key that Windows does not have, and without limits the logs of containers fill the disk",
+    why="Docker exits if its configuration has a key for Linux only, and container logs without limits fill the disk",
     wanted=runs_docker,
     needs=("artifacts", "directories"),
     files=_files,

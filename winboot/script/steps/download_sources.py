@@ -45,7 +45,7 @@ def _address(spec: NodeSpec, url: str) -> Mapping[str, object]:
 
 DOWNLOAD_SOURCES = Step(
     name="download-sources",
-    why="a proxy, mirror or registry that does not answer is found out before the machine is renamed or restarted",
+    why="winboot finds a proxy, mirror or registry that does not answer before it renames or restarts the machine",
     inputs=_inputs,
     needs=("node-preflight",),
     wanted=lambda spec: bool(spec.artifacts),

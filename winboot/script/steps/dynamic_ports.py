@@ -24,7 +24,7 @@ def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
     ports = spec.windows.dynamic_ports
     return {
         "ports of clients": [] if ports is None else [f"{_range(ports.start, ports.count)} (tcp and udp)"],
-        "ports kept from clients": [
+        "ports excluded from client use": [
             f"{_range(one.start, one.count)} ({one.protocol or 'tcp and udp'})"
             for one in spec.windows.excluded_ports
         ],
@@ -41,7 +41,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 DYNAMIC_PORTS = Step(
     name="dynamic-ports",
-    why="each load-balanced service takes blocks of client ports; the default range is soon empty and touches NodePorts",
+    why="each load-balanced service reserves client ports in blocks; the default range is small and overlaps the NodePorts",
     inputs=_inputs,
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),

@@ -55,7 +55,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 FIREWALL_RULES = Step(
     name="firewall-rules",
-    why="the control plane reaches kubelet, and the other nodes reach the pods, only through ports that are open",
+    why="the control plane connects to the kubelet, and other nodes connect to the pods, only through open ports",
     inputs=_inputs,
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),

@@ -20,7 +20,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 FLANNELD = Step(
     name="flanneld",
-    why="flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease",
+    why="flanneld makes the pod network, maintains the routes to other nodes, and renews the lease of its subnet",
     inputs=_inputs,
     leaves=lambda spec: {"services": ["flanneld"]},
     needs=("flanneld-config", "registration", "artifacts"),

@@ -25,7 +25,7 @@ def flannel_wanted(spec: NodeSpec) -> bool:
 
 FLANNELD_CONFIG = Step(
     name="flanneld-config",
-    why="flanneld reads its network from a file whose names must be those of the CNI configuration and of kube-proxy",
+    why="flanneld reads its network from a file; the CNI configuration and kube-proxy must use the same network name",
     needs=("directories",),
     wanted=flannel_wanted,
     files=_files,

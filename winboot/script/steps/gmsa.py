@@ -26,7 +26,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 GMSA = Step(
     name="gmsa",
-    why="without a domain or plug-in a pod's account gets no ticket; only the pod shows it (never seen on a domain)",
+    why="without a domain or a plug-in, pods with a managed service account get no Kerberos ticket (untested on a domain)",
     inputs=_inputs,
     needs=("windows-features", "artifacts"),
     wanted=lambda spec: spec.gmsa is not None,

@@ -21,7 +21,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 HOST_ROUTE = Step(
     name="host-route",
-    why="without it the node does not reach its own pods on an overlay, and the kubelet's probes of them time out",
+    why="without this route the node cannot reach its own pods on an overlay, and the kubelet's probes time out",
     inputs=_inputs,
     needs=("pod-network",),
     wanted=_wanted,

@@ -37,7 +37,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 HYBRID_OVERLAY = Step(
     name="hybrid-overlay",
-    why="OVN-Kubernetes' agent makes the pod network, announces it to the other nodes, and follows theirs",
+    why="OVN-Kubernetes' agent makes the pod network, publishes it to the other nodes, and adds their pod networks",
     inputs=_inputs,
     leaves=lambda spec: {
         "services": [spec.network.solution.agent_service],

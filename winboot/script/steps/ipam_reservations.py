@@ -23,7 +23,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 IPAM_RESERVATIONS = Step(
     name="ipam-reservations",
-    why="host-local would give a pod the address of the host's own endpoint, and after a hard restart it runs out of addresses",
+    why="host-local could give a pod the host endpoint's address, and it keeps the addresses of pods lost in a restart",
     inputs=_inputs,
     needs=("registration", "containerd", "docker"),
     wanted=_wanted,

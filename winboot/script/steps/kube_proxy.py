@@ -32,7 +32,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 KUBE_PROXY = Step(
     name="kube-proxy",
-    why="services have no address on this node without it; it starts after the HNS network that it programs",
+    why="without kube-proxy, services are unreachable on this node; kube-proxy starts after its HNS network exists",
     inputs=_inputs,
     leaves=lambda spec: {"services": ["kube-proxy"]},
     needs=(

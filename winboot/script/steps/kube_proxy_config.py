@@ -49,7 +49,7 @@ def kube_proxy_wanted(spec: NodeSpec) -> bool:
 
 KUBE_PROXY_CONFIG = Step(
     name="kube-proxy-config",
-    why="kube-proxy must name the HNS network, the host's endpoint and the node exactly, or services fail on this node",
+    why="services fail on this node unless kube-proxy has the exact names of HNS network, host endpoint and node",
     inputs=_inputs,
     leaves=lambda spec: {
         "files with secrets": [] if spec.kube_proxy.kubeconfig is None else [spec.paths.kube_proxy_kubeconfig]

@@ -15,7 +15,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 KUBELET = Step(
     name="kubelet",
-    why="the kubelet makes the machine a node; it must outlive logons, come back after a crash, and leave a log",
+    why="the kubelet makes the machine a node; it must run without a logon, restart after a crash, and write a log",
     inputs=_inputs,
     leaves=lambda spec: {"services": ["kubelet"]},
     needs=(

@@ -18,7 +18,7 @@ def _files(spec: NodeSpec) -> Mapping[str, str]:
 
 KUBELET_CONFIG = Step(
     name="kubelet-config",
-    why="several of the kubelet's defaults are for Linux and end it at once, or break each pod, on Windows",
+    why="several defaults of the kubelet suit only Linux: on Windows they end the kubelet or break each pod",
     needs=("directories",),
     files=_files,
 )

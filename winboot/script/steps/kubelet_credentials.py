@@ -52,7 +52,7 @@ def _secrets(spec: NodeSpec) -> tuple[str, ...]:
 
 KUBELET_CREDENTIALS = Step(
     name="kubelet-credentials",
-    why="the kubelet proves its identity by a client certificate; without a valid one it requests one with a short-lived token",
+    why="the kubelet logs in with a client certificate; a kubelet without a valid one requests it with a short-lived token",
     inputs=_inputs,
     leaves=lambda spec: {
         "files with secrets": [spec.paths.kubeconfig, rf"{spec.paths.kubelet_pki}\kubelet-*"]

@@ -23,7 +23,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 LOG_ROTATION = Step(
     name="log-rotation",
-    why="the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old ones: the disk fills",
+    why="containerd's log has no size limit, and NSSM and kube-log-runner never delete old logs: the disk fills up",
     inputs=_inputs,
     leaves=lambda spec: {"scheduled tasks": [r"\winboot\logs (every hour)"]},
     needs=("directories",),

@@ -6,7 +6,7 @@ from winboot.script.steps.step import Step
 
 NODE_LABELS = Step(
     name="node-labels",
-    why="a kubelet sets labels and taints only when it first registers; what changes later is the controller's to set",
+    why="a kubelet sets labels and taints only at its first registration; winboot sets those that change later",
     needs=("registration",),
     side="cluster",
 )

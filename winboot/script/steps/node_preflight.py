@@ -44,7 +44,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 NODE_PREFLIGHT = Step(
     name="node-preflight",
-    why="a wrong build, a missing right or no way to the API server is found out before the first write",
+    why="winboot finds a wrong build, a missing right or an unreachable API server before it changes anything",
     inputs=_inputs,
     essential=True,
     identity=False,

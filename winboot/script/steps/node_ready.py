@@ -6,7 +6,7 @@ from winboot.script.steps.step import Step
 
 NODE_READY = Step(
     name="node-ready",
-    why="with a bootstrap token alone winboot cannot ask the cluster; the kubelet's certificate may read its own Node",
+    why="with only a bootstrap token, winboot cannot read the Node; the kubelet's certificate can",
     needs=("registration", "cni-config", "kube-proxy"),
     wanted=lambda spec: spec.cluster.token_alone,
 )

@@ -33,7 +33,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 OPERATOR_NETWORK = Step(
     name="operator-network",
-    why="a network that an operator or a person brings is waited for and looked at, but never touched",
+    why="winboot waits for the network that an operator or an administrator makes, checks it, and never changes it",
     inputs=_inputs,
     needs=("registration", "windows-features"),
     wanted=_wanted,

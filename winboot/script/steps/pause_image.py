@@ -14,7 +14,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 PAUSE_IMAGE = Step(
     name="pause-image",
-    why="every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before any pod hangs",
+    why="every pod needs the pause image; an early pull finds a wrong registry, proxy or Windows build before a pod hangs",
     inputs=_inputs,
     leaves=lambda spec: {"images": list(spec.runtime.images)},
     needs=("containerd", "docker"),

@@ -115,7 +115,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 POD_NETWORK = Step(
     name="pod-network",
-    why="making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and routes can vanish",
+    why="a new HNS network rewires the adapter: connections break, and static address, DNS servers and routes can get lost",
     inputs=_inputs,
     leaves=lambda spec: {"HNS networks": _networks(spec)},
     needs=(*STEPS_BEFORE, "registration", "windows-features"),

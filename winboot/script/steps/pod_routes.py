@@ -12,8 +12,8 @@ def _wanted(spec: NodeSpec) -> bool:
 
 POD_ROUTES = Step(
     name="pod-routes",
-    why="on a bridge without an agent nothing else gives this node routes to the pods of the others",
-    leaves=lambda spec: {"routes": ["one to the pods of each other node"]},
+    why="on a bridge network without an agent, no other program gives this node routes to the other nodes' pods",
+    leaves=lambda spec: {"routes": ["one route to each other node's pods"]},
     needs=("registration", "pod-network"),
     wanted=_wanted,
 )

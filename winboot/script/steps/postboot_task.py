@@ -6,7 +6,7 @@ from winboot.script.steps.step import Step
 
 POSTBOOT_TASK = Step(
     name="postboot-task",
-    why="a restart loses routes and leaves stale leases, and there may be no controller to fix them",
+    why="after a restart, routes are missing and address leases are stale; the machine repairs them without winboot's host",
     needs=("directories",),
     leaves=lambda spec: {
         "scheduled tasks": [

@@ -21,7 +21,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
 
 REGISTRATION = Step(
     name="registration",
-    why="the network needs the pod CIDR that the cluster gives to the Node; logs and exec need the serving certificate",
+    why="the pod network needs the Node's pod CIDR, and `kubectl logs` and `kubectl exec` need the serving certificate",
     inputs=_inputs,
     needs=("kubelet",),
 )

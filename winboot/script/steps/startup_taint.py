@@ -6,7 +6,7 @@ from winboot.script.steps.step import Step
 
 STARTUP_TAINT_LIFT = Step(
     name="startup-taint",
-    why="the kubelet calls a node Ready before kube-proxy works; until then this taint keeps pods away",
+    why="a Node becomes Ready before kube-proxy works; this taint keeps pods away until kube-proxy works",
     needs=("node-labels",),
     side="cluster",
 )

@@ -39,7 +39,7 @@ def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
 
 STORAGE_SERVICES = Step(
     name="storage-services",
-    why="without the SMB client or the iSCSI initiator of Windows Windows mounts no such volume",
+    why="Windows mounts SMB volumes only with its SMB client, and iSCSI volumes only with its iSCSI initiator",
     inputs=_inputs,
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),

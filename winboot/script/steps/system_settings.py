@@ -25,29 +25,29 @@ def _settings(spec: NodeSpec) -> Iterator[dict[str, object]]:
             r"SYSTEM\CurrentControlSet\Control\FileSystem",
             "LongPathsEnabled",
             int(windows.long_paths),
-            "deep image layers and volume mounts pass 260 characters",
+            "paths in image layers and volume mounts can be longer than 260 characters",
         )
     if windows.crash_dump is not None:
         crash_control = r"SYSTEM\CurrentControlSet\Control\CrashControl"
         dump = _CRASH_DUMPS[windows.crash_dump]
         yield _setting(
-            crash_control, "CrashDumpEnabled", dump, "a stop error leaves something to read", reboot=True
+            crash_control, "CrashDumpEnabled", dump, "Windows dumps memory at a stop error", reboot=True
         )
-        yield _setting(crash_control, "AutoReboot", 1, "a node that stopped comes back by itself")
+        yield _setting(crash_control, "AutoReboot", 1, "a node restarts by itself after a stop error")
     if windows.keepalive is not None:
         parameters = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"
         yield _setting(
             parameters,
             "KeepAliveTime",
             windows.keepalive.time_ms,
-            "load balancers forget idle connections long before the two hours of Windows",
+            "load balancers drop idle connections long before Windows' default of two hours",
             reboot=True,
         )
         yield _setting(
             parameters,
             "KeepAliveInterval",
             windows.keepalive.interval_ms,
-            "a peer that is gone is found within seconds",
+            "Windows detects a lost peer within seconds",
             reboot=True,
         )
     if windows.dns_suffixes:
@@ -63,7 +63,7 @@ def _settings(spec: NodeSpec) -> Iterator[dict[str, object]]:
             r"SOFTWARE\Policies\Microsoft\Windows\WindowsUpdate\AU",
             "NoAutoUpdate",
             1,
-            "Windows Update restarts the node without a drain, at a time that it chooses",
+            "Windows Update restarts the node without a drain, at a time of its own",
         )
     for fix in spec.fixes:
         yield _setting(
@@ -90,7 +90,7 @@ def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
     windows = spec.windows
     values = [rf"HKLM\{one['path']}\{one['name']} = {one['value']}" for one in _settings(spec)]
     if windows.page_file_mib == "system":
-        page_file = "one that Windows manages, if the machine has none"
+        page_file = "managed by Windows, if the machine has no page file"
     else:
         page_file = rf"C:\pagefile.sys, {windows.page_file_mib} MiB"
     time = [*windows.time_servers, "service w32time automatic"] if windows.time_servers else []
@@ -104,7 +104,7 @@ def _leaves(spec: NodeSpec) -> Mapping[str, Sequence[str]]:
 
 SYSTEM_SETTINGS = Step(
     name="system-settings",
-    why="a page file, the right time and updates at a chosen hour keep a node from failing in ways that are hard to find",
+    why="wrong time, no page file or surprise updates make a node fail in ways that are hard to trace",
     inputs=_inputs,
     leaves=_leaves,
     needs=("node-preflight", "download-sources"),

@@ -12,7 +12,7 @@ def _wanted(spec: NodeSpec) -> bool:
 
 TEST_SIGNING = Step(
     name="test-signing",
-    why="the network's driver is test-signed: Windows loads it only with test signing on, which weakens the machine",
+    why="the network's driver is test-signed: Windows loads the driver only with test signing on, which weakens the machine",
     leaves=lambda spec: {"boot options": ["TESTSIGNING ON"]},
     needs=("node-preflight",),
     wanted=_wanted,
