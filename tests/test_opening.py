@@ -76,7 +76,7 @@ NAMES = {
     "Registry": "HKLM\\{key} = ",
     "PowerPlan": "power plan high-performance",
     "PortRange": "ports of clients ",
-    "ExcludedRange": "ports kept from clients 40000-40009",
+    "ExcludedRange": "ports excluded from client use 40000-40009",
 }
 # Registry values that the opening says in plain words.
 PLAIN = {
@@ -107,7 +107,7 @@ def test_whatever_these_steps_change_on_a_machine_was_announced():
     bench = Bench(spec=a_spec(**ALL_OF_WINDOWS))
     plan = make_plan(bench.spec, STEPS)
     text = render(plan, bench.spec).text
-    found = " ".join(text[: text.index("param(")].partition("These objects stay")[2].replace("\n#", " ").split())
+    found = " ".join(text[: text.index("param(")].partition("These objects")[2].replace("\n#", " ").split())
 
     bench.run(*STEPS_OF_WINDOWS)
     changed = list(notes(bench))
@@ -125,7 +125,7 @@ def test_a_profile_that_changes_none_of_it_does_not_speak_of_it():
         "registry values",
         "power plan",
         "time from",
-        "kept from",
+        "excluded from",
     ):
         assert kind not in found
 
@@ -171,7 +171,7 @@ def test_a_profile_without_an_agent_leaves_no_service_of_it():
 def test_the_script_of_remove_begins_with_what_it_takes_away():
     found = head(undo=True)
 
-    assert found.index(" kube-proxy services have no address") < found.index(" node-preflight ")
+    assert found.index(" kube-proxy without kube-proxy, services") < found.index(" node-preflight ")
     assert "winboot removes the objects" in found
 
 

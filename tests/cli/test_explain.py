@@ -53,7 +53,7 @@ QUESTIONS = [
     (["key", "network.cni"], ["a key of the profile"]),
     (["windows.time_servers"], ["a key of the profile"]),
     (["connection.port"], ["a key of the inventory", "5986"]),
-    (["69"], ["exit code 69", "out of reach"]),
+    (["69"], ["exit code 69", "unreachable"]),
     (["exit-code", "3"], ["some nodes failed"]),
     (["containerd"], ["a step"]),
     (["proxy"], ["a key of the profile"]),

@@ -287,7 +287,7 @@ def test_what_init_writes_check_accepts(network: str, kubeconfig: Path, tmp_path
         ("--network", "flannel:wireguard", "network.mode: 'wireguard'"),
         ("--server", "http://10.0.0.10:6443", "cluster.server"),
         ("--pod-cidr", "10.244.0.1/16", "did you mean '10.244.0.0/16'"),
-        ("--kubernetes", "1.34", "names no patch"),
+        ("--kubernetes", "1.34", "has no patch number"),
         ("--host", "win-1=http://x,2022", "is a URL"),
         ("--host", "Win-1=10.0.1.1,2022", "has capital letters"),
         ("--host", "win-1=10.0.1.1,2016", "2019 | 2022 | 2025"),

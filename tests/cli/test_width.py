@@ -148,7 +148,7 @@ def test_a_warning_about_a_file_is_printed_once_until_the_file_changes(
 
     def warned() -> bool:
         assert run(["render", "-i", str(inventory), "--limit", "win-1", "--digest"]) == 0
-        return "downloads go in the clear" in capsys.readouterr().err
+        return "downloads are not encrypted; only the" in capsys.readouterr().err
 
     assert [warned(), warned()] == [True, False]
     an_inventory(tmp_path, INVENTORY, profile + "# changed\n")

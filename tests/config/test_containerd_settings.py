@@ -130,8 +130,8 @@ def test_a_setting_is_in_the_file_of_the_lines_that_have_it(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ("{root: 'D:\\x'}", "winboot writes it itself; expected runtime.root"),
-        ("{grpc: {address: x}}", "config.grpc.address: winboot writes it itself"),
+        ("{root: 'D:\\x'}", "winboot writes this key itself; expected runtime.root"),
+        ("{grpc: {address: x}}", "config.grpc.address: winboot writes this key itself"),
         (f"{{plugins: {{{IMAGES}: {{pinned_images: {{sandbox: x}}}}}}}}", "expected runtime.pause_image"),
         (f"{{plugins: {{{IMAGES}: {{registry: {{mirrors: {{}}}}}}}}}}", "expected runtime.registries"),
         ("{plugins: {io.containerd.transfer.v1.local: {config_path: x}}}", "expected runtime.registries"),

@@ -116,12 +116,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"accounts": {"webapp": {"name": r"CORP\WebApp"}}}, "without domain and $"),
     ({"accounts": {"WebApp": ACCOUNT}}, "the name of a GMSACredentialSpec"),
     ({"accounts": {"webapp": {**ACCOUNT, "service_accounts": ["web"]}}}, "namespace/serviceaccount"),
-    ({"plugin_guid": GUID}, "it has no plugin_input"),
+    ({"plugin_guid": GUID}, "the account has no plugin_input"),
     (
         {"plugin": {"url": "https://x.example/a.dll", "sha256": "a" * 64, "app_id": GUID}},
-        "the CLSID of its class is missing",
+        "the plug-in's CLSID is missing",
     ),
-    ({"accounts": {"webapp": {**ACCOUNT, "plugin_input": "shop:web"}}}, "no plug-in is named"),
+    ({"accounts": {"webapp": {**ACCOUNT, "plugin_input": "shop:web"}}}, "which need gmsa.plugin_guid"),
     (
         {"plugin_guid": GUID, "accounts": {"webapp": {**ACCOUNT, "plugin_input": "corp.example:me:hunter2"}}},
         "looks like a password",

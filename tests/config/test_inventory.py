@@ -158,7 +158,7 @@ BAD = [
     ("win-1: {connection: {transport: ssh, user: a, key: {file: k}, port: 5986}}", "a port of WinRM"),
     ("win-1: {connection: {transport: ssh, key: {file: k}}}", "ssh needs a user"),
     ("win-1: {connection: {transport: ssh, user: a}}", "a key, a password or the agent"),
-    ("win-1: {connection: {password: hunter2}}", "the value itself"),
+    ("win-1: {connection: {password: hunter2}}", "the secret itself"),
     ("win-1: {connection: {transport: winrn}}", "did you mean 'winrm'"),
     (
         "win-1: {os: '2019', cluster: {pod_cidr: [10.1.0.0/16, 'fd00::/56']}, network: {cni: win-bridge}}",

@@ -89,7 +89,7 @@ def test_a_limit_that_no_item_has_is_ignored(seconds: str) -> None:
 def test_a_clock_that_jumps_by_ages_ends_the_node_by_name(first: str, later: str) -> None:
     clock = {"subject": "clock", "facts": [{"now": later, "end": ""}]}
 
-    with pytest.raises(NodeFailed, match="machine.s clock jumped") as failed:
+    with pytest.raises(NodeFailed, match="machine's clock jumped") as failed:
         told(Liar(clock, {"ended": True}, now=first))
 
     assert failed.value.node == SPEC.node.name

@@ -1,6 +1,6 @@
-# winboot 0.1.0: takes back from the machine win-a1 what winboot did to it.
+# winboot 0.1.0: undoes what winboot did on the machine win-a1.
 #
-# This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:
+# This script CANNOT RUN YET: run `winboot init` to find the missing values; until then join refuses.
 #   missing  artifacts.sha256: containerd/2.3.6/containerd-2.3.6-windows-amd64.tar.gz
 #   missing  artifacts.sha256: kubernetes/1.36.5/kubernetes-node-windows-amd64.tar.gz
 #   missing  artifacts.sha256: kubectl/1.36.5/kubectl.exe
@@ -11,57 +11,61 @@
 #
 # Settings  2c208c39f905e9934ebfc1c4a8072083fa2619bee3dedc77acde1f0fd2d00214
 # Library   <library>
-# The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
-# for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
+# The settings are this machine's values and steps, down to "#region Library". The library after that line is the same
+# text for every node of this winboot version. If you have reviewed a library with this SHA-256, skip it here.
 #
-# What each step changed on this machine is put back, in this order. The step was there because
-#   kube-proxy           services have no address on this node without it; it starts after the HNS network that it
-#                        programs
-#   kube-proxy-config    kube-proxy must name the HNS network, the host's endpoint and the node exactly, or services
-#                        fail on this node
-#   cni-config           a node is Ready as soon as this file is there, so it comes after the network it names
-#   ipam-reservations    host-local would give a pod the address of the host's own endpoint, and after a hard restart it
-#                        runs out of addresses
-#   pod-network          making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and
-#                        routes can vanish
-#   flanneld             flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease
-#   flanneld-config      flanneld reads its network from a file whose names must be those of the CNI configuration and
-#                        of kube-proxy
-#   registration         the network needs the pod CIDR that the cluster gives to the Node; logs and exec need the
+# winboot undoes the steps in this order. The reason of each step was:
+#   kube-proxy           without kube-proxy, services are unreachable on this node; kube-proxy starts after its HNS
+#                        network exists
+#   kube-proxy-config    services fail on this node unless kube-proxy has the exact names of HNS network, host endpoint
+#                        and node
+#   cni-config           the node becomes Ready when the CNI configuration exists, so winboot writes it after the pod
+#                        network
+#   ipam-reservations    host-local could give a pod the host endpoint's address, and it keeps the addresses of pods
+#                        lost in a restart
+#   pod-network          a new HNS network rewires the adapter: connections break, and static address, DNS servers and
+#                        routes can get lost
+#   flanneld             flanneld makes the pod network, maintains the routes to other nodes, and renews the lease of
+#                        its subnet
+#   flanneld-config      flanneld reads its network from a file; the CNI configuration and kube-proxy must use the same
+#                        network name
+#   registration         the pod network needs the Node's pod CIDR, and `kubectl logs` and `kubectl exec` need the
 #                        serving certificate
-#   kubelet              the kubelet makes the machine a node; it must outlive logons, come back after a crash, and
-#                        leave a log
-#   kubelet-config       several of the kubelet's defaults are for Linux and end it at once, or break each pod, on
-#                        Windows
-#   kubelet-credentials  the kubelet proves its identity by a client certificate; without a valid one it requests one
-#                        with a short-lived token
-#   pause-image          every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before
-#                        any pod hangs
-#   containerd           the kubelet starts no pod without a container runtime, and containerd writes no log unless it
-#                        is given a file
-#   containerd-config    containerd's defaults look for CNI files in another folder, and its pause image must match this
+#   kubelet              the kubelet makes the machine a node; it must run without a logon, restart after a crash, and
+#                        write a log
+#   kubelet-config       several defaults of the kubelet suit only Linux: on Windows they end the kubelet or break each
+#                        pod
+#   kubelet-credentials  the kubelet logs in with a client certificate; a kubelet without a valid one requests it with a
+#                        short-lived token
+#   pause-image          every pod needs the pause image; an early pull finds a wrong registry, proxy or Windows build
+#                        before a pod hangs
+#   containerd           the kubelet starts no pod without a container runtime, and containerd writes a log only if a
+#                        log file is set
+#   containerd-config    by default containerd reads CNI files from another folder, and the pause image must match this
 #                        Windows build
-#   artifacts            a program is what its hash says, whatever its version string or its date may claim
-#   log-rotation         the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old
-#                        ones: the disk fills
-#   postboot-task        a restart loses routes and leaves stale leases, and there may be no controller to fix them
-#   firewall-rules       the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
-#                        are open
-#   adoption             a node that another tool made keeps its name and certificate, and its services start again
-#                        after an undo
-#   directories          a folder made in time has its access rules before the first secret is in it
-#   dynamic-ports        each load-balanced service takes blocks of client ports; the default range is soon empty and
-#                        touches NodePorts
-#   system-settings      a page file, the right time and updates at a chosen hour keep a node from failing in ways that
-#                        are hard to find
+#   artifacts            only a program's hash proves which program it is; a version string or a date can be wrong
+#   log-rotation         containerd's log has no size limit, and NSSM and kube-log-runner never delete old logs: the
+#                        disk fills up
+#   postboot-task        after a restart, routes are missing and address leases are stale; the machine repairs them
+#                        without winboot's host
+#   firewall-rules       the control plane connects to the kubelet, and other nodes connect to the pods, only through
+#                        open ports
+#   adoption             a node that another tool made keeps its name and certificate, and an undo starts its former
+#                        services again
+#   directories          each folder gets its access rules before a program writes the first secret into the folder
+#   dynamic-ports        each load-balanced service reserves client ports in blocks; the default range is small and
+#                        overlaps the NodePorts
+#   system-settings      wrong time, no page file or surprise updates make a node fail in ways that are hard to trace
 #   windows-features     containerd cannot start a container until the Containers feature is on and the machine has
 #                        restarted
-#   computer-name        the name separates logs, certificates and clones; the kubelet receives the node's name as well
-#   download-sources     a proxy, mirror or registry that does not answer is found out before the machine is renamed or
-#                        restarted
-#   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
+#   computer-name        the computer name distinguishes the logs and certificates of clones; the kubelet also gets the
+#                        node's name
+#   download-sources     winboot finds a proxy, mirror or registry that does not answer before it renames or restarts
+#                        the machine
+#   node-preflight       winboot finds a wrong build, a missing right or an unreachable API server before it changes
+#                        anything
 #
-# winboot removes what it made, and puts back what it found and recorded:
+# winboot removes the objects that it made, and restores the objects that it found and recorded:
 #   HNS networks        cbr0, External
 #   Windows features    Containers
 #   computer name       WIN-A1 (unless the machine is in a domain)
@@ -81,7 +85,7 @@
 #                       C:\var\log\pods, C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet,
 #                       C:\var\log\flanneld, C:\var\log\kube-proxy
 #   images              registry.k8s.io/pause:3.10.2
-#   page file           one that Windows manages, if the machine has none
+#   page file           managed by Windows, if the machine has no page file
 #   ports are open to   any address
 #   ports of clients    33000-65535 (tcp and udp)
 #   programs            C:\k\versions\containerd-2.3.6\containerd.exe, C:\k\versions\containerd-2.3.6\ctr.exe,
@@ -98,9 +102,9 @@
 #   services            kube-proxy, flanneld, kubelet, containerd
 #   state               C:\ProgramData\winboot (journal, former values, this script for the tasks)
 #
-# <<name>> in a text is a value that only this machine or its Node object has; Expand-Known fills it in:
-#   <<pod_cidr>>     the IPv4 network that the cluster gives to the pods of this node
-#   <<pod_gateway>>  the first address of the pods' network: their gateway
+# <<name>> is a value that the script reads from this machine or its Node object (function Expand-Known):
+#   <<pod_cidr>>     the IPv4 network of this node's pods, from the Node object
+#   <<pod_gateway>>  the pods' gateway: the first address of <<pod_cidr>>
 #
 # Mode Look reports what would be put back, and changes nothing. Undo puts back what was there before winboot first changed
 # it, as it was noted then; what is winboot's and was not noted goes only where the controller says so (Unnoted).
@@ -179,7 +183,8 @@ $script:Node = @{ node = 'win-a1'; startup_taint = 'winboot.io/starting'; node_i
 #region Steps, in their order. Each has its needs, the values it works with, and how to look and to change.
 # The functions that they call are in the library below.
 $steps = @(
-# ---- node-preflight: a wrong build, a missing right or no way to the API server is found out before the first write
+# ---- node-preflight: winboot finds a wrong build, a missing right or an unreachable API server before it changes
+# anything
 @{
 Name = 'node-preflight'
 Values = {
@@ -192,8 +197,8 @@ Undo = {
 }
 }
 
-# ---- download-sources: a proxy, mirror or registry that does not answer is found out before the machine is renamed or
-# restarted
+# ---- download-sources: winboot finds a proxy, mirror or registry that does not answer before it renames or restarts
+# the machine
 @{
 Name = 'download-sources'
 Needs = @('node-preflight')
@@ -207,7 +212,8 @@ Undo = {
 }
 }
 
-# ---- computer-name: the name separates logs, certificates and clones; the kubelet receives the node's name as well
+# ---- computer-name: the computer name distinguishes the logs and certificates of clones; the kubelet also gets the
+# node's name
 @{
 Name = 'computer-name'
 Needs = @('node-preflight', 'download-sources')
@@ -236,8 +242,7 @@ Undo = {
 }
 }
 
-# ---- system-settings: a page file, the right time and updates at a chosen hour keep a node from failing in ways that
-# are hard to find
+# ---- system-settings: wrong time, no page file or surprise updates make a node fail in ways that are hard to trace
 @{
 Name = 'system-settings'
 Needs = @('node-preflight', 'download-sources')
@@ -251,8 +256,8 @@ Undo = {
 }
 }
 
-# ---- dynamic-ports: each load-balanced service takes blocks of client ports; the default range is soon empty and
-# touches NodePorts
+# ---- dynamic-ports: each load-balanced service reserves client ports in blocks; the default range is small and
+# overlaps the NodePorts
 @{
 Name = 'dynamic-ports'
 Needs = @('node-preflight', 'download-sources')
@@ -266,7 +271,7 @@ Undo = {
 }
 }
 
-# ---- directories: a folder made in time has its access rules before the first secret is in it
+# ---- directories: each folder gets its access rules before a program writes the first secret into the folder
 @{
 Name = 'directories'
 Needs = @('node-preflight', 'download-sources')
@@ -280,8 +285,8 @@ Undo = {
 }
 }
 
-# ---- adoption: a node that another tool made keeps its name and certificate, and its services start again after an
-# undo
+# ---- adoption: a node that another tool made keeps its name and certificate, and an undo starts its former services
+# again
 @{
 Name = 'adoption'
 Needs = @('directories')
@@ -295,8 +300,8 @@ Undo = {
 }
 }
 
-# ---- firewall-rules: the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
-# are open
+# ---- firewall-rules: the control plane connects to the kubelet, and other nodes connect to the pods, only through open
+# ports
 @{
 Name = 'firewall-rules'
 Needs = @('node-preflight', 'download-sources')
@@ -311,7 +316,8 @@ Undo = {
 }
 }
 
-# ---- postboot-task: a restart loses routes and leaves stale leases, and there may be no controller to fix them
+# ---- postboot-task: after a restart, routes are missing and address leases are stale; the machine repairs them without
+# winboot's host
 @{
 Name = 'postboot-task'
 Needs = @('directories')
@@ -325,8 +331,8 @@ Undo = {
 }
 }
 
-# ---- log-rotation: the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old ones:
-# the disk fills
+# ---- log-rotation: containerd's log has no size limit, and NSSM and kube-log-runner never delete old logs: the disk
+# fills up
 @{
 Name = 'log-rotation'
 Needs = @('directories')
@@ -340,7 +346,7 @@ Undo = {
 }
 }
 
-# ---- artifacts: a program is what its hash says, whatever its version string or its date may claim
+# ---- artifacts: only a program's hash proves which program it is; a version string or a date can be wrong
 @{
 Name = 'artifacts'
 Needs = @('directories')
@@ -362,8 +368,8 @@ Undo = {
 }
 }
 
-# ---- containerd-config: containerd's defaults look for CNI files in another folder, and its pause image must match
-# this Windows build
+# ---- containerd-config: by default containerd reads CNI files from another folder, and the pause image must match this
+# Windows build
 @{
 Name = 'containerd-config'
 Needs = @('artifacts', 'directories')
@@ -378,8 +384,8 @@ Undo = {
 }
 }
 
-# ---- containerd: the kubelet starts no pod without a container runtime, and containerd writes no log unless it is
-# given a file
+# ---- containerd: the kubelet starts no pod without a container runtime, and containerd writes a log only if a log file
+# is set
 @{
 Name = 'containerd'
 Needs = @('containerd-config', 'windows-features')
@@ -394,8 +400,8 @@ Undo = {
 }
 }
 
-# ---- pause-image: every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before any
-# pod hangs
+# ---- pause-image: every pod needs the pause image; an early pull finds a wrong registry, proxy or Windows build before
+# a pod hangs
 @{
 Name = 'pause-image'
 Needs = @('containerd')
@@ -409,7 +415,7 @@ Undo = {
 }
 }
 
-# ---- kubelet-credentials: the kubelet proves its identity by a client certificate; without a valid one it requests one
+# ---- kubelet-credentials: the kubelet logs in with a client certificate; a kubelet without a valid one requests it
 # with a short-lived token
 @{
 Name = 'kubelet-credentials'
@@ -426,7 +432,8 @@ Undo = {
 }
 }
 
-# ---- kubelet-config: several of the kubelet's defaults are for Linux and end it at once, or break each pod, on Windows
+# ---- kubelet-config: several defaults of the kubelet suit only Linux: on Windows they end the kubelet or break each
+# pod
 @{
 Name = 'kubelet-config'
 Needs = @('directories')
@@ -441,7 +448,8 @@ Undo = {
 }
 }
 
-# ---- kubelet: the kubelet makes the machine a node; it must outlive logons, come back after a crash, and leave a log
+# ---- kubelet: the kubelet makes the machine a node; it must run without a logon, restart after a crash, and write a
+# log
 @{
 Name = 'kubelet'
 Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules')
@@ -456,7 +464,7 @@ Undo = {
 }
 }
 
-# ---- registration: the network needs the pod CIDR that the cluster gives to the Node; logs and exec need the serving
+# ---- registration: the pod network needs the Node's pod CIDR, and `kubectl logs` and `kubectl exec` need the serving
 # certificate
 @{
 Name = 'registration'
@@ -471,8 +479,8 @@ Undo = {
 }
 }
 
-# ---- flanneld-config: flanneld reads its network from a file whose names must be those of the CNI configuration and of
-# kube-proxy
+# ---- flanneld-config: flanneld reads its network from a file; the CNI configuration and kube-proxy must use the same
+# network name
 @{
 Name = 'flanneld-config'
 Needs = @('directories')
@@ -487,7 +495,7 @@ Undo = {
 }
 }
 
-# ---- flanneld: flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease
+# ---- flanneld: flanneld makes the pod network, maintains the routes to other nodes, and renews the lease of its subnet
 @{
 Name = 'flanneld'
 Needs = @('flanneld-config', 'registration', 'artifacts')
@@ -502,8 +510,8 @@ Undo = {
 }
 }
 
-# ---- pod-network: making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and
-# routes can vanish
+# ---- pod-network: a new HNS network rewires the adapter: connections break, and static address, DNS servers and routes
+# can get lost
 @{
 Name = 'pod-network'
 Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features')
@@ -531,8 +539,8 @@ Detached = {
 }
 }
 
-# ---- ipam-reservations: host-local would give a pod the address of the host's own endpoint, and after a hard restart
-# it runs out of addresses
+# ---- ipam-reservations: host-local could give a pod the host endpoint's address, and it keeps the addresses of pods
+# lost in a restart
 @{
 Name = 'ipam-reservations'
 Needs = @('registration', 'containerd')
@@ -546,7 +554,7 @@ Undo = {
 }
 }
 
-# ---- cni-config: a node is Ready as soon as this file is there, so it comes after the network it names
+# ---- cni-config: the node becomes Ready when the CNI configuration exists, so winboot writes it after the pod network
 @{
 Name = 'cni-config'
 Needs = @('registration', 'ipam-reservations', 'pod-network')
@@ -561,8 +569,8 @@ Undo = {
 }
 }
 
-# ---- kube-proxy-config: kube-proxy must name the HNS network, the host's endpoint and the node exactly, or services
-# fail on this node
+# ---- kube-proxy-config: services fail on this node unless kube-proxy has the exact names of HNS network, host endpoint
+# and node
 @{
 Name = 'kube-proxy-config'
 Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network')
@@ -577,7 +585,8 @@ Undo = {
 }
 }
 
-# ---- kube-proxy: services have no address on this node without it; it starts after the HNS network that it programs
+# ---- kube-proxy: without kube-proxy, services are unreachable on this node; kube-proxy starts after its HNS network
+# exists
 @{
 Name = 'kube-proxy'
 Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')

@@ -1,6 +1,6 @@
 # winboot 0.1.0: makes the machine win-a1 the Kubernetes node win-a1.
 #
-# This script CANNOT RUN YET: `winboot init` still has to find out what is missing, and join refuses until then:
+# This script CANNOT RUN YET: run `winboot init` to find the missing values; until then join refuses.
 #   missing  artifacts.sha256: containerd/2.3.6/containerd-2.3.6-windows-amd64.tar.gz
 #   missing  artifacts.sha256: kubernetes/1.36.5/kubernetes-node-windows-amd64.tar.gz
 #   missing  artifacts.sha256: kubectl/1.36.5/kubectl.exe
@@ -11,57 +11,61 @@
 #
 # Settings  2c208c39f905e9934ebfc1c4a8072083fa2619bee3dedc77acde1f0fd2d00214
 # Library   <library>
-# The settings are this machine's values and steps, down to "#region Library". The library behind it is the same text
-# for every node of this winboot; its SHA-256 is the one above, and what is read of it once need not be read again.
+# The settings are this machine's values and steps, down to "#region Library". The library after that line is the same
+# text for every node of this winboot version. If you have reviewed a library with this SHA-256, skip it here.
 #
-# Steps, in this order, each with its reason:
-#   node-preflight       a wrong build, a missing right or no way to the API server is found out before the first write
-#   download-sources     a proxy, mirror or registry that does not answer is found out before the machine is renamed or
-#                        restarted
-#   computer-name        the name separates logs, certificates and clones; the kubelet receives the node's name as well
+# The steps in running order, each with its reason:
+#   node-preflight       winboot finds a wrong build, a missing right or an unreachable API server before it changes
+#                        anything
+#   download-sources     winboot finds a proxy, mirror or registry that does not answer before it renames or restarts
+#                        the machine
+#   computer-name        the computer name distinguishes the logs and certificates of clones; the kubelet also gets the
+#                        node's name
 #   windows-features     containerd cannot start a container until the Containers feature is on and the machine has
 #                        restarted
-#   system-settings      a page file, the right time and updates at a chosen hour keep a node from failing in ways that
-#                        are hard to find
-#   dynamic-ports        each load-balanced service takes blocks of client ports; the default range is soon empty and
-#                        touches NodePorts
-#   directories          a folder made in time has its access rules before the first secret is in it
-#   adoption             a node that another tool made keeps its name and certificate, and its services start again
-#                        after an undo
-#   firewall-rules       the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
-#                        are open
-#   postboot-task        a restart loses routes and leaves stale leases, and there may be no controller to fix them
-#   log-rotation         the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old
-#                        ones: the disk fills
-#   artifacts            a program is what its hash says, whatever its version string or its date may claim
-#   containerd-config    containerd's defaults look for CNI files in another folder, and its pause image must match this
+#   system-settings      wrong time, no page file or surprise updates make a node fail in ways that are hard to trace
+#   dynamic-ports        each load-balanced service reserves client ports in blocks; the default range is small and
+#                        overlaps the NodePorts
+#   directories          each folder gets its access rules before a program writes the first secret into the folder
+#   adoption             a node that another tool made keeps its name and certificate, and an undo starts its former
+#                        services again
+#   firewall-rules       the control plane connects to the kubelet, and other nodes connect to the pods, only through
+#                        open ports
+#   postboot-task        after a restart, routes are missing and address leases are stale; the machine repairs them
+#                        without winboot's host
+#   log-rotation         containerd's log has no size limit, and NSSM and kube-log-runner never delete old logs: the
+#                        disk fills up
+#   artifacts            only a program's hash proves which program it is; a version string or a date can be wrong
+#   containerd-config    by default containerd reads CNI files from another folder, and the pause image must match this
 #                        Windows build
-#   containerd           the kubelet starts no pod without a container runtime, and containerd writes no log unless it
-#                        is given a file
-#   pause-image          every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before
-#                        any pod hangs
-#   kubelet-credentials  the kubelet proves its identity by a client certificate; without a valid one it requests one
-#                        with a short-lived token
-#   kubelet-config       several of the kubelet's defaults are for Linux and end it at once, or break each pod, on
-#                        Windows
-#   kubelet              the kubelet makes the machine a node; it must outlive logons, come back after a crash, and
-#                        leave a log
-#   registration         the network needs the pod CIDR that the cluster gives to the Node; logs and exec need the
+#   containerd           the kubelet starts no pod without a container runtime, and containerd writes a log only if a
+#                        log file is set
+#   pause-image          every pod needs the pause image; an early pull finds a wrong registry, proxy or Windows build
+#                        before a pod hangs
+#   kubelet-credentials  the kubelet logs in with a client certificate; a kubelet without a valid one requests it with a
+#                        short-lived token
+#   kubelet-config       several defaults of the kubelet suit only Linux: on Windows they end the kubelet or break each
+#                        pod
+#   kubelet              the kubelet makes the machine a node; it must run without a logon, restart after a crash, and
+#                        write a log
+#   registration         the pod network needs the Node's pod CIDR, and `kubectl logs` and `kubectl exec` need the
 #                        serving certificate
-#   flanneld-config      flanneld reads its network from a file whose names must be those of the CNI configuration and
-#                        of kube-proxy
-#   flanneld             flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease
-#   pod-network          making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and
-#                        routes can vanish
-#   ipam-reservations    host-local would give a pod the address of the host's own endpoint, and after a hard restart it
-#                        runs out of addresses
-#   cni-config           a node is Ready as soon as this file is there, so it comes after the network it names
-#   kube-proxy-config    kube-proxy must name the HNS network, the host's endpoint and the node exactly, or services
-#                        fail on this node
-#   kube-proxy           services have no address on this node without it; it starts after the HNS network that it
-#                        programs
+#   flanneld-config      flanneld reads its network from a file; the CNI configuration and kube-proxy must use the same
+#                        network name
+#   flanneld             flanneld makes the pod network, maintains the routes to other nodes, and renews the lease of
+#                        its subnet
+#   pod-network          a new HNS network rewires the adapter: connections break, and static address, DNS servers and
+#                        routes can get lost
+#   ipam-reservations    host-local could give a pod the host endpoint's address, and it keeps the addresses of pods
+#                        lost in a restart
+#   cni-config           the node becomes Ready when the CNI configuration exists, so winboot writes it after the pod
+#                        network
+#   kube-proxy-config    services fail on this node unless kube-proxy has the exact names of HNS network, host endpoint
+#                        and node
+#   kube-proxy           without kube-proxy, services are unreachable on this node; kube-proxy starts after its HNS
+#                        network exists
 #
-# What stays on this machine afterwards (what was there before is noted, so that an undo can put it back):
+# These objects stay on this machine. winboot records the former state, so that an undo can restore it:
 #   HNS networks        cbr0, External
 #   Windows features    Containers
 #   computer name       WIN-A1 (unless the machine is in a domain)
@@ -81,7 +85,7 @@
 #                       C:\var\log\pods, C:\var\log\containers, C:\var\log\containerd, C:\var\log\kubelet,
 #                       C:\var\log\flanneld, C:\var\log\kube-proxy
 #   images              registry.k8s.io/pause:3.10.2
-#   page file           one that Windows manages, if the machine has none
+#   page file           managed by Windows, if the machine has no page file
 #   ports are open to   any address
 #   ports of clients    33000-65535 (tcp and udp)
 #   programs            C:\k\versions\containerd-2.3.6\containerd.exe, C:\k\versions\containerd-2.3.6\ctr.exe,
@@ -98,12 +102,12 @@
 #   services            containerd, kubelet, flanneld, kube-proxy
 #   state               C:\ProgramData\winboot (journal, former values, this script for the tasks)
 #
-# <<name>> in a text is a value that only this machine or its Node object has; Expand-Known fills it in:
-#   <<node_ip>>       the address of this machine that reaches the API server
-#   <<node_subnet>>   the network that this address is in
-#   <<pod_cidr>>      the IPv4 network that the cluster gives to the pods of this node
-#   <<pod_gateway>>   the first address of the pods' network: their gateway
-#   <<pod_endpoint>>  the second: this machine's own endpoint
+# <<name>> is a value that the script reads from this machine or its Node object (function Expand-Known):
+#   <<node_ip>>       this machine's address on the adapter that leads to the API server
+#   <<node_subnet>>   the network of the address <<node_ip>>
+#   <<pod_cidr>>      the IPv4 network of this node's pods, from the Node object
+#   <<pod_gateway>>   the pods' gateway: the first address of <<pod_cidr>>
+#   <<pod_endpoint>>  this machine's own endpoint: the second address of <<pod_cidr>>
 #
 # Mode Look reports what differs and changes nothing; Change corrects it and looks again. Detached is for the task that
 # continues while the network is changed, Rescue for the task that takes back what a killed Detached left, Boot for the
@@ -182,7 +186,8 @@ $script:Node = @{ node = 'win-a1'; startup_taint = 'winboot.io/starting'; node_i
 #region Steps, in their order. Each has its needs, the values it works with, and how to look and to change.
 # The functions that they call are in the library below.
 $steps = @(
-# ---- node-preflight: a wrong build, a missing right or no way to the API server is found out before the first write
+# ---- node-preflight: winboot finds a wrong build, a missing right or an unreachable API server before it changes
+# anything
 @{
 Name = 'node-preflight'
 Values = {
@@ -212,8 +217,8 @@ Look = {
 }
 }
 
-# ---- download-sources: a proxy, mirror or registry that does not answer is found out before the machine is renamed or
-# restarted
+# ---- download-sources: winboot finds a proxy, mirror or registry that does not answer before it renames or restarts
+# the machine
 @{
 Name = 'download-sources'
 Needs = @('node-preflight')
@@ -237,7 +242,8 @@ Look = {
 }
 }
 
-# ---- computer-name: the name separates logs, certificates and clones; the kubelet receives the node's name as well
+# ---- computer-name: the computer name distinguishes the logs and certificates of clones; the kubelet also gets the
+# node's name
 @{
 Name = 'computer-name'
 Needs = @('node-preflight', 'download-sources')
@@ -269,8 +275,7 @@ Change = {
 }
 }
 
-# ---- system-settings: a page file, the right time and updates at a chosen hour keep a node from failing in ways that
-# are hard to find
+# ---- system-settings: wrong time, no page file or surprise updates make a node fail in ways that are hard to trace
 @{
 Name = 'system-settings'
 Needs = @('node-preflight', 'download-sources')
@@ -285,8 +290,8 @@ Change = {
 }
 }
 
-# ---- dynamic-ports: each load-balanced service takes blocks of client ports; the default range is soon empty and
-# touches NodePorts
+# ---- dynamic-ports: each load-balanced service reserves client ports in blocks; the default range is small and
+# overlaps the NodePorts
 @{
 Name = 'dynamic-ports'
 Needs = @('node-preflight', 'download-sources')
@@ -302,7 +307,7 @@ Change = {
 }
 }
 
-# ---- directories: a folder made in time has its access rules before the first secret is in it
+# ---- directories: each folder gets its access rules before a program writes the first secret into the folder
 @{
 Name = 'directories'
 Needs = @('node-preflight', 'download-sources')
@@ -336,8 +341,8 @@ Change = {
 }
 }
 
-# ---- adoption: a node that another tool made keeps its name and certificate, and its services start again after an
-# undo
+# ---- adoption: a node that another tool made keeps its name and certificate, and an undo starts its former services
+# again
 @{
 Name = 'adoption'
 Needs = @('directories')
@@ -360,8 +365,8 @@ Detached = {
 }
 }
 
-# ---- firewall-rules: the control plane reaches kubelet, and the other nodes reach the pods, only through ports that
-# are open
+# ---- firewall-rules: the control plane connects to the kubelet, and other nodes connect to the pods, only through open
+# ports
 @{
 Name = 'firewall-rules'
 Needs = @('node-preflight', 'download-sources')
@@ -384,7 +389,8 @@ Change = {
 }
 }
 
-# ---- postboot-task: a restart loses routes and leaves stale leases, and there may be no controller to fix them
+# ---- postboot-task: after a restart, routes are missing and address leases are stale; the machine repairs them without
+# winboot's host
 @{
 Name = 'postboot-task'
 Needs = @('directories')
@@ -401,8 +407,8 @@ Boot = {
 }
 }
 
-# ---- log-rotation: the one log of containerd grows without end, and neither NSSM nor kube-log-runner deletes old ones:
-# the disk fills
+# ---- log-rotation: containerd's log has no size limit, and NSSM and kube-log-runner never delete old logs: the disk
+# fills up
 @{
 Name = 'log-rotation'
 Needs = @('directories')
@@ -428,7 +434,7 @@ Change = {
 }
 }
 
-# ---- artifacts: a program is what its hash says, whatever its version string or its date may claim
+# ---- artifacts: only a program's hash proves which program it is; a version string or a date can be wrong
 @{
 Name = 'artifacts'
 Needs = @('directories')
@@ -446,8 +452,8 @@ Change = {
 }
 }
 
-# ---- containerd-config: containerd's defaults look for CNI files in another folder, and its pause image must match
-# this Windows build
+# ---- containerd-config: by default containerd reads CNI files from another folder, and the pause image must match this
+# Windows build
 @{
 Name = 'containerd-config'
 Needs = @('artifacts', 'directories')
@@ -514,8 +520,8 @@ Change = {
 }
 }
 
-# ---- containerd: the kubelet starts no pod without a container runtime, and containerd writes no log unless it is
-# given a file
+# ---- containerd: the kubelet starts no pod without a container runtime, and containerd writes a log only if a log file
+# is set
 @{
 Name = 'containerd'
 Needs = @('containerd-config', 'windows-features')
@@ -547,8 +553,8 @@ Change = {
 }
 }
 
-# ---- pause-image: every pod needs it first; pulling it now shows a wrong registry, proxy or Windows build before any
-# pod hangs
+# ---- pause-image: every pod needs the pause image; an early pull finds a wrong registry, proxy or Windows build before
+# a pod hangs
 @{
 Name = 'pause-image'
 Needs = @('containerd')
@@ -566,7 +572,7 @@ Change = {
 }
 }
 
-# ---- kubelet-credentials: the kubelet proves its identity by a client certificate; without a valid one it requests one
+# ---- kubelet-credentials: the kubelet logs in with a client certificate; a kubelet without a valid one requests it
 # with a short-lived token
 @{
 Name = 'kubelet-credentials'
@@ -608,7 +614,8 @@ Change = {
 }
 }
 
-# ---- kubelet-config: several of the kubelet's defaults are for Linux and end it at once, or break each pod, on Windows
+# ---- kubelet-config: several defaults of the kubelet suit only Linux: on Windows they end the kubelet or break each
+# pod
 @{
 Name = 'kubelet-config'
 Needs = @('directories')
@@ -656,7 +663,8 @@ Change = {
 }
 }
 
-# ---- kubelet: the kubelet makes the machine a node; it must outlive logons, come back after a crash, and leave a log
+# ---- kubelet: the kubelet makes the machine a node; it must run without a logon, restart after a crash, and write a
+# log
 @{
 Name = 'kubelet'
 Needs = @('kubelet-config', 'kubelet-credentials', 'containerd', 'artifacts', 'firewall-rules')
@@ -676,7 +684,7 @@ Change = {
 }
 }
 
-# ---- registration: the network needs the pod CIDR that the cluster gives to the Node; logs and exec need the serving
+# ---- registration: the pod network needs the Node's pod CIDR, and `kubectl logs` and `kubectl exec` need the serving
 # certificate
 @{
 Name = 'registration'
@@ -698,8 +706,8 @@ Change = {
 }
 }
 
-# ---- flanneld-config: flanneld reads its network from a file whose names must be those of the CNI configuration and of
-# kube-proxy
+# ---- flanneld-config: flanneld reads its network from a file; the CNI configuration and kube-proxy must use the same
+# network name
 @{
 Name = 'flanneld-config'
 Needs = @('directories')
@@ -724,7 +732,7 @@ Change = {
 }
 }
 
-# ---- flanneld: flanneld builds the pod network, keeps the routes to the other nodes, and renews its lease
+# ---- flanneld: flanneld makes the pod network, maintains the routes to other nodes, and renews the lease of its subnet
 @{
 Name = 'flanneld'
 Needs = @('flanneld-config', 'registration', 'artifacts')
@@ -758,8 +766,8 @@ Change = {
 }
 }
 
-# ---- pod-network: making an HNS network rewires the adapter: sessions drop, and a static address, DNS servers and
-# routes can vanish
+# ---- pod-network: a new HNS network rewires the adapter: connections break, and static address, DNS servers and routes
+# can get lost
 @{
 Name = 'pod-network'
 Needs = @('flanneld-config', 'flanneld', 'registration', 'windows-features')
@@ -789,8 +797,8 @@ Detached = {
 }
 }
 
-# ---- ipam-reservations: host-local would give a pod the address of the host's own endpoint, and after a hard restart
-# it runs out of addresses
+# ---- ipam-reservations: host-local could give a pod the host endpoint's address, and it keeps the addresses of pods
+# lost in a restart
 @{
 Name = 'ipam-reservations'
 Needs = @('registration', 'containerd')
@@ -807,7 +815,7 @@ Change = {
 }
 }
 
-# ---- cni-config: a node is Ready as soon as this file is there, so it comes after the network it names
+# ---- cni-config: the node becomes Ready when the CNI configuration exists, so winboot writes it after the pod network
 @{
 Name = 'cni-config'
 Needs = @('registration', 'ipam-reservations', 'pod-network')
@@ -860,8 +868,8 @@ Change = {
 }
 }
 
-# ---- kube-proxy-config: kube-proxy must name the HNS network, the host's endpoint and the node exactly, or services
-# fail on this node
+# ---- kube-proxy-config: services fail on this node unless kube-proxy has the exact names of HNS network, host endpoint
+# and node
 @{
 Name = 'kube-proxy-config'
 Needs = @('directories', 'registration', 'ipam-reservations', 'pod-network')
@@ -896,7 +904,8 @@ Change = {
 }
 }
 
-# ---- kube-proxy: services have no address on this node without it; it starts after the HNS network that it programs
+# ---- kube-proxy: without kube-proxy, services are unreachable on this node; kube-proxy starts after its HNS network
+# exists
 @{
 Name = 'kube-proxy'
 Needs = @('kube-proxy-config', 'pod-network', 'artifacts', 'firewall-rules')

@@ -381,7 +381,7 @@ def test_an_overlay_carries_no_ipv6(cni: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
         Site(tmp_path, cluster=_dual(), wishes={"network": {"cni": cni, "mode": None}})
 
-    assert "carries IPv4 alone" in "\n".join(map(str, refused.value.problems))
+    assert "supports only IPv4" in "\n".join(map(str, refused.value.problems))
 
 
 def _damage(site: Site) -> set[str]:

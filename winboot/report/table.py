@@ -179,7 +179,7 @@ def _why(report: Report) -> Iterator[Text]:
                 yield Text(f"  next: {_below(cause.failure.hint)}")
     for who, steps in followers(report.nodes):
         count = f"{len(steps)} steps wait" if len(steps) != 1 else "1 step waits"
-        yield Text(f"{who}: {count} for earlier steps: {', '.join(steps)}", _COLOURS["blocked"])
+        yield Text(f"{who}: {count} and will follow: {', '.join(steps)}", _COLOURS["blocked"])
     for node in report.nodes:
         yield from (Text(f"{node.node}: {_below(note)}", style="dim") for note in node.notes)
 

@@ -109,7 +109,7 @@ def _leftovers(
 
 
 def _places(names: Sequence[KnownName]) -> Iterator[str]:
-    yield "<<name>> stands for a value that the script reads from this machine or its Node object (function Expand-Known):"
+    yield "<<name>> is a value that the script reads from this machine or its Node object (function Expand-Known):"
     yield from _table((f"<<{name}>>", PLACES[name]) for name in names)
 
 

@@ -148,7 +148,7 @@ def explain(name: str) -> str:
         return "\n\n".join("\n".join(_lines(network)) for network in found)
     meant = nearest(wanted, ids)
     hint = f"Did you mean {meant!r}?" if meant else "One of " + ", ".join(ids) + "."
-    raise UsageError(f"no network {name!r} is known", hint=hint)
+    raise UsageError(f"winboot does not know a network {name!r}", hint=hint)
 
 
 def comparison() -> str:

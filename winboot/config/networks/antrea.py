@@ -13,7 +13,7 @@ ANTREA = Network(
     cni="antrea",
     mode=None,
     managed_by="operator",
-    what="Antrea with Open vSwitch, run by its DaemonSet; winboot prepares Windows, kubelet and containerd, and looks",
+    what="Antrea with Open vSwitch, run by Antrea's DaemonSet; winboot prepares Windows, kubelet and containerd",
     # pkg/agent/util/net_windows.go: LocalHNSNetwork, and "Transparent" in CreateHNSNetwork.
     hns_type="Transparent",
     default_name="antrea-hnsnetwork",
@@ -31,7 +31,7 @@ ANTREA = Network(
         # antreaProxy.proxyAll takes its place (docs/windows.md).
         kube_proxy="none",
     ),
-    owner_hint="Its DaemonSet brings it: kubectl get pods --namespace kube-system --output wide.",
+    owner_hint="Antrea's DaemonSet makes the network: kubectl get pods --namespace kube-system --output wide.",
     # build/charts/antrea-windows/conf/Install-WindowsCNI.ps1, with C:\opt\cni\bin and C:\etc\cni\net.d.
     conf_file="10-antrea.conflist",
     plugins=("antrea", "host-local"),
@@ -54,7 +54,7 @@ ANTREA = Network(
     needs=(
         ClusterNeed(
             "antrea-config",
-            "the DaemonSet antrea-agent-windows runs, with proxyAll and kubeAPIServerOverride",
+            "the DaemonSet antrea-agent-windows must run, with proxyAll and kubeAPIServerOverride",
         ),
         ClusterNeed("node-cidrs", "the agent waits for spec.podCIDR, which the controller manager allocates"),
     ),

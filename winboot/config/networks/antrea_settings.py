@@ -19,7 +19,7 @@ _PLACE: Final = f"ConfigMap {_NAMESPACE}/{_NAME}"
 def _findings(cluster: ClusterSettings, wanting: Sequence[Wanted]) -> Iterator[Finding]:
     data = cluster.config_map(_NAMESPACE, _NAME)
     if data is None:
-        fix = "Apply antrea-windows-with-ovs.yml of the release that runs on the Linux nodes."
+        fix = "Apply antrea-windows-with-ovs.yml of the Antrea release that runs on the Linux nodes."
         yield Finding(_CHECK, "error", f"the cluster has no {_PLACE}", fix, names(wanting))
         return
     for reason, fix in _faults(data.get("antrea-agent.conf", "")):
@@ -32,13 +32,13 @@ def _faults(text: str) -> Iterator[tuple[str, str]]:
     try:
         conf = yaml_of(text)
     except Malformed as error:
-        yield f"antrea-agent.conf cannot be read: {error}", "Correct the text."
+        yield f"antrea-agent.conf cannot be read: {error}", "Correct antrea-agent.conf in this ConfigMap."
         return
     if not _table(conf).get("kubeAPIServerOverride"):
-        fix = "Set it to the API server's address: no service address works on a node before the agent runs."
+        fix = "Set kubeAPIServerOverride to the API server's address: services do not work before the agent runs."
         yield "kubeAPIServerOverride is empty", fix
     if _table(_table(conf).get("antreaProxy")).get("proxyAll") is not True:
-        yield "antreaProxy.proxyAll is off", "Set it to true: no kube-proxy runs on the node."
+        yield "antreaProxy.proxyAll is off", "Set antreaProxy.proxyAll to true: the node runs no kube-proxy."
 
 
 def _table(value: object) -> Mapping[str, Any]:

@@ -97,7 +97,7 @@ AZURE_BRIDGE = Network(
     id="azure",
     cni="azure",
     mode="bridge",
-    what="pods take addresses of the Azure virtual network; for machines with secondary addresses on their adapter",
+    what="pods get addresses of the Azure virtual network; for machines with secondary addresses on their adapter",
     hns_type="L2Bridge",
     default_name="azure",
     hns_names=(
@@ -133,7 +133,7 @@ AZURE_BRIDGE = Network(
     # overlay instead.
     dual_stack=False,
     needs=(
-        ClusterNeed("secondary-addresses", "azure-vnet-ipam hands out the addresses Azure gave the adapter"),
+        ClusterNeed("secondary-addresses", "azure-vnet-ipam assigns the adapter's Azure addresses"),
         ClusterNeed(
             "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"
         ),
@@ -146,7 +146,7 @@ AZURE_TUNNEL = replace(
     AZURE_BRIDGE,
     id="azure-tunnel",
     mode="tunnel",
-    what="as azure, with every packet sent to the virtualization host so that its policies apply (L2 tunnel)",
+    what="like azure, but each packet goes through the virtualization host, whose policies apply to it (L2 tunnel)",
     hns_type=_TUNNEL_TYPE,
     cni_conf=_tunnel_conf,
 )

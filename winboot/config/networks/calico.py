@@ -82,7 +82,7 @@ def _conf(choices: Choices, nodename: str, kubeconfig: str) -> Mapping[str, Data
 
 _NEEDS = (
     ClusterNeed(
-        "calico-vxlan", "IP-in-IP must be off: Windows speaks VXLAN, with VNI 4096 and UDP port 4789"
+        "calico-vxlan", "IP-in-IP must be off: Windows supports only VXLAN, with VNI 4096 and UDP port 4789"
     ),
     ClusterNeed(
         "calico-strict-affinity", "Calico's IPAM must not borrow addresses of another node (strictAffinity)"
@@ -99,7 +99,7 @@ CALICO_OPERATOR = Network(
     cni="calico",
     mode="vxlan",
     managed_by="operator",
-    what="Calico run by the Tigera operator in HostProcess pods; winboot brings kubelet and containerd, and looks",
+    what="Calico, run by the Tigera operator in HostProcess pods; winboot runs kubelet and containerd",
     hns_type="Overlay",
     default_name="Calico",
     hns_names=_NAMES,
@@ -111,7 +111,7 @@ CALICO_OPERATOR = Network(
         routes="operator",
         kube_proxy="operator",
     ),
-    owner_hint="Its pods bring it: kubectl get pods --namespace calico-system --output wide.",
+    owner_hint="Calico's pods make the network: kubectl get pods --namespace calico-system --output wide.",
     conf_file="10-calico.conflist",
     source_vip=True,
     source_vip_endpoint=_ENDPOINT,
@@ -121,10 +121,10 @@ CALICO_OPERATOR = Network(
         *_NEEDS,
         ClusterNeed(
             "calico-windows",
-            "the operator's Installation must name windowsDataplane HNS and the service CIDRs",
+            "the operator's Installation must have windowsDataplane: HNS and the service CIDRs",
         ),
         ClusterNeed(
-            "kube-proxy-daemonset", "kube-proxy runs as a DaemonSet for Windows, so winboot starts none"
+            "kube-proxy-daemonset", "kube-proxy runs as a DaemonSet for Windows; winboot starts none"
         ),
     ),
     in_cluster=CALICO_SETTINGS,
@@ -136,7 +136,7 @@ CALICO_SERVICES = Network(
     cni="calico",
     mode="vxlan",
     managed_by="winboot",
-    what="Calico's own Windows services, installed by hand; winboot writes the CNI configuration and runs kube-proxy",
+    what="Calico's own Windows services, which you install; winboot writes the CNI configuration and runs kube-proxy",
     hns_type="Overlay",
     default_name="Calico",
     hns_names=_NAMES,
@@ -148,7 +148,7 @@ CALICO_SERVICES = Network(
         routes="operator",
         kube_proxy="winboot",
     ),
-    owner_hint="Calico's Windows services bring it: install and start them (install-calico.ps1), "
+    owner_hint="Calico's Windows services make the network: install and start them (install-calico.ps1), "
     r"with CNI_BIN_DIR C:\opt\cni\bin and CNI_CONF_DIR C:\etc\cni\net.d, then run the same command again.",
     conf_file="10-calico.conf",
     cni_conf=_by_hand_conf,
@@ -212,7 +212,7 @@ CALICO_OWN = Network(
     cni="calico",
     mode="vxlan",
     managed_by="winboot",
-    what="Calico's node agent as winboot's service, which installs it with its plug-ins and runs kube-proxy",
+    what="Calico's node agent and CNI plug-ins, which winboot installs and runs together with kube-proxy",
     hns_type="Overlay",
     default_name="Calico",
     hns_names=_NAMES,
@@ -255,7 +255,7 @@ CALICO_OWN = Network(
     needs=(
         *_NEEDS,
         ClusterNeed(
-            "calico-rbac", "calico-node and its plug-ins speak with the node's certificate: manifests rbac"
+            "calico-rbac", "calico-node and its plug-ins log in with the node's certificate: manifests rbac"
         ),
         ClusterNeed(
             "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"

@@ -54,22 +54,22 @@ def _findings(cluster: ClusterSettings, wanting: Sequence[Wanted]) -> Iterator[F
         return
     if found.ipip_pools:
         pools = ", ".join(found.ipip_pools)
-        reason = f"IP-in-IP is on in the pools {pools}; Windows speaks VXLAN only"
+        reason = f"IP-in-IP is on in the pools {pools}, but Windows supports only VXLAN"
         fix = "Set ipipMode: Never and vxlanMode: Always on these pools."
         yield Finding(_CHECK, "error", reason, fix, nodes)
     if found.strict_affinity is not True:
-        reason = "Calico may borrow addresses of another node (strictAffinity is not true), which breaks Windows pods"
-        fix = "calicoctl ipam configure --strictaffinity=true"
+        reason = "a node may borrow pod addresses of another node (strictAffinity is not true), which breaks Windows pods"
+        fix = "Run `calicoctl ipam configure --strictaffinity=true`."
         yield Finding(_CHECK, "error", reason, fix, nodes)
     for key, value, wanted in (("vxlanVNI", found.vni, VNI), ("vxlanPort", found.port, PORT)):
         if value is not None and value != wanted:
             fix = f"Set {key}: {wanted} in FelixConfiguration default."
-            yield Finding(_CHECK, "error", f"FelixConfiguration says {key}: {value}", fix, nodes)
+            yield Finding(_CHECK, "error", f"FelixConfiguration has {key}: {value}", fix, nodes)
 
 
 CALICO_SETTINGS: Final = InCluster(
     check=_CHECK,
-    why="Windows speaks VXLAN only, and needs strict affinity.",
+    why="Windows supports only VXLAN, and needs strict affinity.",
     findings=_findings,
     kinds=(IP_POOL, IPAM_CONFIG, FELIX),
 )

@@ -151,7 +151,7 @@ FLANNEL_HOST_GW = Network(
     id="flannel-host-gw",
     cni="flannel",
     mode="host-gw",
-    what="flannel with plain routes between nodes of one layer-2 network; the fastest, and the simplest to look into",
+    what="flannel with plain routes between nodes of one layer-2 network; the fastest, and the simplest to debug",
     hns_type="L2Bridge",
     default_name="cbr0",
     hns_names=_NAMES,
@@ -161,9 +161,9 @@ FLANNEL_HOST_GW = Network(
     net_conf=_host_gw_net_conf,
     agent=_agent,
     reservations=(
-        Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS takes the first address as gateway"),
+        Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS gives the gateway the first address"),
         Reservation(
-            Known("pod_endpoint"), "winboot", "endpoint", "flanneld gives the second to the host's endpoint"
+            Known("pod_endpoint"), "winboot", "endpoint", "the host's endpoint has the second address"
         ),
     ),
     plugins=("flannel", "win-bridge", "host-local"),
@@ -194,7 +194,7 @@ FLANNEL_VXLAN = Network(
     id="flannel-vxlan",
     cni="flannel",
     mode="vxlan",
-    what="flannel with VXLAN between nodes; works across routers, costs some speed, IPv4 only",
+    what="flannel with VXLAN between nodes; works across routers, is slower, and supports only IPv4",
     hns_type="Overlay",
     default_name="flannel.{vni}",
     hns_names=_NAMES,
@@ -205,7 +205,7 @@ FLANNEL_VXLAN = Network(
     agent=_agent,
     reservations=(
         Reservation(
-            Known("source_vip"), "kube-proxy", "source-vip", "kube-proxy answers overlay traffic from it"
+            Known("source_vip"), "kube-proxy", "source-vip", "kube-proxy's source address on the overlay"
         ),
     ),
     plugins=("flannel", "win-overlay", "host-local"),

@@ -106,7 +106,7 @@ def _findings(cluster: ClusterSettings, wanting: Sequence[Wanted]) -> Iterator[F
         for reason in _differences(one, found):
             wrong[reason].append(one)
     for reason, nodes in wrong.items():
-        fix = f"Make {found.place} and the profile agree; a change there needs a restart of flannel on every node."
+        fix = f"Make {found.place} and the profile equal; after a change of the ConfigMap, restart flannel on every node."
         yield Finding(_CHECK, "error", reason, fix, names(nodes))
 
 
@@ -130,7 +130,7 @@ def _vxlan_differences(wanted: Wanted, found: FlannelConf) -> Iterator[str]:
         if there != here:
             yield f"flannel's VXLAN {key} is {there} in the cluster and {here} in the profile"
     if found.direct_routing:
-        yield "flannel's DirectRouting is on in the cluster, which Windows nodes do not support"
+        yield "flannel's DirectRouting is on in the cluster, but Windows nodes do not support it"
 
 
 def _config_map(wanting: Sequence[Wanted]) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ def _config_map(wanting: Sequence[Wanted]) -> list[dict[str, Any]]:
     if len(texts) > 1:
         raise UsageError(
             "the nodes of the inventory want different flannel networks",
-            hint="A cluster has one; make pod_cidr, mode and vxlan of the profiles equal.",
+            hint="A cluster has only one flannel network: make pod_cidr, mode and vxlan of the profiles equal.",
         )
     return [
         {
@@ -171,12 +171,12 @@ def _shared(conf: Mapping[str, Any]) -> dict[str, Any]:
 
 FLANNEL_SETTINGS: Final = InCluster(
     check=_CHECK,
-    why="Backend, network, VNI and port must be the same on all nodes.",
+    why="flannel's backend, network, VNI and port must be the same on all nodes.",
     findings=_findings,
     detect=_detect,
     manifest=NetworkManifest(
         name="flannel",
-        why="flannel's configuration for the whole cluster, in values that Windows speaks as well.",
+        why="flannel's configuration for the whole cluster, in values that Windows also supports.",
         note="A change of VNI or port needs a restart of flanneld on every Linux node.",
         make=_config_map,
     ),

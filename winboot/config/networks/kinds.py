@@ -22,47 +22,47 @@ class Kind:
 KINDS: Final[tuple[Kind, ...]] = (
     Kind(
         "L2Bridge",
-        "each pod has a port on an external switch, in the network that the nodes themselves are in",
-        "the pod's MAC becomes the node's on the way out; its address stays, or becomes the node's by an OutBoundNAT policy",
+        "each pod has a port on an external switch, in the nodes' own network",
+        "outgoing packets get the node's MAC; they keep the pod's address unless an OutBoundNAT policy replaces it",
         "flannel host-gw, win-bridge, Azure CNI",
-        "first choice: nothing is wrapped, so it is the fastest; the nodes share one layer-2 network, or routers know each "
-        "node's pod subnet (user-defined routes in a cloud), and on a virtual machine MAC spoofing must be allowed",
+        "the first choice, and the fastest, because packets are not encapsulated. The nodes share one layer-2 network, or "
+        "routers have routes to each node's pods (user-defined routes in a cloud). A virtual machine needs MAC spoofing",
     ),
     Kind(
         "L2Tunnel",
-        "as L2Bridge, but every packet goes to the virtualization host first, even between pods of one node",
-        "as L2Bridge; the host's own policies see and steer all of it",
+        "like L2Bridge, but every packet goes to the virtualization host first, even between pods of one node",
+        "like L2Bridge; the virtualization host's policies apply to all packets",
         "Azure CNI in mode tunnel",
-        "only on Azure (and Azure Stack), where the platform's network rules are to apply to pods",
+        "only on Azure (and Azure Stack), if the platform's network rules must apply to pods",
     ),
     Kind(
         "Overlay",
-        "each pod has a port on an external switch, in a subnet that the physical network does not know",
-        "wrapped in VXLAN (UDP 4789, VNI 4096 or more) between nodes",
+        "each pod has a port on an external switch, in a subnet without routes in the physical network",
+        "encapsulated in VXLAN (UDP 4789, VNI 4096 or more) between nodes",
         "flannel vxlan, win-overlay, Calico VXLAN, OVN hybrid overlay",
-        "where nodes are in several networks, or addresses are short, or pods are kept apart from the nodes' network; IPv4, "
-        "on Windows Server 2019 from update KB4489899 on, and UDP 4789 must be open between nodes",
+        "if nodes are in several networks, if addresses are scarce, or if pods must be separate from the nodes' network. It "
+        "needs IPv4, update KB4489899 on Windows Server 2019, and UDP 4789 open between nodes",
     ),
     Kind(
         "Transparent",
-        "each pod has a port on an external switch with its own MAC, seen by the physical network",
-        "unchanged by Windows; another virtual switch (Open vSwitch) wraps them, with Geneve or STT",
+        "each pod has a port on an external switch, with its own MAC in the physical network",
+        "unchanged by Windows; another virtual switch (Open vSwitch) encapsulates the packets in Geneve or STT",
         "OVN-Kubernetes with Open vSwitch, Antrea",
-        "only where that solution asks for it: cni: antrea",
+        "only for a solution that needs it: cni: antrea",
     ),
     Kind(
         "NAT",
-        "each container has a port on an internal switch, behind the node, with addresses that WinNAT hands out",
-        "MAC and address become the node's",
+        "each container has a port on an internal switch behind the node, with an address from WinNAT",
+        "outgoing packets get the node's MAC and address",
         "Docker on a single machine",
-        "never for Kubernetes: pods of two nodes cannot reach each other; a leftover of this kind is named by preflight",
+        "never for Kubernetes: pods of two nodes cannot reach each other. Preflight reports a leftover network of this kind",
     ),
 )
 
 
 def kinds_text() -> str:
     """All five, as text for a person."""
-    lines = ["The kinds of network that Windows knows:"]
+    lines = ["The types of HNS networks in Windows:"]
     for kind in KINDS:
         lines += [
             "",

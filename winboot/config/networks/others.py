@@ -8,7 +8,7 @@ NONE = Network(
     id="none",
     cni="none",
     mode=None,
-    what="someone else brings the whole network; winboot brings kubelet, containerd and, given the network's name, kube-proxy",
+    what="another program makes the whole network; winboot runs kubelet, containerd and (with network_name) kube-proxy",
     hns_type=None,
     default_name="",
     owners=Owners(
@@ -19,7 +19,7 @@ NONE = Network(
         routes="operator",
         kube_proxy="winboot",
     ),
-    owner_hint="The profile says that someone else brings the network, and gives its name.",
+    owner_hint="Another program must make the network network_name of the profile.",
     dual_stack=True,
     needs=(
         ClusterNeed(
@@ -32,7 +32,7 @@ CILIUM = Network(
     id="cilium",
     cni="cilium",
     mode=None,
-    what="Cilium, which runs on Linux nodes only",
+    what="Cilium, which runs only on Linux nodes",
     hns_type=None,
     default_name="",
     owners=Owners(

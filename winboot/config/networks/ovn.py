@@ -56,7 +56,7 @@ OVN_HYBRID = Network(
     id="ovn-hybrid",
     cni="ovn-hybrid",
     mode=None,
-    what="OVN-Kubernetes' hybrid overlay: hybrid-overlay-node from your address as a service, and kube-proxy",
+    what="OVN-Kubernetes' hybrid overlay: kube-proxy and the service hybrid-overlay-node, which you provide by address",
     hns_type="Overlay",
     default_name=_NETWORK,
     hns_names=(
@@ -89,10 +89,10 @@ OVN_HYBRID = Network(
     pod_cidr_annotation="k8s.ovn.org/hybrid-overlay-node-subnet",
     reservations=(
         Reservation(
-            Known("pod_gateway"), "winboot", "gateway", "the agent gives HNS the first address as gateway"
+            Known("pod_gateway"), "winboot", "gateway", "the agent gives the gateway the first address"
         ),
         Reservation(
-            Known("source_vip"), "kube-proxy", "source-vip", "kube-proxy answers overlay traffic from it"
+            Known("source_vip"), "kube-proxy", "source-vip", "kube-proxy's source address on the overlay"
         ),
     ),
     source_vip=True,
@@ -107,10 +107,10 @@ OVN_HYBRID = Network(
     needs=(
         ClusterNeed(
             "ovn-hybrid-overlay",
-            "ovnkube runs with --enable-hybrid-overlay and without a subnet for Windows nodes",
+            "ovnkube must run with --enable-hybrid-overlay and must not assign subnets to Windows nodes",
         ),
         ClusterNeed(
-            "ovnkube-identity", "it approves the certificate of the agent, which winboot leaves alone"
+            "ovnkube-identity", "ovnkube must approve the agent's certificate, because winboot does not"
         ),
         ClusterNeed(
             "kube-proxy-rbac", "kube-proxy reads services and endpoint slices with the node's certificate"

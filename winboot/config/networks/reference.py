@@ -85,16 +85,16 @@ WIN_BRIDGE = Network(
     id="win-bridge",
     cni="win-bridge",
     mode=None,
-    what="an L2 bridge without an agent, for networks whose routers (or cloud routes) know every node's pod subnet",
+    what="an L2 bridge without an agent, for networks whose routers (or cloud routes) have a route to every node's pods",
     hns_type="L2Bridge",
     default_name="cbr0",
     owners=_OWNERS,
     conf_file="10-win-bridge.conflist",
     cni_conf=_win_bridge_conf,
     reservations=(
-        Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS takes the first address as gateway"),
+        Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS gives the gateway the first address"),
         Reservation(
-            Known("pod_endpoint"), "winboot", "endpoint", "the host's own endpoint, the gateway of pods"
+            Known("pod_endpoint"), "winboot", "endpoint", "the host's own endpoint: the pods' gateway"
         ),
     ),
     plugins=("win-bridge", "host-local"),
@@ -105,7 +105,7 @@ WIN_BRIDGE = Network(
     exceptions=L2BRIDGE_EXCEPTIONS,
     can_route=True,
     dual_stack=True,
-    dual_stack_note="the plug-in win-bridge gives a pod its IPv4 address alone; node, routes and services speak both",
+    dual_stack_note="win-bridge gives pods only IPv4 addresses; node, routes and services support both families",
     needs=(
         *_NEEDS,
         ClusterNeed("pod-routes", "every router (or cloud route table) leads a pod subnet to its node"),
@@ -117,16 +117,16 @@ WIN_OVERLAY = Network(
     id="win-overlay",
     cni="win-overlay",
     mode=None,
-    what="an overlay without an agent, for clusters with their own controller that writes remote subnets to HNS",
+    what="an overlay without an agent, for clusters whose own controller writes other nodes' subnets to HNS",
     hns_type="Overlay",
     default_name="vxlan0",
     owners=_OWNERS,
     conf_file="10-win-overlay.conflist",
     cni_conf=overlay_conf,
     reservations=(
-        Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS takes the first address as gateway"),
+        Reservation(Known("pod_gateway"), "winboot", "gateway", "HNS gives the gateway the first address"),
         Reservation(
-            Known("source_vip"), "kube-proxy", "source-vip", "kube-proxy answers overlay traffic from it"
+            Known("source_vip"), "kube-proxy", "source-vip", "kube-proxy's source address on the overlay"
         ),
     ),
     plugins=("win-overlay", "host-local"),
@@ -138,6 +138,6 @@ WIN_OVERLAY = Network(
     exceptions=OVERLAY_EXCEPTIONS,
     ports=(PortRule("winboot-vxlan", "4789", "UDP", "VXLAN packets of other nodes"),),
     features=("overlay",),
-    needs=(*_NEEDS, ClusterNeed("remote-subnets", "something writes the subnets of other nodes to HNS")),
+    needs=(*_NEEDS, ClusterNeed("remote-subnets", "your controller writes other nodes' subnets to HNS")),
     source=_SOURCE,
 )

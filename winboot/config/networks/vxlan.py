@@ -30,8 +30,8 @@ MacPrefix = Annotated[str, PlainValidator(_mac_prefix), WithJsonSchema({"type": 
 class Vxlan(Model):
     """What an overlay must agree on in the whole cluster."""
 
-    vni: int = Field(default=4096, description="the virtual network; Windows takes 4096 or more")
-    port: int = Field(default=4789, description="the UDP port; Windows takes 4789 alone")
+    vni: int = Field(default=4096, description="the VXLAN network identifier; Windows supports 4096 or more")
+    port: int = Field(default=4789, description="the UDP port; Windows supports only 4789")
     mac_prefix: MacPrefix = Field(
         default="0E-2A", description="the first two bytes of every pod's MAC address"
     )

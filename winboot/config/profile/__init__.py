@@ -36,22 +36,22 @@ __all__ = [
 class Profile(Model):
     """A profile, section by section. docs/profile.md says what each key does."""
 
-    name: str = Field(default="", description="shown in reports and in the script; default: the file's name")
+    name: str = Field(default="", description="the name in reports and the script; default: the file's name")
     kubernetes: sections.Kubernetes = Field(description="which Kubernetes")
-    cluster: sections.Cluster = Field(description="which cluster to join")
-    network: sections.Network = Field(description="which network solution")
+    cluster: sections.Cluster = Field(description="the cluster to join")
+    network: sections.Network = Field(description="the network solution")
     runtime: sections.Runtime = Field(default=sections.Runtime(), description="containerd")
-    services: sections.Services = Field(default=sections.Services(), description="what manages the services")
+    services: sections.Services = Field(default=sections.Services(), description="settings of the services")
     kubelet: sections.Kubelet = Field(default=sections.Kubelet(), description="the kubelet")
     kube_proxy: sections.KubeProxy = Field(default=sections.KubeProxy(), description="kube-proxy")
     node: sections.Node = Field(default=sections.Node(), description="labels and taints of the Node")
     boot: sections.Boot = Field(
-        default=sections.Boot(), description="signals for other tools that wait for a new node"
+        default=sections.Boot(), description="signals to other tools that wait for a new node"
     )
     proxy: sections.Proxy = Field(default=sections.Proxy(), description="the HTTP proxy of the services")
     windows: sections.Windows = Field(default=sections.Windows(), description="settings of Windows itself")
     artifacts: sections.Artifacts = Field(
-        default=sections.Artifacts(), description="where programs come from"
+        default=sections.Artifacts(), description="the sources of the programs"
     )
     storage: Storage = Field(default=Storage(), description="csi-proxy, SMB, iSCSI and FlexVolume drivers")
     gmsa: Gmsa | None = Field(default=None, description="group managed service accounts of pods")
@@ -103,7 +103,7 @@ def refuse(profile: Profile | None, complaints: list[Complaint], what: str) -> P
     errors = [one for one in complaints if one.level == "error"]
     if errors or profile is None:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
-        raise InvalidInput(f"{what}: {count}", problems=tuple(complaints), hint="Correct the places named.")
+        raise InvalidInput(f"{what}: {count}", problems=tuple(complaints), hint="Correct each place above.")
     return profile
 
 

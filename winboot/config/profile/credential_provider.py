@@ -36,15 +36,15 @@ class CredentialProvider(UserFile):
     """One provider; its key in the profile is the program's name without `.exe`."""
 
     images: tuple[Annotated[str, PlainValidator(_images)], ...] = Field(
-        description="the images that the kubelet asks it about; * is any part of a host name"
+        description="the images that the kubelet asks this provider about; * is any part of a host name"
     )
     cache: Annotated[str, PlainValidator(_duration)] = Field(
-        default="12h", description="how long its answer holds where the answer names no time"
+        default="12h", description="how long the kubelet keeps an answer that names no time"
     )
     args: tuple[str, ...] = Field(
-        default=(), description="its arguments; every account on the node can read them"
+        default=(), description="the program's arguments, which every account on the node can read"
     )
     environment: dict[str, str | None] = Field(
         default={},
-        description="variables in addition to the kubelet's own; every account on the node can read them",
+        description="variables in addition to the kubelet's own, which every account on the node can read",
     )

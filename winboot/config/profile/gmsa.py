@@ -36,7 +36,7 @@ def _matching(form: re.Pattern[str], expected: str) -> PlainValidator:
 def _dns(value: Any) -> str:
     text = host_name(text_of(value, "a DNS name of a domain, such as corp.example"))
     if "." not in text:
-        raise Wrong(f"{text!r} has no dot", expected="the DNS name; a NetBIOS name there leads to NTLM")
+        raise Wrong(f"{text!r} has no dot", expected="the DNS name; a NetBIOS name leads to NTLM")
     return text
 
 
@@ -80,8 +80,8 @@ class Account(Model):
     )
     plugin_input: str | None = Field(
         default=None,
-        description="outside a domain: what the plug-in gets, a reference to the credential in the plug-in's own form; never "
-        "a password",
+        description="outside a domain: the plug-in's input, a reference to the credential in the plug-in's own form; never a "
+        "password",
     )
 
 
@@ -89,10 +89,10 @@ class Webhook(Model):
     """How the webhook gets its certificate; winboot makes no CA key."""
 
     certificates: Literal["cert-manager", "own"] = Field(
-        default="cert-manager", description="cert-manager | own (your CA bundle and your Secret)"
+        default="cert-manager", description="by cert-manager, or own (your CA bundle and your Secret)"
     )
     ca_bundle: Reference | None = Field(
-        default=None, description="own: the CA that signed it, {file: ca.crt}"
+        default=None, description="own: the CA that signed the certificate, {file: ca.crt}"
     )
     secret: str = Field(
         default="gmsa-server-cert",
@@ -109,7 +109,7 @@ class EventManifest(UserFile):
 class CredentialPlugin(UserFile):
     """A Container Credential Guard plug-in that winboot installs: one library with a COM class."""
 
-    app_id: Guid = Field(description="the AppID of its COM class, as the plug-in's documentation names it")
+    app_id: Guid = Field(description="the AppID of the plug-in's COM class, from the plug-in's documentation")
     events: EventManifest | None = Field(
         default=None, description="the manifest of its event provider, which winboot registers"
     )

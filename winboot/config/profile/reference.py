@@ -19,10 +19,10 @@ from winboot.config.source import Wrong
 class Reference(Model):
     """Where a secret is; exactly one of `env`, `file`, `command`."""
 
-    env: str | None = Field(default=None, description="the name of an environment variable here")
-    file: LocalPath | None = Field(default=None, description="a file here; relative to the file that says so")
+    env: str | None = Field(default=None, description="the name of an environment variable of winboot")
+    file: LocalPath | None = Field(default=None, description="a file, relative to the file with this key")
     command: tuple[str, ...] | None = Field(
-        default=None, description="a program and its arguments; its output is the value"
+        default=None, description="a program and its arguments; the program's output is the value"
     )
 
     @model_validator(mode="before")
@@ -30,7 +30,7 @@ class Reference(Model):
     def _is_a_reference(cls, value: object) -> object:
         if isinstance(value, str):
             raise Wrong(
-                "found the value itself",
+                "found the secret itself instead of a reference",
                 expected="a reference: {env: NAME}, {file: PATH} or {command: [...]}",
             )
         return value
@@ -39,7 +39,7 @@ class Reference(Model):
     def _names_one_place(self) -> Reference:
         named = [one for one in (self.env, self.file, self.command) if one]
         if len(named) != 1:
-            raise Wrong(f"{len(named)} places are named", expected="exactly one of env, file, command")
+            raise Wrong(f"found {len(named)} of these keys", expected="exactly one of env, file, command")
         return self
 
     @field_validator("env", mode="after")
@@ -57,7 +57,7 @@ class Reference(Model):
     @classmethod
     def _names_a_file(cls, value: object) -> object:
         if isinstance(value, str) and not value.strip():
-            raise Wrong("no file is named", expected="the path of a file here")
+            raise Wrong("the path is empty", expected="the path of a file on winboot's computer")
         return value
 
     @property
@@ -79,7 +79,7 @@ class Reference(Model):
         if not value:
             raise InvalidInput(
                 f"{owner}: the environment variable {name} is not set",
-                hint=f"Set {name} in the environment that starts winboot, or name another place in the file.",
+                hint=f"Set {name} in winboot's environment, or change the reference in the file.",
             )
         return value
 
@@ -93,7 +93,7 @@ class LoginReference(Reference):
     """Where the password of a machine is: a reference, or what EC2 made for the instance (`ec2_key`)."""
 
     ec2_key: LocalPath | None = Field(
-        default=None, description="the private key of the instance's key pair; EC2 has the password"
+        default=None, description="the private key that decrypts the instance's password from EC2"
     )
 
     @model_validator(mode="after")
@@ -101,7 +101,7 @@ class LoginReference(Reference):
         named = [one for one in (self.env, self.file, self.command, self.ec2_key) if one]
         if len(named) != 1:
             raise Wrong(
-                f"{len(named)} places are named", expected="exactly one of env, file, command, ec2_key"
+                f"found {len(named)} of these keys", expected="exactly one of env, file, command, ec2_key"
             )
         return self
 
@@ -115,8 +115,8 @@ class LoginReference(Reference):
         if self.ec2_key is None:
             return one_line(super().read(owner), owner, self)
         raise InvalidInput(
-            f"{owner}: EC2 has no password for a machine without a provider id",
-            hint="Name the machine by `provider_id: aws:///ZONE/INSTANCE`, or take an inventory `*.aws.yaml`.",
+            f"{owner}: winboot cannot ask EC2 for the password: the machine has no provider id",
+            hint="Give the machine `provider_id: aws:///ZONE/INSTANCE`, or use an inventory `*.aws.yaml`.",
         )
 
     def __str__(self) -> str:
@@ -144,7 +144,7 @@ class Held(LoginReference):
         return self._secret
 
     def __str__(self) -> str:
-        return "a value that was fetched"
+        return "a fetched value"
 
 
 def one_line(secret: Secret, owner: str, where: Reference) -> Secret:
@@ -153,7 +153,7 @@ def one_line(secret: Secret, owner: str, where: Reference) -> Secret:
     if lines > 1:
         raise InvalidInput(
             f"{owner}: {where} has {lines} lines; a password is one line",
-            hint="Leave only the password there.",
+            hint="Remove all but the line with the password.",
         )
     return secret
 
@@ -170,7 +170,7 @@ def _file_text(path: Path, owner: str) -> str:
     except UnicodeDecodeError:
         # The decoder's own message has a byte of the secret, and so has its traceback.
         raise InvalidInput(
-            f"{owner}: {path} is not UTF-8 text", hint="Save it as UTF-8 without a byte-order mark."
+            f"{owner}: {path} is not UTF-8 text", hint="Save the file as UTF-8 without a byte-order mark."
         ) from None
 
 
@@ -180,7 +180,7 @@ def _output(command: tuple[str, ...], owner: str) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         # The program's own output is left out: it may hold the secret.
         raise InvalidInput(
-            f"{owner}: the command {command[0]} gave no value ({type(error).__name__})",
-            hint="Run the command by hand and look at its exit code.",
+            f"{owner}: the command {command[0]} printed no value ({type(error).__name__})",
+            hint="Run the command by hand and check its output and exit code.",
         ) from error
     return done.stdout

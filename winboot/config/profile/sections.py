@@ -64,7 +64,7 @@ class Kubernetes(Model):
     """The version of everything that comes from Kubernetes itself."""
 
     version: PatchVersion = Field(
-        description="the version of kubelet, kube-proxy and kubectl, with its patch, such as 1.36.5"
+        description="the version of kubelet, kube-proxy and kubectl, with the patch number, such as 1.36.5"
     )
     overlay: LocalPath | None = Field(
         default=None,
@@ -74,39 +74,39 @@ class Kubernetes(Model):
         default=2,
         ge=1,
         le=10,
-        description="how many versions of the programs stay on the node, in C:\\k\\versions; `rollback` needs two",
+        description="how many versions of the programs the node keeps in C:\\k\\versions; `rollback` needs two",
     )
 
 
 class Cluster(Model):
     """The cluster to join, as its nodes and as winboot see it."""
 
-    server: Server = Field(description="the API server as nodes reach it, https://host:port")
+    server: Server = Field(description="the API server's address for nodes, https://host:port")
     ca: Reference | None = Field(default=None, description="the cluster's CA certificate, {file: ca.crt}")
     ca_hash: Sha256 | None = Field(
         default=None,
-        description="sha256 of the CA's public key, as kubeadm prints it; `winboot init` fetches the CA by it",
+        description="SHA-256 of the CA's public key, as kubeadm prints it; `winboot init` uses it to fetch the CA",
     )
     kubeconfig: Reference | None = Field(
         default=None,
-        description="what winboot itself uses: to mint tokens, approve certificates, set labels, drain",
+        description="the kubeconfig with which winboot mints tokens, approves certificates and drains",
     )
     context: str | None = Field(
-        default=None, description="which context of that kubeconfig; default: its current one"
+        default=None, description="the context of this kubeconfig; default: its current context"
     )
     pod_cidr: Cidrs = Field(
-        description="all pods of the cluster; a list of an IPv4 and an IPv6 network for dual stack"
+        description="the network of all pods; for dual stack a list of an IPv4 and an IPv6 network"
     )
-    service_cidr: Cidrs = Field(description="all cluster IPs; a list for dual stack")
+    service_cidr: Cidrs = Field(description="the network of all cluster IPs; a list for dual stack")
     node_cidr: Cidrs = Field(
-        default=(), description="where the nodes are, for the overlap check and NO_PROXY"
+        default=(), description="the networks of the nodes, for the overlap check and NO_PROXY"
     )
     dns_service_ip: Ips = Field(
-        default=(), description="the cluster's DNS service; default: the tenth service address"
+        default=(), description="the address of the cluster's DNS service; default: the tenth service address"
     )
-    dns_domain: str = Field(default="cluster.local", description="the domain of services")
+    dns_domain: str = Field(default="cluster.local", description="the DNS domain of services")
     bootstrap_token: Annotated[Literal["mint"] | Reference, Field(union_mode="left_to_right")] = Field(
-        default="mint", description="mint (winboot makes one when a node needs it), or where a token is"
+        default="mint", description="mint (winboot makes tokens on demand), or a reference to a token"
     )
 
     @property
@@ -124,9 +124,7 @@ class Cluster(Model):
     @classmethod
     def _is_no_token(cls, value: object) -> object:
         if isinstance(value, str) and value != "mint":
-            raise Wrong(
-                "found a token itself", expected="mint, {env: NAME}, {file: PATH} or {command: [...]}"
-            )
+            raise Wrong("found a plain token", expected="mint, {env: NAME}, {file: PATH} or {command: [...]}")
         return str(value) if isinstance(value, str) else value
 
 
@@ -138,8 +136,8 @@ class NatExceptions(Model):
     )
     remove: NatExceptionNames = Field(
         default=(),
-        description="networks of winboot's list that pods are to reach behind the node's address; "
-        "`node_subnet` is the node's own",
+        description="entries of winboot's list to remove: pods use the node's address for them; `node_subnet` is the "
+        "node's own network",
     )
 
 
@@ -148,7 +146,7 @@ class AntreaSection(Model):
 
     testsigning: Literal["accepted"] | None = Field(
         default=None,
-        description="accepted: winboot turns on Windows' test signing, without which Windows does not load Antrea's driver",
+        description="accepted: winboot turns on test signing, because Windows loads Antrea's driver only with it",
     )
 
 
@@ -159,28 +157,28 @@ class Network(Model):
     mode: str | None = Field(default=None, description=f"{networks.mode_list()}; default: the first")
     managed_by: Literal["winboot", "operator"] | None = Field(
         default=None,
-        description="calico: operator (HostProcess pods) or winboot (services: its own with artifacts.calico, else those "
-        "that are already installed)",
+        description="calico: operator (HostProcess pods) or winboot (services: winboot installs them with "
+        "artifacts.calico, else they must exist)",
     )
-    vxlan: Vxlan | None = Field(default=None, description="for overlays: vni, port, mac_prefix")
+    vxlan: Vxlan | None = Field(default=None, description="settings of overlays: vni, port, mac_prefix")
     network_name: str | None = Field(
-        default=None, description="of the HNS network; default: cbr0, flannel.<vni>, azure, …"
+        default=None, description="the name of the HNS network; default: cbr0, flannel.<vni>, azure, …"
     )
     ipam: Ipam | None = Field(
         default=None,
-        description="azure: azure-vnet-ipam (the adapter's further addresses; the default) or azure-cns (a service of the "
-        "node that your cluster brings)",
+        description="azure: azure-vnet-ipam (pods get the adapter's secondary addresses; the default) or azure-cns (a "
+        "service that your cluster installs)",
     )
     routes: Literal["network", "winboot"] = Field(
         default="network",
-        description="win-bridge: what routes to the pods of other nodes. network: routers or a cloud's table; "
-        "winboot: a route per Node, renewed by each join; nodes of one layer-2 network only",
+        description="win-bridge: what makes routes to other nodes' pods. network: routers or a cloud's route table; "
+        "winboot: each join writes a route per Node; only for nodes of one layer-2 network",
     )
 
-    antrea: AntreaSection = Field(default=AntreaSection(), description="for cni: antrea")
+    antrea: AntreaSection = Field(default=AntreaSection(), description="settings of cni: antrea")
     nat_exceptions: NatExceptions = Field(
         default=NatExceptions(),
-        description="changes to winboot's list of networks that pods reach with their own address instead of the node's",
+        description="changes to winboot's list of networks for which pods use their own address instead of the node's",
     )
 
     def name_of(self, solution: networks.Network) -> str:
@@ -197,25 +195,25 @@ class RegistryClient(Model):
     """The certificate that containerd shows to a registry."""
 
     cert: WindowsFile = Field(description="a certificate file (PEM) on the node")
-    key: WindowsFile = Field(description="the file of its private key (PEM) on the node")
+    key: WindowsFile = Field(description="the file of the certificate's private key (PEM) on the node")
 
 
 class Registry(Model):
     """How images of one registry host are pulled. All but `mirrors` is about the mirrors, or without any about the
     registry itself; a registry may be the last of its own mirrors."""
 
-    mirrors: tuple[HttpUrl, ...] = Field(default=(), description="asked before the registry itself, in order")
+    mirrors: tuple[HttpUrl, ...] = Field(default=(), description="tried in this order before the registry")
     ca: WindowsFile | None = Field(
-        default=None, description="a CA file on the node that containerd trusts as well"
+        default=None, description="a CA file on the node that containerd trusts in addition"
     )
-    skip_verify: bool = Field(default=False, description="do not check the certificates")
+    skip_verify: bool = Field(default=False, description="do not check the registry's certificate")
     override_path: bool = Field(default=False, description="the mirror's address already holds the API path")
-    client: RegistryClient | None = Field(default=None, description="the certificate that containerd shows")
+    client: RegistryClient | None = Field(default=None, description="containerd's client certificate")
     header: dict[str, str] = Field(
         default={},
         description="HTTP header → value, sent with each request; every account on the node can read it",
     )
-    user: str | None = Field(default=None, description="the user that `password` belongs to")
+    user: str | None = Field(default=None, description="the user name for `password`")
     password: Reference | None = Field(default=None, description="{env | file | command}")
 
 
@@ -223,9 +221,9 @@ class Log(Model):
     """How long logs of services are kept."""
 
     max_size_mib: int = Field(
-        default=50, ge=1, le=1_048_576, description="a service's log is rotated at this size"
+        default=50, ge=1, le=1_048_576, description="winboot rotates a service's log at this size"
     )
-    max_files: int = Field(default=5, ge=1, le=1000, description="how many rotated logs are kept")
+    max_files: int = Field(default=5, ge=1, le=1000, description="how many rotated logs winboot keeps")
 
 
 class Runtime(Model):
@@ -238,56 +236,56 @@ class Runtime(Model):
 
     containerd: PatchVersion | None = Field(
         default=None,
-        description="default: the newest that the Kubernetes minor is tested with; 1.x writes the version-2 form",
+        description="default: the newest that Kubernetes tests with this minor; 1.x uses version 2 of config.toml",
     )
     docker: PatchVersion | None = Field(
         default=None,
         description="Docker Engine; default: the last 20.10 for dockershim, the last 28 for cri-dockerd",
     )
     cri_dockerd: PatchVersion | None = Field(
-        default=None, description="cri-dockerd, from Kubernetes 1.24 on; its hash is yours (artifacts.sha256)"
+        default=None, description="cri-dockerd, from Kubernetes 1.24 on; you give its hash (artifacts.sha256)"
     )
     pause_image: str | None = Field(
-        default=None, description="the sandbox image; default: by minor and Windows build"
+        default=None, description="the sandbox image; default: by Kubernetes minor and Windows build"
     )
     images: tuple[str, ...] = Field(
-        default=(), description="further images that joins and `winboot bake` pull before a pod needs them"
+        default=(), description="more images that join and `winboot bake` pull before a pod needs them"
     )
     registries: dict[str, Registry | None] = Field(
         default={}, description="registry host → mirrors and credentials"
     )
     isolation: tuple[Literal["process", "hypervisor"], ...] = Field(
         default=("process",),
-        description="which runtime handlers there are; hypervisor needs the Hyper-V role",
+        description="the runtime handlers; hypervisor needs the Hyper-V role",
     )
     log: Log = Field(default=Log(), description="rotation of service logs")
     root: WindowsFolder | None = Field(
         default=None,
-        description=r"the folder of images and containers, such as D:\containerd, and D:\containerd-temp for "
-        r"its temporary files; default: C:\ProgramData\containerd\root. On a live node it takes --drain, and images are "
-        "pulled again",
+        description=r"the folder of images and containers, such as D:\containerd (with D:\containerd-temp for temporary "
+        r"files); default: C:\ProgramData\containerd\root. On a live node a change needs --drain, and winboot pulls the "
+        "images again",
     )
     ephemeral: bool = Field(
         default=False,
-        description="`root` may be on a drive that can come back empty, such as the temporary disk of Azure",
+        description="allow a `root` on a drive that can lose its content, such as Azure's temporary disk",
     )
     config: OpenMap = Field(
         default={},
-        description="settings of containerd's config.toml over winboot's, nested as there, in version 3 of the file (2 for "
-        "containerd 1.7); with docker those of daemon.json; null drops one",
+        description="settings of containerd's config.toml that override winboot's, nested as in version 3 of the file "
+        "(version 2 for containerd 1.7); with docker, settings of daemon.json; null drops a setting",
     )
 
 
 class Services(Model):
     """What starts the programs: the service manager itself, or NSSM."""
 
-    manager: Manager = Field(default="sc", description="sc | nssm, for all that can be either")
+    manager: Manager = Field(default="sc", description="sc | nssm, for all services that can use both")
     overrides: dict[str, Manager | None] = Field(
         default={}, description=f"service → manager; {' and '.join(NSSM_ALONE)} are always nssm"
     )
     environment: dict[str, dict[str, str | None]] = Field(
         default={},
-        description="service → variables in addition to winboot's; all users of the node can read them; null drops one",
+        description="service → variables in addition to winboot's, which all users of the node can read; null drops one",
     )
     priority: dict[str, Priority | None] = Field(
         default={},
@@ -304,12 +302,12 @@ class Kubelet(Model):
         "{} means none, and null drops a field that winboot sets",
     )
     flags: Flags = Field(
-        default={}, description="flags without dashes; those with a configuration field move there"
+        default={}, description="flags without dashes; winboot writes them as fields where these exist"
     )
     credential_providers: dict[str, CredentialProvider | None] = Field(
         default={},
-        description="program (without .exe) → how the kubelet starts it for an image's credentials, and your address and hash "
-        "of it",
+        description="program (without .exe) → the program's address and hash, and how the kubelet starts it for an image's "
+        "credentials",
     )
 
     elsewhere: ClassVar[dict[str, str]] = {
@@ -327,20 +325,20 @@ class KubeProxy(Model):
 
     managed_by: Literal["winboot", "operator"] | None = Field(
         default=None,
-        description="operator: a DaemonSet runs it and winboot starts none; default: by the network",
+        description="operator: a DaemonSet runs kube-proxy, and winboot does not; default: by the network",
     )
     config: OpenMap = Field(
-        default={}, description="KubeProxyConfiguration fields over winboot's; null drops one"
+        default={}, description="KubeProxyConfiguration fields that override winboot's; null drops a field"
     )
     flags: Flags = Field(
-        default={}, description="flags without dashes; those with a configuration field move there"
+        default={}, description="flags without dashes; winboot writes them as fields where these exist"
     )
     dsr: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="direct server return; auto: on where the Windows build and the version have it",
+        description="direct server return; auto: on if Windows build and Kubernetes version support it",
     )
     kubeconfig: Reference | None = Field(
-        default=None, description="its own credential; default: the kubelet's certificate"
+        default=None, description="kube-proxy's own login; default: the kubelet's certificate"
     )
 
     elsewhere: ClassVar[dict[str, str]] = {
@@ -361,7 +359,7 @@ class Node(Model):
     )
     scheduled_events: bool = Field(
         default=False,
-        description="Azure: a task on the machine reports scheduled events in its Node; Azure inventories set it",
+        description="Azure: a task on the machine copies scheduled events to its Node; Azure inventories turn this on",
     )
 
 
@@ -370,18 +368,18 @@ class Boot(Model):
 
     taints: tuple[TaintText, ...] = Field(
         default=(),
-        description="taints that the Node registers with and another tool removes, such as "
-        "karpenter.sh/unregistered:NoExecute; they are not given again",
+        description="taints for the registration of the Node that another tool removes, such as "
+        "karpenter.sh/unregistered:NoExecute; winboot does not restore them",
     )
     ready_file: WindowsFile | None = Field(
         default=None,
-        description="a file that first boot writes when the Node is Ready, such as "
+        description="a file that the first boot writes when the Node is Ready, such as "
         r"C:\run\cluster-api\bootstrap-success.complete",
     )
     check_machine: bool = Field(
         default=False,
-        description="the startup task starts the kubelet, after it has compared the machine's UUID: a copy of a joined machine "
-        "does not contact the cluster",
+        description="a startup task compares the machine's UUID, then starts the kubelet: a copy of a joined machine does not "
+        "contact the cluster",
     )
 
 
@@ -392,13 +390,13 @@ class Proxy(Model):
 
     http: ProxyUrl | None = Field(
         default=None,
-        description="http://host:port for plain HTTP. No user, no password: if the proxy wants a login, let it except the "
-        "nodes, or name mirrors in runtime.registries and artifacts.source",
+        description="http://host:port, the proxy for plain HTTP, without user and password: if the proxy requires a "
+        "login, exempt the nodes there, or set mirrors in runtime.registries and artifacts.source",
     )
-    https: ProxyUrl | None = Field(default=None, description="http://host:port for HTTPS")
+    https: ProxyUrl | None = Field(default=None, description="http://host:port, the proxy for HTTPS")
     no_proxy: tuple[str, ...] = Field(
         default=(),
-        description="reached directly, in addition to cluster, pods, services, nodes and loopback, which winboot adds",
+        description="hosts and networks without proxy; winboot adds cluster, pods, services, nodes and loopback",
     )
 
 
@@ -421,7 +419,7 @@ class KeepAlive(Model):
     """When Windows asks whether the other end of an idle connection is still there."""
 
     time_ms: int = Field(
-        default=60_000, ge=1_000, le=4_294_967_295, description="after so long without traffic, in ms"
+        default=60_000, ge=1_000, le=4_294_967_295, description="idle time before the first probe, in ms"
     )
     interval_ms: int = Field(
         default=1_000, ge=100, le=4_294_967_295, description="the time between two probes, in ms"
@@ -440,29 +438,29 @@ class Windows(Model):
     """Settings of Windows itself; what is not named stays as it is."""
 
     features: tuple[str, ...] = Field(
-        default=("Containers",), description="roles and features; Hyper-V for isolation"
+        default=("Containers",), description="Windows roles and features; add Hyper-V for isolation"
     )
     features_source: str | None = Field(
-        default=None, description="SxS share or WIM, where the update service has no payload"
+        default=None, description="SxS share or WIM with the files, if the update service lacks them"
     )
     rename: bool = Field(
-        default=True, description="give the machine its computer_name; never done to domain members"
+        default=True, description="rename the machine to its computer_name; never done to domain members"
     )
     page_file_mib: Annotated[int, Field(ge=512, le=16_777_216)] | Literal["system"] = Field(
-        default="system", description="size of the page file, or system (Windows sees to it)"
+        default="system", description="size of the page file, or system (Windows manages it)"
     )
     dynamic_ports: DynamicPorts | None = Field(
-        default=DynamicPorts(), description="the range of client ports; false leaves it as it is"
+        default=DynamicPorts(), description="the range of client ports; false keeps the present range"
     )
     excluded_ports: tuple[ExcludedPorts, ...] = Field(
-        default=(), description="ports that no client gets although they are in that range"
+        default=(), description="ports of this range that Windows does not give to clients"
     )
     keepalive: KeepAlive | None = Field(
         default=None,
-        description="TCP keepalive, for load balancers that forget idle connections before the two hours of Windows; "
-        "{} takes the defaults; takes a restart",
+        description="TCP keepalive, for load balancers that drop idle connections before Windows' default of two "
+        "hours; {} sets winboot's defaults; needs a restart",
     )
-    firewall: Firewall = Field(default=Firewall(), description="openings in addition to the kubelet's")
+    firewall: Firewall = Field(default=Firewall(), description="open ports in addition to the kubelet's")
     defender_exclusions: bool = Field(
         default=False, description="exclude winboot's programs from Defender's scans"
     )
@@ -470,20 +468,20 @@ class Windows(Model):
         default=False, description="keep Windows Update from installing (and restarting) by itself"
     )
     known_fixes: tuple[str, ...] = Field(
-        default=(), description="packs of registry values, each with its reason"
+        default=(), description="named packs of registry values; the script has the reason of each value"
     )
     trust_roots: tuple[Reference, ...] = Field(
         default=(),
         description="CA certificates (PEM) that the machine trusts, for proxies, mirrors, registries: self-signed ones "
         "go into the store Root, others into CA",
     )
-    time_servers: tuple[str, ...] = Field(default=(), description="NTP servers; never for domain members")
+    time_servers: tuple[str, ...] = Field(default=(), description="NTP servers; ignored on domain members")
     long_paths: bool | None = Field(default=None, description="let programs use paths beyond 260 characters")
     power_plan: Literal["high-performance"] | None = Field(
-        default=None, description="for bare metal; a virtual machine gains none"
+        default=None, description="Windows' power plan High performance, for bare metal only"
     )
     crash_dump: Literal["complete", "kernel", "small", "automatic"] | None = Field(
-        default=None, description="what Windows keeps of a stop error"
+        default=None, description="the memory dump that Windows writes at a stop error"
     )
     dns_suffixes: tuple[str, ...] = Field(
         default=(), description="the suffix search list of the node (not of pods)"
@@ -509,22 +507,22 @@ class Artifacts(Model):
     cni_plugins: AnyVersion | None = Field(default=None, description=_default("cni_plugins"))
     flannel: AnyVersion | None = Field(default=None, description=_default("flannel"))
     flannel_cni: PlainVersion | None = Field(default=None, description=_default("flannel_cni"))
-    azure_cni: AnyVersion | None = Field(default=None, description="needed for cni: azure")
+    azure_cni: AnyVersion | None = Field(default=None, description="required for cni: azure")
     calico: AnyVersion | None = Field(
-        default=None, description="cni: calico, managed_by: winboot: this version is installed and run"
+        default=None, description="cni: calico, managed_by: winboot: the version to install and run"
     )
-    hybrid_overlay: AnyVersion | None = Field(default=None, description="needed for cni: ovn-hybrid")
+    hybrid_overlay: AnyVersion | None = Field(default=None, description="required for cni: ovn-hybrid")
     crictl: AnyVersion | None = Field(
-        default=None, description="default: the first patch of the Kubernetes minor"
+        default=None, description="crictl's version; default: the first patch of the Kubernetes minor"
     )
     nssm: PlainVersion | None = Field(default=None, description="default 2.24")
     urls: dict[str, str] = Field(
         default={},
-        description="name of a download → its address (https://…), instead of source; {version} is replaced",
+        description="name of a download → its address (https://…) instead of source, with {version} in it",
     )
     sha256: dict[str, Sha256 | None] = Field(
         default={},
-        description="name/version/file → hash, and name/version/file!member → hash; `winboot init` fills it",
+        description="name/version/file → hash, and name/version/file!member → hash; `winboot init` fills it in",
     )
 
     @property
@@ -536,13 +534,13 @@ class Artifacts(Model):
 class OwnStep(Model):
     """A PowerShell step of the user, in the same three blocks as ours."""
 
-    name: str = Field(description="lower case with dashes; not one of winboot's own")
-    why: str = Field(default="a step of your own", description="what it is for; shown in the plan")
-    needs: tuple[str, ...] = Field(default=(), description="steps it comes after")
+    name: str = Field(description="the step's name: lower case with dashes, different from winboot's steps")
+    why: str = Field(default="a step of your own", description="the step's purpose; shown in the plan")
+    needs: tuple[str, ...] = Field(default=(), description="steps that must run before this step")
     look: LocalPath = Field(description="a PowerShell file that emits differences")
-    change: LocalPath = Field(description="a PowerShell file that makes it so")
+    change: LocalPath = Field(description="a PowerShell file that makes the change")
     undo: LocalPath | None = Field(
-        default=None, description="a PowerShell file that puts back what was before"
+        default=None, description="a PowerShell file that restores the former state"
     )
 
     @property

@@ -12,11 +12,11 @@ from winboot.config.profile.values import AnyVersion
 class CsiProxy(UserFile):
     """csi-proxy as a service; `url` is the program, or an archive with it."""
 
-    version: AnyVersion = Field(description="of the program, such as 1.3.0; its flags depend on it")
-    member: str = Field(default="bin/csi-proxy.exe", description="where the program is in an archive")
+    version: AnyVersion = Field(description="the program's version, such as 1.3.0; it decides the flags")
+    member: str = Field(default="bin/csi-proxy.exe", description="the program's path in an archive")
     require_privacy: bool = Field(
         default=True,
-        description="from 1.2.0 on: mount SMB shares with encryption only; false also takes servers that cannot encrypt",
+        description="from 1.2.0 on: mount SMB shares only with encryption; false allows servers that cannot encrypt",
     )
 
 
@@ -24,13 +24,13 @@ class Storage(Model):
     """What volumes need on the node."""
 
     csi_proxy: CsiProxy | None = Field(
-        default=None, description="csi-proxy as a service, for CSI drivers that are not HostProcess pods"
+        default=None, description="run csi-proxy as a service, for CSI drivers that are not HostProcess pods"
     )
-    smb: bool = Field(default=False, description="keep the SMB client of Windows running, for SMB volumes")
+    smb: bool = Field(default=False, description="keep Windows' SMB client running, for SMB volumes")
     iscsi: bool = Field(
-        default=False, description="keep the iSCSI initiator of Windows running and its firewall rules on"
+        default=False, description="keep Windows' iSCSI initiator running and its firewall rules on"
     )
     flex_volumes: dict[str, dict[str, UserFile | None]] = Field(
         default={},
-        description="FlexVolume driver as its folder is named (microsoft.com~smb.cmd) → file → your address and hash of it",
+        description="the folder name of a FlexVolume driver (microsoft.com~smb.cmd) → file → the file's address and hash",
     )

@@ -102,7 +102,7 @@ def web_address(text: str, expected: str) -> SplitResult:
         raise Wrong(repr(text), expected=expected)
     host_name(url.hostname)
     if not _URL_PATH.fullmatch(url.path):
-        raise Wrong(f"{text!r} has characters that no URL has", expected=expected)
+        raise Wrong(f"{text!r} has characters that are not allowed in a URL", expected=expected)
     _check_port(text)
     return url
 
@@ -120,10 +120,10 @@ def _version(value: Any) -> Version:
 def _patch_version(value: Any) -> Version:
     version = _version(value)
     if version.patch is None:
-        raise Wrong(f"{version} names no patch", expected=f"three numbers, such as {version}.0")
+        raise Wrong(f"{version} has no patch number", expected=f"three numbers, such as {version}.0")
     if "+" in str(value) or version != version.upstream:
-        wrong = f"{str(value)!r} is a distribution's build, and its publisher has no programs for Windows under that name"
-        raise Wrong(wrong, expected=f"the release that it is made from, {version.upstream}")
+        wrong = f"{str(value)!r} is a version of a distribution that publishes no Windows programs"
+        raise Wrong(wrong, expected=f"the upstream release {version.upstream}")
     return version
 
 
@@ -145,7 +145,7 @@ def _cidr(value: Any) -> Network:
     except ValueError:
         raise Wrong(repr(text), expected="a network such as 10.244.0.0/16") from None
     raise Wrong(
-        f"{text!r} has bits behind its prefix",
+        f"{text!r} has bits after its prefix",
         expected="the first address of the network",
         did_you_mean=str(meant),
     )
@@ -191,7 +191,7 @@ def server_address(value: Any) -> str:
         meant = f"https://{url.netloc}"
         raise Wrong(f"{text!r} is not encrypted", expected="https://host:port", did_you_mean=meant)
     if url.path.strip("/"):
-        expected = "the cluster's own API server, such as https://10.0.0.10:6443: kubelets cannot go through a path of a proxy"
+        expected = "the API server's own address, such as https://10.0.0.10:6443: kubelets cannot use a proxy's URL path"
         raise Wrong(f"{text!r} has more than a host and a port", expected=expected)
     return text.rstrip("/")
 
@@ -204,8 +204,8 @@ def _http_url(value: Any) -> str:
 
 # Nothing that winboot writes could hide a login: the services' variables are in the registry, where all users read them.
 NO_PROXY_LOGIN: Final = (
-    "a proxy without a login: let it except this node's address, or name mirrors in runtime.registries "
-    "and artifacts.source"
+    "a proxy without a login: exempt the node in the proxy, or set mirrors in runtime.registries and "
+    "artifacts.source"
 )
 
 
@@ -239,7 +239,7 @@ def node_name(value: Any) -> str:
     if text != text.lower():
         raise Wrong(
             f"{text!r} has capital letters",
-            expected="lower case, as Kubernetes names are",
+            expected="lower case, as in all Kubernetes names",
             did_you_mean=text.lower(),
         )
     if not NAME.fullmatch(text) or len(text) > 63:
@@ -274,7 +274,7 @@ def _taint(value: Any) -> str:
     if match["effect"] not in EFFECTS:
         meant = nearest(match["effect"], EFFECTS)
         raise Wrong(
-            f"no taint has the effect {match['effect']!r}", expected=" | ".join(EFFECTS), did_you_mean=meant
+            f"{match['effect']!r} is no effect of a taint", expected=" | ".join(EFFECTS), did_you_mean=meant
         )
     return text
 
@@ -282,7 +282,7 @@ def _taint(value: Any) -> str:
 def _sha256(value: Any) -> str:
     text = text_of(value, "64 hexadecimal digits").removeprefix("sha256:").lower()
     if not _SHA256.fullmatch(text):
-        raise Wrong(repr(str(value)), expected="64 hexadecimal digits, with sha256: before them or not")
+        raise Wrong(repr(str(value)), expected="64 hexadecimal digits, with or without the prefix sha256:")
     return text
 
 
@@ -370,12 +370,12 @@ def _tunnel(value: Any) -> str:
         words = shlex.split(text)
     except ValueError as error:
         raise Wrong(
-            f"not a command line ({str(error).lower()})", expected="a command with its quotes closed"
+            f"this is not a command line ({str(error).lower()})", expected="a command whose quotes are closed"
         ) from error
     if not any("{local_port}" in word for word in words):
         raise Wrong(
             "the command does not contain {local_port}",
-            expected="a command that forwards it, such as `ssh -N -L {local_port}:{host}:{port} jump.example`",
+            expected="a command that forwards {local_port}, such as `ssh -N -L {local_port}:{host}:{port} jump.example`",
         )
     return text
 

@@ -698,7 +698,7 @@ def _cni_file_invalid(s: Subject) -> Iterator[str]:
     "cni-other-file",
     "runtime",
     "fault",
-    "containerd reads another CNI configuration instead of winboot's",
+    "containerd reads another CNI configuration instead of winboot's file",
     "Delete the other file: containerd reads only the first file in alphabetical order.",
     "containerd/go-cni opts.go, loadFromConfDir; kubernetes.io, network plugins",
 )

@@ -55,10 +55,10 @@ def _network_artifacts(
             continue
         path: PathParts = ("artifacts", form.chosen_by)
         if form.cni != solution.cni:
-            yield draft.at(path, f"the network is {solution.cni}", "drop it", key=True)
+            yield draft.at(path, f"the network is {solution.cni}", "no such key", key=True)
         else:
-            wrong = f"the {solution.owners.binaries} brings its programs itself"
-            yield draft.at(path, wrong, f"network.managed_by: {form.managed_by}, or drop it", key=True)
+            wrong = f"the {solution.owners.binaries} installs the network's programs itself"
+            yield draft.at(path, wrong, f"network.managed_by: {form.managed_by}, or no such key", key=True)
 
 
 def _own_address(draft: Draft, name: str, url: str) -> Iterator[Complaint]:
@@ -72,7 +72,7 @@ def _own_address(draft: Draft, name: str, url: str) -> Iterator[Complaint]:
         yield draft.at(path, error.wrong, error.expected, error.did_you_mean)
         return
     if address.path.endswith("/") or not address.path:
-        yield draft.at(path, f"{url} names no file", "the address of the file itself")
+        yield draft.at(path, f"{url} is not the address of a file", "the address of the file itself")
     yield from _answering(draft, path, address)
 
 
@@ -102,5 +102,5 @@ def _answering(draft: Draft, path: PathParts, url: SplitResult) -> Iterator[Comp
         )
     if url.scheme == "http":
         yield draft.at(
-            path, "downloads go in the clear; only their hashes protect them", "https://", warning=True
+            path, "downloads are not encrypted; only the pinned hashes protect them", "https://", warning=True
         )

@@ -30,7 +30,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
     if cluster.ca is None and cluster.ca_hash is None:
         yield draft.at(("cluster",), "no CA is given", "ca: {file: ca.crt} or ca_hash: sha256:…", key=True)
     if cluster.bootstrap_token == "mint" and cluster.kubeconfig is None:
-        wrong = "without a kubeconfig no bootstrap token can be minted"
+        wrong = "without a kubeconfig, winboot cannot mint a bootstrap token"
         expected = "kubeconfig: {file: ~/.kube/config}, or bootstrap_token: {env: NAME}"
         yield draft.at(("cluster",), wrong, expected, key=True, warning=True)
     named = {
@@ -47,7 +47,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
         yield from _families(draft, key, named[key])
     if len(cluster.pod_cidr) != len(cluster.service_cidr) and len(cluster.service_cidr) > 1:
         yield draft.at(
-            ("cluster", "service_cidr"), "two service networks for pods of one family", "one network"
+            ("cluster", "service_cidr"), "two service networks, but one family of pods", "one network"
         )
     yield from _dns(draft, cluster)
     if not NAME.fullmatch(cluster.dns_domain):
@@ -58,15 +58,15 @@ def _families(draft: Draft, key: str, cidrs: tuple[Any, ...]) -> Iterator[Compla
     path: PathParts = ("cluster", key)
     families = [cidr.version for cidr in cidrs]
     if not families:
-        yield draft.at(path, "no network is given", "one network, or an IPv4 and an IPv6 one")
+        yield draft.at(path, "the list has no network", "one network, or an IPv4 and an IPv6 one")
     elif families == [6]:
-        yield draft.at(path, "IPv6 alone; Windows nodes need IPv4", "an IPv4 network, or both families")
+        yield draft.at(path, "only IPv6, but Windows nodes need IPv4", "an IPv4 network, or both families")
     elif len(families) > 2 or len(set(families)) != len(families):
-        yield draft.at(path, "two networks of one family", "one network, or an IPv4 and an IPv6 one")
+        yield draft.at(path, "two networks of one address family", "one network, or an IPv4 and an IPv6 one")
     elif families == [6, 4]:
         yield draft.at(
             path,
-            "the IPv6 network is first, but the first family is the node's own",
+            "the IPv6 network is first, but Windows nodes use IPv4 as their first address family",
             "the IPv4 network first",
         )
 
@@ -112,7 +112,7 @@ def _server(draft: Draft, cluster: sections.Cluster, keys: Iterable[str]) -> Ite
         for cidr in getattr(cluster, key):
             if cidr.version == address.version and address in cidr:
                 wrong = f"{address} is an address of cluster.{key} ({cidr})"
-                yield draft.at(("cluster", "server"), wrong, "the address that nodes reach the API server at")
+                yield draft.at(("cluster", "server"), wrong, "the API server's address for nodes")
 
 
 def _dns(draft: Draft, cluster: sections.Cluster) -> Iterator[Complaint]:

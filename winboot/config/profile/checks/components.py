@@ -106,7 +106,7 @@ def _gates_beside(draft: Draft, section: KubeProxy) -> Iterator[Complaint]:
         own = [gate for gate in gates if given is not None and gate not in given]
         if own:
             path = ("kube_proxy", "config" if keys is section.config else "flags", name)
-            wrong = f"winboot adds {', '.join(own)}, which this network needs in {draft.version.minor}"
+            wrong = f"winboot adds {', '.join(own)}, because this network needs them in {draft.version.minor}"
             yield replace(draft.at(path, wrong, key=True), level="info")
 
 
@@ -117,7 +117,7 @@ def secrets_in(draft: Draft, path: PathParts, value: Any) -> Iterator[Complaint]
             below: PathParts = (*path, key)
             if path[-1] == "staticPodURLHeader" and _SECRET_HEADER.search(key):
                 yield draft.at(
-                    below, "a credential would be in the script", "a source without login", key=True
+                    below, "the script would contain a credential", "a source without login", key=True
                 )
             else:
                 yield from secrets_in(draft, below, item)
@@ -125,7 +125,7 @@ def secrets_in(draft: Draft, path: PathParts, value: Any) -> Iterator[Complaint]
         for index, item in enumerate(value):
             yield from secrets_in(draft, (*path, index), item)
     elif isinstance(value, str) and "://" in value and has_login(value):
-        yield draft.at(path, "the address contains a user or a password", "an address without them")
+        yield draft.at(path, "the address contains a user or a password", "an address without login")
 
 
 def _one_flag(
@@ -134,9 +134,9 @@ def _one_flag(
     assert draft.version is not None
     bare = normal(flag)
     if flag.startswith("-"):
-        yield draft.at(path, f"{flag!r} is written with dashes", "the bare name", bare, key=True)
+        yield draft.at(path, f"{flag!r} starts with dashes", "the name without dashes", bare, key=True)
     if "=" in flag or " " in flag:
-        yield draft.at(path, f"{flag!r} holds more than a name", "name: value", key=True)
+        yield draft.at(path, f"{flag!r} is more than the name of a flag", "name: value", key=True)
         return
     owned = OWNED_FLAGS[component].get(bare)
     if component == "kubelet" and draft.runtime and draft.runtime.name == "docker":
@@ -145,7 +145,7 @@ def _one_flag(
         yield draft.at(path, f"winboot sets --{bare} itself", owned or "nothing here", key=True)
         return
     if value is not None and (bare == "manifest-url-header" or ("://" in value and has_login(value))):
-        yield draft.at(path, "a credential would be on the command line", "drop it", key=True)
+        yield draft.at(path, "the command line would contain a credential", "no such key", key=True)
     elif value is not None:
         yield from draft.found(
             path, compat.check_flag(draft.facts, component, flag, value, draft.version), key=True
@@ -159,7 +159,7 @@ def _said_twice(
     target = section.get(normal(flag), {}).get("field", "")
     if target and at(config, target) is not None:
         yield draft.at(
-            path, f"config says {target} too, which is the same setting", "one of the two", key=True
+            path, f"{target} in config is the same setting as this flag", "only one of the two", key=True
         )
 
 
@@ -223,5 +223,5 @@ def _of_linux(
     if component == "kube-proxy" and at(config, "winkernel.enableDSR") is False:
         other += ["winkernel.enableDSR"] if draft.kube_proxy and draft.kube_proxy.dsr != "off" else []
     if other:
-        wrong = f"winboot does not take these values of kubeadm's for Linux: {', '.join(other)}"
+        wrong = f"winboot ignores these values of kubeadm, which are for Linux: {', '.join(other)}"
         yield replace(draft.at(path, wrong, key=True), level="info")

@@ -44,7 +44,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
     config = draft.runtime.config
     owned = list(_owned(config))
     for path, key in owned:
-        yield draft.at((*_BASE, *path), "winboot writes it itself", key or "nothing here", key=True)
+        yield draft.at((*_BASE, *path), "winboot writes this key itself", key or "nothing here", key=True)
     for below, finding in check_settings(draft.facts, config, containerd):
         if not any(below[: len(path)] == path for path, _ in owned):
             yield from draft.found((*_BASE, *below), [finding], key=not finding.expected)
@@ -78,4 +78,4 @@ def _without_cri(draft: Draft, config: Mapping[str, Any]) -> Iterator[Complaint]
     for index, one in enumerate(disabled if isinstance(disabled, list) else ()):
         if isinstance(one, str) and (".cri" in one or one.endswith(".snapshotter.v1.windows")):
             path = (*_BASE, "disabled_plugins", index)
-            yield draft.at(path, "the kubelet needs this plug-in", "plug-ins that no node needs")
+            yield draft.at(path, "the kubelet needs this plug-in", "only plug-ins that nodes do not need")

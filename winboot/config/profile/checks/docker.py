@@ -34,7 +34,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
     if runtime.name != "docker":
         return
     if "hypervisor" in runtime.isolation:
-        wrong = "Kubernetes knows no handler for Hyper-V isolation with Docker"
+        wrong = "Kubernetes has no handler for Hyper-V isolation with Docker"
         yield draft.at(("runtime", "isolation"), wrong, "process, or runtime.name: containerd")
     if draft.version is not None:
         engine = runtime.docker or Version.parse(default_engine(draft.facts, draft.version))
@@ -42,7 +42,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
         yield from draft.found(path, check_docker(draft.facts, engine, draft.version))
         yield from _keys(draft, engine)
         if runtime.cri_dockerd and has_dockershim(draft.facts, draft.version):
-            wrong = f"the kubelet of {draft.version.minor} speaks to Docker itself"
+            wrong = f"the kubelet of {draft.version.minor} uses Docker without cri-dockerd"
             yield draft.at(("runtime", "cri_dockerd"), wrong, "nothing here", key=True)
     yield from _network(draft)
 
@@ -52,18 +52,18 @@ def _keys(draft: Draft, engine: Version) -> Iterator[Complaint]:
     known = sorted(daemon_keys(draft.facts, engine))
     for key in draft.runtime.config:
         if key not in known:
-            wrong = f"Docker {engine} on Windows has no key {key!r} and would not start"
+            wrong = f"Docker {engine} on Windows does not know the key {key!r} and would not start"
             yield draft.at((*_CONFIG, key), wrong, "", nearest(key, known), key=True)
         elif key == "hosts":
-            yield draft.at((*_CONFIG, key), "the kubelet needs the pipe of Docker", "nothing here", key=True)
+            yield draft.at((*_CONFIG, key), "the kubelet needs Docker's own pipe", "nothing here", key=True)
     yield from secrets_in(draft, _CONFIG, draft.runtime.config)
 
 
 def _network(draft: Draft) -> Iterator[Complaint]:
     solution = draft.solution
     if solution is not None and solution.id not in NETWORKS:
-        wrong = f"{solution.id} needs HostProcess pods or HNS version 2, and Docker has neither"
+        wrong = f"{solution.id} needs HostProcess pods or HNS version 2, but Docker has neither"
         yield draft.at(("runtime", "name"), wrong, " | ".join(NETWORKS))
     if draft.dual_stack:
-        wrong = "winboot gives pods of Docker IPv4 addresses alone"
+        wrong = "with Docker, winboot gives pods only IPv4 addresses"
         yield draft.at(("cluster", "pod_cidr"), wrong, "one IPv4 network")

@@ -30,7 +30,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
     if webhook.certificates == "own" and webhook.ca_bundle is None:
         yield draft.at(("gmsa", "webhook"), "ca_bundle is missing", "ca_bundle: {file: ca.crt}", key=True)
     if gmsa.plugin is not None and gmsa.plugin_guid is None:
-        yield draft.at(("gmsa", "plugin"), "the CLSID of its class is missing", "gmsa.plugin_guid", key=True)
+        yield draft.at(("gmsa", "plugin"), "the plug-in's CLSID is missing", "gmsa.plugin_guid", key=True)
     yield from _accounts(draft, gmsa)
 
 
@@ -46,17 +46,17 @@ def _accounts(draft: Draft, gmsa: Gmsa) -> Iterator[Complaint]:
             yield from _input(draft, (*path, "plugin_input"), given)
         elif given is None:
             yield draft.at(
-                path, "it has no plugin_input", "the plug-in's reference to the credential", key=True
+                path, "the account has no plugin_input", "the plug-in's reference to the credential", key=True
             )
         else:
-            wrong = "plugin_input is for machines outside a domain, and no plug-in is named"
-            yield draft.at((*path, "plugin_input"), wrong, "gmsa.plugin_guid, or drop it", key=True)
+            wrong = "plugin_input is only for machines outside a domain, which need gmsa.plugin_guid"
+            yield draft.at((*path, "plugin_input"), wrong, "gmsa.plugin_guid, or no plugin_input", key=True)
 
 
 def _input(draft: Draft, path: PathParts, text: str | None) -> Iterator[Complaint]:
     if text is not None and holds_password(text):
-        wrong = "it looks like a password, and every user that may read the CredentialSpec would see it"
-        yield draft.at(path, wrong, "a plug-in whose input is a reference, such as SecretUri=https://…")
+        wrong = "this value looks like a password, and all readers of the CredentialSpec would see it"
+        yield draft.at(path, wrong, "a reference for the plug-in, such as SecretUri=https://…")
 
 
 def holds_password(text: str) -> bool:

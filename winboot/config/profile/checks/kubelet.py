@@ -20,8 +20,8 @@ _PODS_OF_A_NODE: Final = 253
 _PROGRAM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 # A path below one of Linux' folders, alone or behind a flag; `/flag` alone is how some programs of Windows spell flags.
 _READABLE: Final = (
-    "a credential would be in a file that others read",
-    "the machine's own identity, or a file that the program reads",
+    "other accounts could read this credential",
+    "the machine's own identity, or a file with the credential",
 )
 _LINUX_PATH: Final = re.compile(r"(--?[\w-]+=)?/(etc|home|mnt|opt|root|run|srv|tmp|usr|var)/.*")
 
@@ -42,37 +42,37 @@ def _provider(draft: Draft, name: str, provider: CredentialProvider) -> Iterator
     """A program that the kubelet finds and can start; without it the kubelet ends (RegisterCredentialProviderPlugins)."""
     path: PathParts = ("kubelet", "credential_providers", name)
     if draft.version is not None and not draft.version.at_least("1.24"):
-        wrong = f"Kubernetes {draft.version.minor} has credential providers behind an alpha gate alone"
+        wrong = f"in Kubernetes {draft.version.minor}, credential providers need an alpha feature gate"
         yield draft.at(path, wrong, "Kubernetes 1.24 or later", key=True)
     if not _PROGRAM.fullmatch(name):
         meant = name.removesuffix(".exe")
         wrong = f"{name!r} is not the name of a program"
         yield draft.at(
-            path, wrong, "the file's name without .exe", meant if _PROGRAM.fullmatch(meant) else "", key=True
+            path, wrong, "the file name without .exe", meant if _PROGRAM.fullmatch(meant) else "", key=True
         )
     if not provider.file.endswith(".exe"):
         yield draft.at(
             (*path, "url"), f"{provider.file} is not a Windows program", "a file that ends with .exe"
         )
     if not provider.images:
-        yield draft.at((*path, "images"), "it has no image", "at least one registry host")
+        yield draft.at((*path, "images"), "the provider has no image", "at least one registry host")
     for index, word in enumerate(provider.args):
         flag, _, given = word.lstrip("-").partition("=")
         if looks_secret(flag.replace("-", "_"), given):
             yield draft.at((*path, "args", index), *_READABLE)
         elif _LINUX_PATH.fullmatch(word):
-            yield draft.at((*path, "args", index), f"{word} is a path of Linux", "a path of Windows")
+            yield draft.at((*path, "args", index), f"{word} is a Linux path", "a Windows path")
     for variable, value in provider.environment.items():
         below: PathParts = (*path, "environment", variable)
         if value and looks_secret(variable, value):
             yield draft.at(below, *_READABLE, key=True)
         elif value and _LINUX_PATH.fullmatch(value):
-            yield draft.at(below, f"{value} is a path of Linux", "a path of Windows")
+            yield draft.at(below, f"{value} is a Linux path", "a Windows path")
 
 
 def _grace(draft: Draft, config: Mapping[str, Any]) -> Iterator[Complaint]:
     if config.get("shutdownGracePeriod"):
-        wrong = "graceful shutdown works only where the kubelet itself is the service, not under nssm"
+        wrong = "graceful shutdown does not work if NSSM runs the kubelet"
         path: PathParts = ("kubelet", "config", "shutdownGracePeriod")
         yield draft.at(path, wrong, "services.manager: sc", key=True, warning=True)
 
@@ -84,16 +84,16 @@ def _of_linux(draft: Draft, config: Mapping[str, Any]) -> Iterator[Complaint]:
         room = max(cidr.num_addresses for cidr in draft.cluster.pod_cidr)
         path: PathParts = ("kubelet", "config", "maxPods")
         if pods > room:
-            yield draft.at(path, f"{pods} pods, and cluster.pod_cidr has {room} addresses", f"at most {room}")
+            yield draft.at(path, f"{pods} pods for {room} addresses of cluster.pod_cidr", f"at most {room}")
         elif pods > _PODS_OF_A_NODE:
-            wrong = f"{pods} pods, and the pod CIDR of a node has {_PODS_OF_A_NODE + 1} addresses where it is a /24"
-            yield draft.at(path, wrong, "fewer, or a larger --node-cidr-mask-size-ipv4", warning=True)
+            wrong = f"{pods} pods are more than the {_PODS_OF_A_NODE + 1} addresses of a node's usual pod CIDR (/24)"
+            yield draft.at(path, wrong, "fewer, or a smaller --node-cidr-mask-size-ipv4", warning=True)
     manifests = config.get("staticPodPath")
     if isinstance(manifests, str) and manifests.startswith("/"):
         path = ("kubelet", "config", "staticPodPath")
         yield draft.at(
             path,
-            f"{manifests} is a path of Linux",
-            "a folder of Windows, such as C:\\k\\manifests",
+            f"{manifests} is a Linux path",
+            "a Windows folder, such as C:\\k\\manifests",
             warning=True,
         )

@@ -19,7 +19,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
         return
     modes = networks.modes(network.cni)
     if network.mode is not None and network.mode not in modes:
-        expected = " | ".join(modes) or f"no mode: {network.cni} has only one"
+        expected = " | ".join(modes) or f"no key mode: {network.cni} has only one mode"
         yield draft.at(("network", "mode"), repr(network.mode), expected, nearest(network.mode, modes))
     solution = draft.solution
     if solution is None:
@@ -35,19 +35,19 @@ def check(draft: Draft) -> Iterator[Complaint]:
             "another solution; docs/networks.md compares them",
         )
     if solution.test_signed and network.antrea.testsigning is None:
-        wrong = f"the driver of {solution.id} is test-signed, so Windows must allow every test-signed driver"
-        expected = "antrea: {testsigning: accepted} next to it, if you accept that"
+        wrong = f"{solution.id} has a test-signed driver, so Windows must allow every test-signed driver"
+        expected = "antrea: {testsigning: accepted} under network, if you accept this"
         yield draft.at(("network", "cni"), wrong, expected)
     yield from _vxlan(draft, network, solution)
     yield from _network_name(draft, network, solution)
     if network.routes == "winboot" and not solution.can_route:
-        wrong = f"{solution.id} leaves no routes to winboot"
+        wrong = f"{solution.id} makes the routes itself"
         able = _names(one for one in networks.NETWORKS if one.can_route)
-        yield draft.at(("network", "routes"), wrong, f"drop it; only {able} has this choice", key=True)
+        yield draft.at(("network", "routes"), wrong, f"no such key; only {able} has this choice", key=True)
     if network.ipam is not None and network.ipam not in solution.ipams:
-        wrong = f"{solution.id} hands out addresses in its own way"
+        wrong = f"{solution.id} always assigns pod addresses itself"
         able = _names(one for one in networks.NETWORKS if one.ipams)
-        yield draft.at(("network", "ipam"), wrong, f"drop it; only {able} has this choice", key=True)
+        yield draft.at(("network", "ipam"), wrong, f"no such key; only {able} has this choice", key=True)
     yield from _two_families(draft, solution)
     yield from _nat_exceptions(draft, network.nat_exceptions, solution)
 
@@ -64,10 +64,10 @@ def _two_families(draft: Draft, solution: networks.Network) -> Iterator[Complain
     path: PathParts = ("cluster", "pod_cidr")
     able = [one for one in networks.NETWORKS if one.dual_stack]
     if not solution.dual_stack:
-        yield draft.at(path, f"{solution.id} carries IPv4 alone", f"one IPv4 network, or {_names(able)}")
+        yield draft.at(path, f"{solution.id} supports only IPv4", f"one IPv4 network, or {_names(able)}")
     elif solution.dual_stack_note:
         whole = _names(one for one in able if not one.dual_stack_note)
-        expected = f"{whole} where pods need IPv6"
+        expected = f"{whole} for pods with IPv6"
         yield draft.at(path, solution.dual_stack_note, expected, warning=True)
 
 
@@ -83,7 +83,7 @@ def _nat_exceptions(
         yield draft.at(
             path,
             wrong,
-            "no nat_exceptions here; change them where the owner of that configuration keeps it",
+            "no nat_exceptions in the profile; change them in the CNI configuration of {solution.id}",
             key=True,
         )
         return
@@ -94,16 +94,16 @@ def _nat_exceptions(
     fixed = [destination_name(one) for one in destinations(solution.fixed_exceptions, *nets)]
     for index, cidr in enumerate(wanted.add):
         if str(cidr) in own and str(cidr) not in wanted.remove:
-            yield draft.at((*path, "add", index), f"{cidr} is an exception already", "drop it", warning=True)
+            yield draft.at((*path, "add", index), "it is already an exception", "no such entry", warning=True)
         elif cidr.version == 6 and not solution.dual_stack:
-            yield draft.at((*path, "add", index), f"{solution.id} carries IPv4 alone", "an IPv4 network")
+            yield draft.at((*path, "add", index), f"{solution.id} supports only IPv4", "an IPv4 network")
     for index, name in enumerate(wanted.remove):
         if name in fixed:
-            wrong = f"{solution.id} needs {name} among them: its plug-in would add it again"
-            yield draft.at((*path, "remove", index), wrong, "drop it")
+            wrong = f"{solution.id} needs the exception {name}: its plug-in would add it again"
+            yield draft.at((*path, "remove", index), wrong, "no such entry")
         elif name not in own:
             expected = " | ".join(one for one in own if one not in fixed)
-            wrong = f"{name} is not an exception that {solution.id} has"
+            wrong = f"{solution.id} does not have the exception {name}"
             yield draft.at((*path, "remove", index), wrong, expected, nearest(name, own))
 
 
@@ -116,10 +116,10 @@ def _vxlan(draft: Draft, network: sections.Network, solution: networks.Network) 
         )
         return
     if not 4096 <= network.vxlan.vni < 2**24:
-        wrong = f"{network.vxlan.vni}; Windows takes virtual networks from 4096 on"
+        wrong = f"{network.vxlan.vni} is too small; Windows supports VNIs from 4096"
         yield draft.at(("network", "vxlan", "vni"), wrong, "4096 to 16777215, the same in the whole cluster")
     if network.vxlan.port != 4789:
-        wrong = f"{network.vxlan.port}; Windows speaks VXLAN on one port alone"
+        wrong = f"{network.vxlan.port} is not possible; Windows supports only one VXLAN port"
         yield draft.at(("network", "vxlan", "port"), wrong, "4789, the same in the whole cluster")
 
 
@@ -130,7 +130,7 @@ def _network_name(draft: Draft, network: sections.Network, solution: networks.Ne
         if not solution.default_name and runs_proxy:
             yield draft.at(
                 ("network",),
-                "kube-proxy must know the HNS network, and cni: none does not name it",
+                "kube-proxy needs the name of the HNS network, which cni: none does not define",
                 "network_name: the name, or kube_proxy.managed_by: operator",
                 key=True,
             )

@@ -41,14 +41,14 @@ def check(draft: Draft) -> Iterator[Complaint]:
         key, _, effect = taint.partition(":")
         key = key.partition("=")[0]
         if key == _STARTUP_TAINT:
-            yield draft.at(path, f"{key} is winboot's own; it comes and goes by itself", "drop it")
+            yield draft.at(path, f"winboot adds and removes its own taint {key} itself", "no such taint")
         if (key, effect) in seen:
-            yield draft.at(path, f"a second taint {key} with the effect {effect}", "one of them")
+            yield draft.at(path, f"two taints have the key {key} and the effect {effect}", "one of them")
         seen.add((key, effect))
     if "os=windows" not in {taint.partition(":")[0] for taint in node.taints}:
-        wrong = "without the taint os=windows pods for Linux can land on the node"
+        wrong = "without the taint os=windows, the scheduler may place Linux pods on the node"
         if node.model_fields_set & {"taints"}:
-            yield draft.at(("node", "taints"), wrong, "os=windows:NoSchedule among them", warning=True)
+            yield draft.at(("node", "taints"), wrong, "a list with os=windows:NoSchedule", warning=True)
 
 
 def _label(
@@ -78,5 +78,5 @@ def _label(
         or any(prefix == space or prefix.endswith(f".{space}") for space in rules["namespaces"])
     )
     if reserved and not allowed:
-        wrong = f"{label} is in a namespace that kubelets may not write to"
+        wrong = f"{label} has a prefix that kubelets may not use"
         yield draft.at(path, wrong, "another prefix, such as example.com/name", key=True)

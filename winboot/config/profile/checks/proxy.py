@@ -19,7 +19,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
     if draft.proxy.no_proxy and not (draft.proxy.http or draft.proxy.https):
         yield draft.at(
             ("proxy", "no_proxy"),
-            "no proxy is set",
+            "the profile sets no proxy",
             "proxy.http or proxy.https",
             warning=True,
         )
@@ -27,7 +27,7 @@ def check(draft: Draft) -> Iterator[Complaint]:
     for index, entry in enumerate(draft.proxy.no_proxy):
         path: PathParts = ("proxy", "no_proxy", index)
         if entry.startswith("*."):
-            yield draft.at(path, f"{entry!r}: programs do not expand *", entry[1:])
+            yield draft.at(path, f"{entry!r}: programs do not expand * in this list", entry[1:])
         elif has_login(entry):
             yield draft.at(
                 path, "the entry contains a user or a password", "a host, .domain, address or network"
@@ -53,7 +53,7 @@ def _proxy_schemes(draft: Draft, proxy: sections.Proxy) -> Iterator[Complaint]:
                 " does not support proxies with the https scheme)"
             )
             yield draft.at(
-                ("proxy", key), wrong, "http://host:port: the address of the proxy, whatever it fetches"
+                ("proxy", key), wrong, "http://host:port, also for a proxy that fetches https addresses"
             )
 
 

@@ -51,10 +51,10 @@ def check(draft: Draft) -> Iterator[Complaint]:
                 path, f"{image!r} names no registry", f"host/path:tag, such as docker.io/library/{image}"
             )
     if not draft.runtime.isolation:
-        yield draft.at(("runtime", "isolation"), "no handler is left", "process, or process and hypervisor")
+        yield draft.at(("runtime", "isolation"), "the list is empty", "process, or process and hypervisor")
     if "hypervisor" in draft.runtime.isolation and draft.windows and "Hyper-V" not in draft.windows.features:
         yield draft.at(
-            ("runtime", "isolation"), "hypervisor isolation without its role", "Hyper-V in windows.features"
+            ("runtime", "isolation"), "hypervisor isolation needs Hyper-V", "Hyper-V in windows.features"
         )
     yield from _root(draft, draft.runtime)
     for host, registry in draft.runtime.registries.items():
@@ -66,15 +66,13 @@ def _root(draft: Draft, runtime: sections.Runtime) -> Iterator[Complaint]:
     path: PathParts = ("runtime", "root")
     if runtime.root is None:
         if runtime.ephemeral:
-            yield draft.at(
-                ("runtime", "ephemeral"), "it is about runtime.root, which is not set", r"root: D:\containerd"
-            )
+            yield draft.at(("runtime", "ephemeral"), "this key needs runtime.root", r"root: D:\containerd")
         return
     root = f"{runtime.root.lower()}\\"
     for other in _NOT_FOR_IMAGES:
         if root.startswith(other) or other.startswith(root):
-            wrong = f"{runtime.root} and {other.rstrip(chr(92))} would lie in one another"
-            yield draft.at(path, wrong, r"a folder of its own, such as D:\containerd")
+            wrong = f"{runtime.root} and {other.rstrip(chr(92))} overlap: one folder is inside the other"
+            yield draft.at(path, wrong, r"a separate folder, such as D:\containerd")
 
 
 def _image(draft: Draft, path: PathParts, image: str) -> Iterator[Complaint]:
@@ -83,7 +81,7 @@ def _image(draft: Draft, path: PathParts, image: str) -> Iterator[Complaint]:
             path, "the image's host contains a user or a password", "runtime.registries: {host: …}"
         )
     elif "://" in image:
-        yield draft.at(path, f"{image!r} is an address, no image", "host/path:tag, without https://")
+        yield draft.at(path, f"{image!r} is an address, not an image", "host/path:tag, without https://")
     elif not re.fullmatch(r"[a-z0-9][\w.:/-]*[:@][\w.:-]+", image, re.ASCII):
         yield draft.at(path, f"{image!r} has no tag", "host/path:tag")
 
@@ -100,7 +98,7 @@ def _registry(draft: Draft, host: str, registry: sections.Registry) -> Iterator[
         missing = "password" if registry.password is None else "user"
         yield draft.at(path, f"credentials without a {missing}", "user and password together", key=True)
     if registry.password is not None and any(url.startswith("http:") for url in registry.mirrors):
-        yield draft.at((*path, "mirrors"), "a password would go to a mirror in the clear", "https:// mirrors")
+        yield draft.at((*path, "mirrors"), "the password would travel unencrypted", "https:// mirrors")
     yield from _without_mirrors(draft, host, registry)
     yield from _api_paths(draft, path, registry)
     for name in registry.header:
@@ -112,11 +110,11 @@ def _without_mirrors(draft: Draft, host: str, registry: sections.Registry) -> It
     if registry.mirrors:
         return
     if registry.override_path:
-        wrong = "override_path is about a mirror's path, and there are no mirrors"
+        wrong = "override_path applies only to mirrors, and this registry has no mirrors"
         yield draft.at((*path, "override_path"), wrong, "mirrors: [https://host/path]")
     if host == "_default" and (registry.password is not None or registry.header):
         what = "a login" if registry.password is not None else "a header"
-        yield draft.at(path, f"{what} for all registries", "the host that it is for, or mirrors", key=True)
+        yield draft.at(path, f"{what} for all registries", "the registry's host, or mirrors", key=True)
 
 
 def _api_paths(draft: Draft, path: PathParts, registry: sections.Registry) -> Iterator[Complaint]:
@@ -124,7 +122,7 @@ def _api_paths(draft: Draft, path: PathParts, registry: sections.Registry) -> It
     for url in () if registry.override_path else registry.mirrors:
         before, v2, after = url.rstrip("/").partition("/v2/")
         if v2:
-            wrong = f"containerd asks {url.rstrip('/')}/v2/, with v2 in it twice"
+            wrong = f"containerd would request {url.rstrip('/')}/v2/, which contains v2 twice"
             expected = f"{before}/{after}, or {url} with override_path: true"
             yield draft.at((*path, "mirrors"), wrong, expected, warning=True)
 
@@ -133,14 +131,14 @@ def _header(draft: Draft, path: PathParts, name: str, value: str) -> Iterator[Co
     if name.lower() == "authorization":
         yield draft.at(
             path,
-            "a login is a secret: a profile must not hold it as text",
+            "a login is a secret, which a profile must not contain as text",
             "user and password: {env: NAME}",
             key=True,
         )
     elif not _HEADER.fullmatch(name):
         yield draft.at(path, f"{name!r} is not the name of an HTTP header", "letters, digits and -", key=True)
     elif not value.isprintable() or not value.isascii():
-        yield draft.at(path, "the value has characters that no header can carry", "printable ASCII")
+        yield draft.at(path, "the value has characters that HTTP headers cannot contain", "printable ASCII")
 
 
 def _is_registry_host(text: str) -> bool:

@@ -34,13 +34,13 @@ def check(draft: Draft) -> Iterator[Complaint]:
     for name, manager in services.overrides.items():
         path: PathParts = ("services", "overrides", name)
         if name in sections.NSSM_ALONE and manager == "sc":
-            yield draft.at(path, f"{name} cannot be a service by itself (error 1053)", "nssm")
+            yield draft.at(path, f"{name} cannot be a service without NSSM (error 1053)", "nssm")
         old = draft.version is not None and not draft.version.at_least(sections.LOG_RUNNER_SINCE)
         if old and manager == "sc" and name in sections.LOGGED_BY_RUNNER:
-            wrong = f"Kubernetes {draft.version} has no kube-log-runner that keeps its log"
+            wrong = f"Kubernetes {draft.version} has no kube-log-runner, which writes the log of the service"
             yield draft.at(path, wrong, "nssm")
         if name in sections.SC_ALONE and manager == "nssm":
-            yield draft.at(path, f"{name} is a Windows service by itself", "sc")
+            yield draft.at(path, f"{name} runs as a Windows service without NSSM", "sc")
 
 
 def _service_names(draft: Draft, services: sections.Services) -> Iterator[Complaint]:
@@ -54,9 +54,9 @@ def _service_names(draft: Draft, services: sections.Services) -> Iterator[Compla
         path: PathParts = ("services", "priority", name)
         if name == "kubelet":
             expected = "kubelet.flags: {windows-priorityclass: …}"
-            yield draft.at(path, "the kubelet sets its own", expected, key=True)
+            yield draft.at(path, "the kubelet sets its own priority class", expected, key=True)
         elif chosen is not None and manager == "sc" and name not in sections.NSSM_ALONE:
-            wrong = "the service manager knows no priority class"
+            wrong = "the service manager cannot set a priority class; NSSM can"
             yield draft.at(path, wrong, f"services.overrides: {{{name}: nssm}}", key=True)
 
 
@@ -65,7 +65,7 @@ def _service_environment(draft: Draft, services: sections.Services) -> Iterator[
         for name, value in variables.items():
             path: PathParts = ("services", "environment", service, name)
             if value is not None and looks_secret(name, value):
-                wrong = "every user of the node can read this variable, and it looks like a credential"
+                wrong = "this variable looks like a credential, and every user of the node can read it"
                 yield draft.at(path, wrong, "a file that only the service can read", key=True)
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 yield draft.at(path, repr(name), "a name of letters, digits and _", key=True)

@@ -23,8 +23,8 @@ def check(draft: Draft) -> Iterator[Complaint]:
                 (*path, "name"), repr(step.name), "lower case words with dashes, such as time-zone"
             )
         if step.name in seen:
-            yield draft.at((*path, "name"), f"a second step {step.name!r}", "another name")
+            yield draft.at((*path, "name"), f"two steps have the name {step.name!r}", "another name")
         seen.add(step.name)
         for block, file in step.files.items():
             if not is_file(file):
-                yield draft.at((*path, block), f"there is no file {file}", "a PowerShell file")
+                yield draft.at((*path, block), f"the file {file} does not exist", "a PowerShell file")

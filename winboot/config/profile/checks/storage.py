@@ -45,13 +45,11 @@ def _csi_proxy(draft: Draft, wanted: CsiProxy) -> Iterator[Complaint]:
     path: PathParts = ("storage", "csi_proxy")
     version = wanted.version
     if not version.at_least("1.0") or version.at_least("2.0"):
-        wrong = (
-            f"{version} is not a csi-proxy of version 1: earlier ones have other flags, and 2 is a library"
-        )
+        wrong = f"csi-proxy {version} does not fit: versions below 1 have other flags, and 2 is a library"
         yield draft.at((*path, "version"), wrong, "1.0.0 or later, such as 1.3.0")
     if not wanted.require_privacy and not version.at_least("1.2"):
-        wrong = f"{version} has no such flag, and mounts without encryption"
-        yield draft.at((*path, "require_privacy"), wrong, "drop it", key=True)
+        wrong = f"csi-proxy {version} does not have this flag and mounts without encryption"
+        yield draft.at((*path, "require_privacy"), wrong, "no such key", key=True)
     if not wanted.file.endswith((".exe", ".zip", ".tar.gz")):
         yield draft.at((*path, "url"), wanted.file, "a file that ends with .exe, .zip or .tar.gz")
     if not _MEMBER.fullmatch(wanted.member):
@@ -66,10 +64,10 @@ def _driver(draft: Draft, driver: str, files: Mapping[str, UserFile | None]) -> 
     if match is None:
         yield draft.at(path, repr(driver), "vendor~program, such as microsoft.com~smb.cmd", key=True)
     elif files.get(match[1]) is None:
-        wrong = f"the driver has no file {match[1]}, which the kubelet would start"
-        yield draft.at(path, wrong, f"{match[1]} among its files", key=True)
+        wrong = f"the driver's folder has no file {match[1]}, which the kubelet starts"
+        yield draft.at(path, wrong, f"a file {match[1]} in the driver's folder", key=True)
     for name in files:
         if not _FILE.fullmatch(name):
             yield draft.at(
-                (*path, name), f"{name!r} is not a plain file name", "a file of the driver's folder", key=True
+                (*path, name), f"{name!r} is not a plain file name", "the name of the driver's file", key=True
             )

@@ -24,11 +24,11 @@ def check(draft: Draft) -> Iterator[Complaint]:
     if windows is None:
         return
     if "Containers" not in windows.features:
-        yield draft.at(("windows", "features"), "without Containers nothing runs", "Containers among them")
+        yield draft.at(("windows", "features"), "no container starts without Containers", "add Containers")
     for index, feature in enumerate(windows.features):
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", feature):
             yield draft.at(
-                ("windows", "features", index), repr(feature), "the name Get-WindowsFeature prints"
+                ("windows", "features", index), repr(feature), "a name that Get-WindowsFeature prints"
             )
     yield from _names_of_hosts(draft, windows)
     if windows.features_source is not None:
@@ -44,8 +44,8 @@ def check(draft: Draft) -> Iterator[Complaint]:
                 ("windows", "known_fixes", index), repr(fix), " | ".join(fixes), nearest(fix, fixes)
             )
         elif fix == "tcp-keepalive" and windows.keepalive is not None:
-            wrong = f"{fix} sets what windows.keepalive says"
-            yield draft.at(("windows", "known_fixes", index), wrong, "one of the two")
+            wrong = f"{fix} sets the same values as windows.keepalive"
+            yield draft.at(("windows", "known_fixes", index), wrong, "only one of the two keys")
 
 
 def _names_of_hosts(draft: Draft, windows: sections.Windows) -> Iterator[Complaint]:
@@ -77,7 +77,7 @@ def _dynamic_ports(
         )
     # A range that reaches below them is large, and harmless where clients get none of them.
     if ports.start < _NODE_PORTS.stop and last >= _NODE_PORTS.start and not _keeps_node_ports(excluded):
-        wrong = f"{ports.start}-{last} meets the NodePorts 30000-32767"
+        wrong = f"{ports.start}-{last} overlaps the NodePorts 30000-32767"
         expected = "a range from 32768 on, such as 33000, or {start: 30000, count: 2768} in excluded_ports"
         yield draft.at((*path, "start"), wrong, expected)
 
@@ -107,6 +107,6 @@ def _excluded_ports(draft: Draft, excluded: tuple[sections.ExcludedPorts, ...]) 
         # Windows takes no range that shares a port with another one.
         for protocol in _protocols(one):
             if any(known == protocol and ports.start < b.stop and b.start < ports.stop for known, b in seen):
-                wrong = f"{protocol} {ports.start}-{ports.stop - 1} meets another range of this list"
+                wrong = f"{protocol} {ports.start}-{ports.stop - 1} overlaps another range of this list"
                 yield draft.at((*path, "start"), wrong, "ranges that share no port")
             seen.append((protocol, ports))
