@@ -130,13 +130,13 @@ STORIES: Final[Mapping[str, tuple[Story, str, int]]] = {
     "endless runs": (endless_runs, "its identity twice in one pass", 2),
     "endless noise": (endless_noise, "more than 64 MiB in one pass", 65),
     "detached again and again": (endless_detached, "of more than 20 runs", 100),
-    "detached for 10^400 s": (a_detached_run_of(10**400), "timeout_s is beyond 1000000000000", 3),
+    "detached for 10^400 s": (a_detached_run_of(10**400), "timeout_s is larger than 1000000000000", 3),
     "detached for a day": (a_detached_run_of(86_400), "runs detached for 86400 s, of at most 7200", 3),
     "detached for less than nothing": (a_detached_run_of(-1), "detached for -1 s", 3),
     "restarts without an end": (endless_restarts, "20 restarts and still not done", 200),
     "20,000 differences": (many_differences, "20000 differences, more than 1000|an event of", 2),
     "an event without an end": (one_long_event, "characters, more than 1048576", 1),
-    "a number of 400 digits": (a_long_number, "ms is beyond 1000000000000", 2),
+    "a number of 400 digits": (a_long_number, "ms is larger than 1000000000000", 2),
     "two machines in one": (two_machines, "its identity twice|gave two answers", 2),
 }
 
