@@ -152,7 +152,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "flannel-config",
         "error",
         "'vxlan' in the cluster",
-        "agree",
+        "profile equal",
     ),
     "another network": (
         flannel("10.99.0.0/16"),
@@ -160,7 +160,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "flannel-config",
         "error",
         "10.99.0.0/16",
-        "agree",
+        "profile equal",
     ),
     "flannel's own VNI": (
         flannel(VNI=None),
@@ -184,7 +184,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "flannel-config",
         "error",
         "DirectRouting",
-        "agree",
+        "profile equal",
     ),
     "no Calico": ({}, CALICO, "calico-config", "warning", "no Calico resources", "Install"),
     "IP-in-IP": (
@@ -328,7 +328,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "antrea-config",
         "error",
         "kubeAPIServerOverride is empty",
-        "Set it",
+        "Set ",
     ),
     "Antrea next to kube-proxy": (
         {"config_maps": antrea("kubeAPIServerOverride: https://10.0.0.10:6443")},
