@@ -48,11 +48,9 @@ class Code:
         *,
         name: str = "",
         parameters: Sequence[syntax.Parameter] | None = None,
-        is_filter: bool = False,
     ) -> None:
         self.tree = tree
         self.name = name
-        self.is_filter = is_filter
         declared = parameters if parameters is not None else ()
         if tree.params is not None:
             declared = tree.params.parameters

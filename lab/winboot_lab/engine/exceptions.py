@@ -577,9 +577,8 @@ class ErrorDetails:
 
     extension: Any = None
 
-    def __init__(self, message: str, recommended_action: str = "") -> None:
+    def __init__(self, message: str) -> None:
         self.message = message
-        self.recommended_action = recommended_action
 
 
 def as_record(failure: DotNetException) -> ErrorRecord:

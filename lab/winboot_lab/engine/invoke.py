@@ -138,7 +138,6 @@ class BlockStage(Stage):
         else:
             own.put("args", Array(rest))
         if self.invocation is not None:
-            self.invocation.unbound = rest
             own.put("MyInvocation", self.invocation)
         if self.this is not NOTHING:
             own.put("this", self.this)

@@ -131,7 +131,7 @@ def normalise(path: str) -> str:
 
 
 class Locations:
-    """The drives of a session, where it stands on each of them, and the location stack."""
+    """The drives of a session, and where it stands: in a folder, which no cmdlet of the lab changes."""
 
     def __init__(self, machine: Door, home: str, start: str) -> None:
         self.home = home
@@ -151,23 +151,11 @@ class Locations:
             self.drives[letter.lower()] = Drive(letter, FILES, f"{letter}:\\")
         self.current: Place = Place(FILES, normalise(start), self.drives.get(start[0].lower()))
         self.process_directory: str | None = None
-        self.folder = self.current.path
-        """The last location in the file system, where programs start."""
-        self.on_drive: dict[str, Place] = {}
-        self.stack: list[Place] = []
         self.drive_objects: dict[int, Any] = {}
 
     def knows_drive(self, name: str) -> bool:
         """Is there a drive of that name?"""
         return name.lower() in self.drives
-
-    def move(self, place: Place) -> None:
-        """Set the current location."""
-        if self.current.drive is not None:
-            self.on_drive[self.current.drive.name.lower()] = self.current
-        self.current = place
-        if place.provider == FILES:
-            self.folder = place.path
 
     def file_path(self, text: str) -> str | None:
         """A path for programs and .NET: the full file-system path, or None when it is not one."""
@@ -215,10 +203,7 @@ class Locations:
             )
         if drive.provider == FILES:
             if not rest or rest[0] not in "\\/":
-                base = self.on_drive.get(name.lower())
-                if self.current.drive is drive:
-                    base = self.current
-                start = base.path if base is not None else drive.root
+                start = self.current.path if self.current.drive is drive else drive.root
                 return Place(FILES, normalise(join(start, rest)), drive)
             return Place(FILES, normalise(join(drive.root, rest)), drive)
         inner = normalise_inner(rest)
@@ -226,14 +211,9 @@ class Locations:
 
     def _relative(self, text: str) -> Place:
         here = self.current
-        if here.provider == FILES:
-            if text.startswith(("\\", "/")):
-                return Place(FILES, normalise(here.path[:2] + text), here.drive)
-            return Place(FILES, normalise(join(here.path, text)), here.drive)
-        if here.provider == REGISTRY:
-            start = here.drive.root if text.startswith(("\\", "/")) and here.drive else here.path
-            return Place(REGISTRY, normalise_inner(join(start, text)), here.drive)
-        return Place(here.provider, normalise_inner(text), here.drive)
+        if text.startswith(("\\", "/")):
+            return Place(FILES, normalise(here.path[:2] + text), here.drive)
+        return Place(FILES, normalise(join(here.path, text)), here.drive)
 
 
 def normalise_inner(path: str) -> str:

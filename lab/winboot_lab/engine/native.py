@@ -98,7 +98,7 @@ class NativeStage(Stage):
 
 def working_directory(scope: Scope) -> str:
     """Where a program starts: the file-system location, or the last one when the session stands elsewhere."""
-    return str(scope.session.locations.folder)
+    return str(scope.session.locations.current.path)
 
 
 def text_lines(content: bytes) -> list[str]:

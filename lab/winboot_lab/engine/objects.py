@@ -54,7 +54,6 @@ class Invocation(Instance):
         self.expects_input = expects_input
         self.length = length
         self.bound: BoundParameters = BoundParameters()
-        self.unbound: list[Value] = []
 
     @property
     def line_number(self) -> int:

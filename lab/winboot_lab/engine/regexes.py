@@ -490,7 +490,6 @@ class Group(Instance):
         self.success = span[0] >= 0
         self.index = span[0] if self.success else 0
         self.value = match.text[span[0] : span[1]] if self.success else ""
-        self.python = python
 
     @property
     def name(self) -> str:
@@ -525,10 +524,6 @@ class Match(Group):
             if found.start() >= start and found.span() != self.found.span():
                 return Match(self.regex, self.text, found)
         return Match(self.regex, self.text, None)
-
-    def expand(self, replacement: str) -> str:
-        """Match.Result."""
-        return _expander(replacement)(self)
 
 
 _SUBSTITUTION = re.compile(r"\$(?:(\$)|(&)|(`)|(')|(\+)|(_)|(\d+)|\{(\w+)\})")

@@ -6,7 +6,7 @@ by the lower-case name. A scope also answers what effectful members ask of their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
 from winboot_lab.engine.refusal import Refusal
@@ -36,9 +36,6 @@ class Scope:
     __slots__ = (
         "_aliases",
         "_functions",
-        "cmdlet",
-        "depth",
-        "invocation",
         "parent",
         "script",
         "session",
@@ -59,11 +56,8 @@ class Scope:
         else:
             self.script = parent.script if parent is not None else self
         self.strict: int = parent.strict if parent is not None else 0
-        self.depth: int = parent.depth + 1 if parent is not None else 0
         self._functions: dict[str, Any] | None = None
         self._aliases: dict[str, Any] | None = None
-        self.invocation: Any = parent.invocation if parent is not None else None
-        self.cmdlet: Any = None
 
     def leave(self) -> None:
         """Nothing runs here any more. Typed variables point back at their scope, a script's scope at itself."""
@@ -87,13 +81,6 @@ class Scope:
         return self.blocks.with_underbar(self, block, item, arguments)
 
     # -- the chain -----------------------------------------------------------------------------------------------
-
-    def chain(self) -> Iterator[Scope]:
-        """This scope and its parents, innermost first."""
-        scope: Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.parent
 
     def find(self, key: str) -> Variable | None:
         """The variable of that (lower-case) name that is visible from here."""
@@ -141,15 +128,6 @@ class Scope:
         if which == "script":
             return self.script
         return self
-
-    def above(self, count: int) -> Scope | None:
-        """The scope `count` levels out (0 is this one), or None."""
-        scope: Scope | None = self
-        for _ in range(count):
-            if scope is None:
-                return None
-            scope = scope.parent
-        return scope
 
     def preference(self, key: str, default: str) -> str:
         """A preference variable as one of ActionPreference's names.

@@ -103,12 +103,6 @@ class Uri:
         place = self.authority if slashes else ""
         return f"{self.scheme}:{slashes}{user}{place}{self.path}{self.query}{self.fragment}"
 
-    def joined(self, relative: str) -> Uri:
-        """The address that a relative one means from here."""
-        from urllib.parse import urljoin
-
-        return Uri.parse(urljoin(self.absolute_uri, relative))
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Uri) and (self.absolute_uri, self.absolute) == (
             other.absolute_uri,

@@ -723,27 +723,14 @@ class View(Instance):
 class Enumerator(Instance):
     """An IEnumerator: `items` is the Python iterator behind GetEnumerator(); the pipeline runs it to its end."""
 
-    def __init__(
-        self, items: Iterable[Value], *, of_entries: bool = False, table: _Mapping | None = None
-    ) -> None:
+    def __init__(self, items: Iterable[Value]) -> None:
         self.source = list(items)
         self.position = -1
-        self.of_entries = of_entries
-        self.table = table
-        self.version = table.version if table is not None else 0
 
     def __iter__(self) -> Iterator[Value]:
         while self.position + 1 < len(self.source):
-            self.check()
             self.position += 1
             yield self.source[self.position]
-
-    def check(self) -> None:
-        """Complain when the dictionary behind it changed."""
-        if self.table is not None and self.table.version != self.version:
-            raise exceptions.InvalidOperationException(
-                "Collection was modified; enumeration operation may not execute."
-            )
 
 
 LIST = "System.Collections.Generic.List"

@@ -13,7 +13,7 @@ Value = Any
 class Variable:
     """One variable. `convert` turns (or refuses) every new value: a typed or validated variable has one."""
 
-    __slots__ = ("attributes", "convert", "description", "name", "options", "private", "value")
+    __slots__ = ("convert", "name", "options", "private", "value")
 
     def __init__(self, name: str, value: Value = None, options: frozenset[str] = frozenset()) -> None:
         self.name = name
@@ -21,8 +21,6 @@ class Variable:
         self.options = options
         self.private = False
         self.convert: Callable[[Value], Value] | None = None
-        self.attributes: tuple[object, ...] = ()
-        self.description = ""
 
     @property
     def locked(self) -> bool:

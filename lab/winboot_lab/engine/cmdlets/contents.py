@@ -39,7 +39,6 @@ from winboot_lab.engine.providers import (
     shown_path,
 )
 from winboot_lab.engine.types.fileinfo import HIDDEN, READ_ONLY, is_folder
-from winboot_lab.engine.types.streams import Stream
 from winboot_lab.engine.values import (
     BYTE,
     Array,
@@ -380,7 +379,6 @@ _HASHES = {"SHA1": "sha1", "SHA256": "sha256", "SHA384": "sha384", "SHA512": "sh
     """
     Path: string[] mandatory position=0 set=Path
     LiteralPath: string[] mandatory name alias=PSPath set=LiteralPath
-    InputStream: System.IO.Stream mandatory set=Stream
     Algorithm: string words=SHA1,SHA256,SHA384,SHA512,MACTripleDES,MD5,RIPEMD160
     """,
     default_set="Path",
@@ -391,13 +389,6 @@ def get_file_hash(call: Call) -> None:
     name = call.get("Algorithm", "SHA256").upper()
     if name not in _HASHES:
         call.refuse(f"-Algorithm {name}")
-    if call.has("InputStream"):
-        stream: Stream = call["InputStream"]
-        data = bytearray()
-        while piece := stream.read(call.scope, 1 << 20):
-            data += piece
-        call.write(_hash(name, bytes(data), None))
-        return
     for place in _hashed_places(call):
         facts = FileProvider(call.scope).facts(place)
         if is_folder(facts):
@@ -432,7 +423,7 @@ def _hashed_places(call: Call) -> Iterator[Place]:
         yield from (place for place in found if place.provider == FILES)
 
 
-def _hash(name: str, content: bytes, path: str | None) -> PSCustomObject:
+def _hash(name: str, content: bytes, path: str) -> PSCustomObject:
     digest = hashlib.new(_HASHES[name], content, usedforsecurity=False).hexdigest().upper()
     return PSCustomObject.of(
         {"Algorithm": name, "Hash": digest, "Path": path}, "Microsoft.Powershell.Utility.FileHash"

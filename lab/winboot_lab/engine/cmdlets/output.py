@@ -110,24 +110,13 @@ def write_information(call: Call) -> None:
     Category: System.Management.Automation.ErrorCategory set=NoException,WithException
     ErrorId: string null empty set=NoException,WithException
     TargetObject: object null set=NoException,WithException
-    RecommendedAction: string null empty
-    CategoryActivity: string alias=Activity null empty
-    CategoryReason: string alias=Reason null empty
-    CategoryTargetName: string alias=TargetName null empty
-    CategoryTargetType: string alias=TargetType null empty
     """,
     default_set="NoException",
 )
 def write_error(call: Call) -> None:
     """A non-terminating error of the calling function."""
     record = _error_record(call)
-    record.activity = call.text(call["CategoryActivity"]) if call.has("CategoryActivity") else "Write-Error"
-    if call.has("CategoryReason"):
-        record.reason = call["CategoryReason"]
-    if call.has("CategoryTargetName"):
-        record.target_name = call["CategoryTargetName"]
-    if call.has("CategoryTargetType"):
-        record.target_type = call["CategoryTargetType"]
+    record.activity = "Write-Error"
     caller = call.scope.get("myinvocation")
     command = getattr(caller, "command", None)
     record.invocation = caller if command is not None else call.stage.invocation
@@ -151,7 +140,4 @@ def _error_record(call: Call) -> ErrorRecord:
     record = ErrorRecord(failure, error_id, category, call["TargetObject"])
     if call.has("Exception") and message:
         record.details = ErrorDetails(message)
-    if call.has("RecommendedAction") and call["RecommendedAction"]:
-        record.details = record.details or ErrorDetails(failure.message)
-        record.details.recommended_action = call["RecommendedAction"]
     return record

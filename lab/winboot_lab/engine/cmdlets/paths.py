@@ -88,14 +88,13 @@ def shown(place: Place) -> str:
 @cmdlet(
     "Split-Path",
     """
-    Path: string[] mandatory position=0 value name set=ParentSet,LeafSet,QualifierSet,NoQualifierSet,IsAbsoluteSet
+    Path: string[] mandatory position=0 value name set=ParentSet,LeafSet,QualifierSet,NoQualifierSet
     LiteralPath: string[] mandatory name alias=PSPath set=LiteralPathSet
     Qualifier: switch mandatory set=QualifierSet
     NoQualifier: switch mandatory set=NoQualifierSet
     Parent: switch set=ParentSet
     Leaf: switch mandatory set=LeafSet
     Resolve: switch
-    IsAbsolute: switch mandatory set=IsAbsoluteSet
     Credential: pscredential refused
     """,
     module=MANAGEMENT,
@@ -108,8 +107,6 @@ def split_path(call: Call) -> None:
             _write_qualifier(call, text)
         elif call.flag("NoQualifier"):
             call.write(text[len(qualifier(text)) :])
-        elif call.flag("IsAbsolute"):
-            call.write(_is_absolute(call, text))
         elif call.flag("Leaf"):
             call.write(leaf_of(call, text))
         else:
@@ -144,12 +141,6 @@ def _write_qualifier(call: Call, text: str) -> None:
         "InvalidArgument",
         text,
     )
-
-
-def _is_absolute(call: Call, text: str) -> bool:
-    if text.startswith(("\\\\", "//")):
-        call.refuse("-IsAbsolute of a network path")
-    return bool(qualifier(text))
 
 
 def leaf_of(call: Call, text: str) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from winboot_lab.engine.cmdlet import Call
 from winboot_lab.engine.commands import (
     CORE,
-    Function,
     all_cmdlets,
     cmdlet,
     find_command,
@@ -19,7 +18,7 @@ from winboot_lab.engine.exceptions import CommandNotFoundException
 from winboot_lab.engine.objects import CommandInfo, command_info
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.values import Structured, Version, enum_value
-from winboot_lab.engine.wildcards import has_wildcards, like
+from winboot_lab.engine.wildcards import has_wildcards
 
 Value = Any
 _SMA = "System.Management.Automation."
@@ -111,7 +110,7 @@ def get_command(call: Call) -> None:
     wanted = str(call["CommandType"]) if call.has("CommandType") else None
     for name in names:
         if has_wildcards(name):
-            _get_by_wildcard(call, name, wanted)
+            call.refuse("with a wildcard")
         else:
             _get_by_name(call, name, wanted)
 
@@ -136,18 +135,6 @@ def _get_by_name(call: Call, name: str, wanted: str | None) -> None:
         target=name,
     )
     call.error(failure, "CommandNotFoundException", "ObjectNotFound", name)
-
-
-def _get_by_wildcard(call: Call, pattern: str, wanted: str | None) -> None:
-    if wanted != "Function":
-        call.refuse("with a wildcard")
-    seen: dict[str, Function] = {}
-    for scope in call.scope.chain():
-        for key, function in scope.functions.items():
-            seen.setdefault(key, function)
-    for key in sorted(seen):
-        if like(seen[key].name, pattern):
-            call.write(command_info(seen[key]))
 
 
 __all__ = ["Version", "all_cmdlets", "find_command"]

@@ -53,7 +53,7 @@ def now(call: Call) -> DateTime:
 
 @cmdlet(
     "Get-Date",
-    f"""
+    """
     Date: datetime position=0 value name alias=LastWriteTime
     Year: int range=1,9999
     Month: int range=1,12
@@ -62,7 +62,6 @@ def now(call: Call) -> DateTime:
     Minute: int range=0,59
     Second: int range=0,59
     Millisecond: int range=0,999
-    DisplayHint: {HINT}
     UFormat: string set=UFormat
     Format: string set=net
     """,
@@ -78,8 +77,7 @@ def get_date(call: Call) -> None:
         call.write(_unix(call, moment, call["UFormat"]))
     else:
         made = Decorated(moment)
-        hint = call.get("DisplayHint") or enum_value(HINT, "DateTime")
-        made.extension.add(NoteProperty("DisplayHint", hint))
+        made.extension.add(NoteProperty("DisplayHint", enum_value(HINT, "DateTime")))
         call.write(made)
 
 

@@ -462,8 +462,7 @@ class RedirectedStage(Stage):
         finally:
             session.streams = self._outer
         self.expects_input = self.inner.expects_input
-        self.merges_errors = any(target.stream in (0, 2) for target in targets)
-        self.inner.redirects_errors = self.merges_errors
+        self.inner.redirects_errors = any(target.stream in (0, 2) for target in targets)
 
     def _outside(self, out: Emit) -> Emit:
         """Write downstream with the streams from outside in force."""

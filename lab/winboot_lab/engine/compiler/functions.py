@@ -20,7 +20,7 @@ def _function(node: syntax.FunctionDefinition) -> Run:
     qualifier, _, rest = node.name.partition(":")
     place = qualifier.lower() if rest and qualifier.lower() in _PLACES else ""
     name = rest if place else node.name
-    code = Code(node.body, name=name, parameters=node.parameters, is_filter=node.kind == "filter")
+    code = Code(node.body, name=name, parameters=node.parameters)
 
     def run(scope: Scope, _out: Emit) -> None:
         made = Function(name, code, scope=None)

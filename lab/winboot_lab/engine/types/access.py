@@ -219,11 +219,6 @@ class Descriptor:
         explicit.sort(key=lambda ace: (ace.priority, _sid_order(ace.sid)))
         self.aces = explicit + [ace for ace in kept if ace.inherited]
 
-    @property
-    def canonical(self) -> bool:
-        order = [ace.priority for ace in self.aces if not ace.inherited]
-        return order == sorted(order)
-
     def add(self, new: Ace) -> None:
         """Add an entry, joined with one that differs in its rights or its flags alone."""
         for at, ace in enumerate(self.aces):

@@ -35,7 +35,6 @@ from winboot_lab.engine.values import (
     View,
     _Mapping,
     enumerate_value,
-    fold,
     key_of,
 )
 
@@ -54,9 +53,6 @@ class Comparer(Instance):
         if self.culture:
             return culture_key(text, case=not self.ignore_case)
         return text.upper() if self.ignore_case else text
-
-    def same(self, first: str, second: str) -> bool:
-        return fold(first) == fold(second) if self.ignore_case else first == second
 
 
 ICOMPARER = dotnet("System.Collections.IComparer", kind="interface")

@@ -201,9 +201,8 @@ def _moment(item: _Item) -> DateTime:
 class Certificate(Instance):
     """X509Certificate2: what stands in it, and perhaps a private key that nobody sees."""
 
-    def __init__(self, raw: bytes, *, has_private_key: bool = False) -> None:
+    def __init__(self, raw: bytes) -> None:
         self.raw = raw
-        self.has_private_key = has_private_key
         outer = next(_elements(raw))[0].items()
         fields = outer[0].items()
         if fields[0].tag == 0xA0:
