@@ -1,7 +1,7 @@
 """A look at nodes that are right, as `winboot plan` does it, against the floor: a bare pypsrp pipeline with the same text.
 
-The endpoints' answers are canned, so that only the controller's side is in a figure: its time with and without a latency
-model, its processor, requests, bytes and memory for each node. The API server's part is left out.
+The endpoints' answers are canned, so that a figure covers only the controller. It measures the time with and without a
+latency model, and processor, requests, bytes and memory for each node. The API server's part is left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A first look at N nodes against Ansible's twenty tasks, and how much of the distance a bare pipeline has.
 
 Ansible (ansible-core with its psrp plugin) lives in `.bench-venv`, which `make bench-peer` makes; without it this benchmark
-is skipped and says so. Its answers are canned as ours are: what it costs here is its own work, not a machine's. Its tasks are
-modules (one small module without arguments) and `raw` lines, the cheapest that it has; its settings are its best: as many
-forks as winboot has threads, no facts, the free strategy; its psrp always has pipelining.
+is skipped and says so. Its answers are canned, like winboot's, so the figure is its own work, not a machine's. Its tasks are
+the cheapest that it has: one small module without arguments, and `raw` lines. Its settings are its best: as many forks as
+winboot has threads, no facts, the free strategy. Its psrp always has pipelining.
 BENCH_NODES says how many nodes (50).
 """
 

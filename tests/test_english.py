@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tools import prose
@@ -50,8 +52,33 @@ def test_the_lint_finds_what_it_is_for(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["What does it change?", "winboot drains the node.", "the kubelet's own certificate"]
+    ("source", "read"),
+    [
+        ('"""Head.\n\n    a  one\n       more\n    b  two\n    """', ["Head.", "a one more", "b two"]),
+        ('"""Head\nthat goes on.\n- item\n"""', ["Head that goes on.", "- item"]),
+        ("A = 1  # of the first\nB = 2  # of the second", ["of the first", "of the second"]),
+        ("# Two lines\n# of one comment", ["Two lines of one comment"]),
+        ("X = '$Name = 1 # code\\n# a comment\\nThrow-It \"a text of it\"'", ["a comment", "a text of it"]),
+        ("X = '<a>the text of it</a><b>and another text</b>'", ["the text of it", "and another text"]),
+    ],
+)
+def test_the_lint_reads_rows_comments_and_scripts_apart(tmp_path: Path, source: str, read: list[str]) -> None:
+    """Rows of a table are not one sentence, and code is not prose."""
+    file = tmp_path / "one.py"
+    file.write_text(source)
+
+    assert [" ".join(text.split()) for _, _, text in prose.passages(file)] == read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What does it change?",
+        "winboot drains the node.",
+        "the kubelet's own certificate",
+        " ".join(["Name"] * 31),
+    ],
 )
 def test_the_lint_leaves_plain_sentences(text: str) -> None:
-    """Questions and ordinary genitives pass."""
+    """Questions, ordinary genitives and lists of names pass."""
     assert list(prose.broken(text, "prose")) == []

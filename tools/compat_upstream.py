@@ -1,7 +1,7 @@
-"""`python -m tools.compat_upstream FOLDER`: what upstream's own texts say otherwise than the data.
+"""`python -m tools.compat_upstream FOLDER` lists where upstream's own files differ from the data.
 
-FOLDER has a folder for each minor (`1.36`, `1.37`), and in it files as they lie in upstream's repositories, in any folders that
-end as below; what is not there is not compared, and said so. Nothing is fetched here.
+FOLDER has a folder for each minor (`1.36`, `1.37`) with files of upstream's repositories; their paths end as below. The
+command reports each missing file and skips that comparison. It fetches nothing.
 
 | what | file |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""docs/lab-language.md: what of PowerShell and .NET the lab runs."""
+"""docs/lab-language.md: the part of PowerShell and .NET that the lab runs."""
 
 from __future__ import annotations
 

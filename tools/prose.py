@@ -8,6 +8,7 @@ templates and scripts by their comments and quoted texts. `--ratchet` lowers the
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import json
 import random
@@ -74,6 +75,11 @@ _QUOTED: Final = (
 # A clause as the subject of a statement; a question may start like this.
 _CLAUSE: Final = re.compile(r"(?:What|Whatever|Whichever|Which)\b(?!.*\?$)")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])[)\"']*\s+(?=[\"'(`*]?(?:[A-Z`*]|winboot))")
+# An item of a list, a row of a table, `key: value`, and two columns with a gap between them.
+_ROW: Final = re.compile(r"^\s*(?:[-*|]|\d+\.|[\w.]+:) |\S {2,}\S")
+_LOWER_CASE_WORD: Final = re.compile(r"\s[a-z]")  # a list of names has none
+# Messages of PowerShell and the kubelet, which the lab gives as they are.
+VERBATIM: Final = ("The input object cannot be bound to any parameters", "failed to validate kubelet flags:")
 _WORD: Final = re.compile(r"[\w'’-]*[A-Za-z][\w'’/.-]*")
 
 
@@ -102,7 +108,7 @@ def broken(sentence: str, kind: str) -> Iterator[str]:
     )
     if kind == "prose" and (found := _CLAUSE.match(sentence)) and len(sentence.split()) > 4:
         yield f"clause as subject: {found[0]}"
-    if (count := len(_WORD.findall(sentence))) > LONGEST_SENTENCE:
+    if (count := len(_WORD.findall(sentence))) > LONGEST_SENTENCE and _LOWER_CASE_WORD.search(sentence):
         yield f"{count} words"
 
 
@@ -143,8 +149,9 @@ def _of_markdown(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _plain(text: str) -> str:
-    """Markdown without its marks: code becomes one word, a link its text."""
+    """Markdown without its marks: code and a list of it become one word, a link its text."""
     text = re.sub(r"`[^`]*`", "CODE", text)
+    text = re.sub(r"CODE(?:,? CODE)+", "CODE", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     return text.replace("**", "")
 
@@ -161,11 +168,32 @@ def _of_python(text: str) -> Iterator[tuple[int, str, str]]:
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if id(node) in docstrings and isinstance(node, ast.Constant):
-            for paragraph in re.split(r"\n\s*\n", str(node.value)):
-                yield node.lineno, "comment", re.sub(r"`[^`]*`", "CODE", paragraph)
+            yield from ((node.lineno, "comment", row) for row in _rows(str(node.value)))
         elif id(node) not in inner and (message := _message(node)) is not None and len(message.split()) > 2:
-            yield getattr(node, "lineno", 0), "message", re.sub(r"`[^`]*`", "CODE", message)
+            yield from _of_message(getattr(node, "lineno", 0), message)
     yield from _comments(text)
+
+
+def _of_message(line: int, message: str) -> Iterator[tuple[int, str, str]]:
+    """A string of the code; of PowerShell its comments and texts, of XML what is between the tags."""
+    if re.search(r"\$(?:_|\w*[a-z])\w*|^param\(", message) and "\n" in message:
+        yield from ((line, kind, text) for _, kind, text in _of_script(message))
+    elif not message.startswith(VERBATIM):
+        yield from ((line, "message", row) for row in _rows(re.sub(r"<[^<>]*>", "\n\n", message)))
+
+
+def _rows(text: str) -> Iterator[str]:
+    """The passages of a text of several lines; an item, a row of a table and an indented line begin one."""
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
+        rows: list[str] = []
+        indent = 0
+        for line in paragraph.splitlines():
+            own = len(line) - len(line.lstrip())
+            if not rows or _ROW.search(line) or own < indent or 0 < own == indent:
+                rows.append("")
+                indent = own
+            rows[-1] += line + "\n"
+        yield from (_plain(re.sub(r"\{[^{}]*\}", "CODE", row)) for row in rows)
 
 
 def _message(node: ast.AST) -> str | None:
@@ -184,13 +212,13 @@ def _comments(text: str) -> Iterator[tuple[int, str, str]]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT or token.string.startswith(("#!", "# noqa", "# type:")):
             continue
-        if block and token.start[0] != last + 1:
-            yield start, "comment", " ".join(block)
+        follows_code = bool(token.line[: token.start[1]].strip())
+        if block and (follows_code or token.start[0] != last + 1):
+            yield from ((start, "comment", row) for row in _rows("\n".join(block)))
             block = []
         start, last = (start if block else token.start[0]), token.start[0]
-        block.append(token.string.lstrip("# "))
-    if block:
-        yield start, "comment", " ".join(block)
+        block.append(token.string.lstrip("#").removeprefix(" "))
+    yield from ((start, "comment", row) for row in _rows("\n".join(block)))
 
 
 def _of_script(text: str) -> Iterator[tuple[int, str, str]]:

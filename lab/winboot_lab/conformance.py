@@ -4,9 +4,9 @@ FOLDER holds recordings, one JSON object a line in `<area>.jsonl`. Each case's s
 A case ends in one of three ways: `agreed`, `refused` (the lab said by name what it does not know), or `wrong`. Only the
 last is a fault: the lab answered, and PowerShell answers otherwise.
 
-What is compared: type and value of every output object; id, category and exception of every error; an error's message
-where it is the script's own text; warnings, verbose and information messages; for a script that does not parse, the line
-of the first complaint.
+A comparison covers the type and value of every output object, and the id, category and exception of every error. It covers
+an error's message where the script wrote that text. It covers warnings, verbose and information messages. For a script
+that does not parse, it covers the line of the first complaint.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ OWN = Path(__file__).parents[1] / "conformance"
 def load(folder: Path, areas: Sequence[str] = (), *, noted: Path | None = None) -> list[Case]:
     """All recordings of a folder, or those of some areas.
 
-    A case that carries no note takes that of the same case (area, name and script) in `noted`: what is known of 5.1 holds
-    for a copy of the recordings as well.
+    A case without a note takes the note of the same case (area, name and script) in `noted`: facts about 5.1 also hold for
+    a copy of the recordings.
     """
     found = _read(folder, areas)
     if noted is None or noted.resolve() == folder.resolve():

@@ -1,6 +1,6 @@
 """powershell.exe (and any other program) of a lab machine, started by a command line, with standard streams.
 
-What sshd starts for a command, and what the executable `winboot-lab-powershell` stands in for. Exit codes are those of
+sshd starts it for a command, and the executable `winboot-lab-powershell` replaces it. Exit codes are those of
 powershell.exe: the number given to `exit`, 0 for a script that ran to its end, 1 for one that ended by an error
 (about_PowerShell_exe, "-Command" and "-File").
 """
@@ -62,7 +62,7 @@ def run_command(
         streams.error(f"the lab refuses: {refusal}\n".encode())
         return 1
     except (MachineStopped, Interrupted, BrokenPipeError):
-        return _STOPPED  # the machine went down, somebody ended the program, or nobody reads what it says
+        return _STOPPED  # the machine went down, another program ended this one, or the reader of its output is gone
 
 
 def _run(machine: Machine, session: Session, command_line: str) -> int:
@@ -98,8 +98,9 @@ def powershell(session: Session, arguments: list[str]) -> int:
 
 
 def silent_powershell(session: Session, arguments: list[str]) -> int:
-    """powershell.exe as scheduled tasks call it, whose output nobody sees; gives its exit code. Whoever gives it something to
-    read sees its output, too."""
+    """powershell.exe as scheduled tasks call it, without output; returns its exit code.
+
+    If there is standard input, the caller sees the output as well."""
     if session.standard.input:
         return powershell(session, arguments)
     text = script_of(arguments, session.machine)

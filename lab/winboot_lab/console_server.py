@@ -21,8 +21,8 @@ _LOOK_S: Final = 0.01
 class ConsoleServer:
     """Runs command lines on one machine for programs of this host. One connection is one command:
 
-    the client sends one line of JSON (the command line, the length of the standard input in bytes) and the input; it gets
-    pieces of output, and at last the exit code. A client that goes away ends the command.
+    the client sends one line of JSON (the command line, the length of the standard input in bytes) and the input.
+    It receives pieces of output, and at last the exit code. A client that goes away ends the command.
     """
 
     def __init__(self, machine: Machine, *, user: str = "Administrator") -> None:
@@ -33,7 +33,7 @@ class ConsoleServer:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Accept no further connections."""
         self._closed.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

@@ -26,7 +26,7 @@ class _Choice:
 
 
 def find_powershell(path: str = "pwsh") -> str | None:
-    """The PowerShell of that name or path, or None when there is none on this machine."""
+    """The PowerShell of that name or path, or None if this machine has none."""
     return shutil.which(path)
 
 
@@ -41,7 +41,7 @@ def powershell_in_use() -> str | None:
 
 
 def listen(listener: Callable[[str, Any], None] | None) -> None:
-    """From now on `listener` hears what any script writes, too: the stream and the value; None: nobody does."""
+    """From now on call `listener` with the stream and the value of all script output; None ends that."""
     _Choice.listener = listener
 
 
@@ -70,7 +70,7 @@ def run_script(
             location=location,
             local_scope=local_scope,
         )
-    from winboot_lab.pwsh import run as real  # compiles C# and starts a process: only who wants it pays
+    from winboot_lab.pwsh import run as real  # slow: compiles C# and starts a process
 
     return real.run_script(
         _Choice.path,

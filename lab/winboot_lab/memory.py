@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import gc
 
-# Collections of the young, after which whoever runs one lab after another looks for circles: 100,000 objects.
+# After so many collections of young objects (100,000 objects), a process with many labs looks for circles.
 _MANY = 5
-# How many times he looks among new objects alone before he looks among all.
+# Searches among new objects alone before one search among all.
 _AMONG_NEW = 10
 
 
 def collect_rarely() -> None:
     """Look every 20,000 new objects instead of every 700.
 
-    The lab's syntax trees live as long as the process, and a join makes millions of objects beside them: the collector
-    took a quarter of its time.
+    The lab's syntax trees live as long as the process, and a join makes millions of objects in addition: the
+    collector took a quarter of its time.
     """
     gc.set_threshold(20_000, 20, 100)
 
 
 class Labs:
-    """One lab after another in one process: `forget` takes away the circles that they left, some 30 MiB for each join."""
+    """One lab after another in one process: `forget` frees the circles that they left, some 30 MiB for each join."""
 
     def __init__(self) -> None:
         self._looked = 0

@@ -1,6 +1,6 @@
 """An artifact mirror for the lab: real archives of tiny stand-in programs, under upstream's paths.
 
-Any version can be asked for. The bytes depend on file name and version alone, so a profile's hashes can be
+The mirror serves any version. The bytes depend on file name and version alone, so a profile's hashes can be
 computed before anything is served (`sha256_of`). Faults: a wrong hash, a connection that breaks, a slow one.
 """
 
@@ -35,7 +35,7 @@ class Shape:
 
     pattern: re.Pattern[str]
     members: tuple[tuple[str, str], ...]
-    checksum: str = "bare"  # what stands in a .sha256 file: the bare hash, or the hash and the file's name
+    checksum: str = "bare"  # content of a .sha256 file: the bare hash, or the hash and the file's name
 
 
 def _shape(pattern: str, *members: tuple[str, str], checksum: str = "bare") -> Shape:
@@ -139,7 +139,7 @@ def content_of(path: str) -> bytes | None:
 
 
 def sha256_of(path: str) -> str:
-    """The hash of the file behind a URL path; KeyError when there is none."""
+    """The hash of the file behind a URL path; raises KeyError for an unknown path."""
     content = content_of(path)
     if content is None:
         raise KeyError(path)
@@ -212,19 +212,19 @@ def _tar_gz(members: list[tuple[str, bytes]]) -> bytes:
 
 @dataclass(slots=True)
 class MirrorFaults:
-    """What shall go wrong, by file name. `breaks` lets one answer end after so many bytes, then no more."""
+    """The faults to serve, by file name. `breaks` lets one answer end after so many bytes, then no more."""
 
     wrong: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     breaks: dict[str, int] = field(default_factory=dict)
     pause: Callable[[str], None] = lambda name: None  # called before the body; a slow mirror sleeps here
     busy: int = 0  # so many requests get 503 first
-    whole: set[str] = field(default_factory=set)  # sent from the beginning, whatever range is asked for
+    whole: set[str] = field(default_factory=set)  # sent from the beginning, for any range requested
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One HTTP answer. `complete` is False when the connection shall break after `body`."""
+    """One HTTP answer. `complete` is False when the connection is to break after `body`."""
 
     status: int
     headers: Mapping[str, str]
@@ -233,7 +233,7 @@ class Served:
 
 
 class Mirror:
-    """Answers requests for artifacts; `log` keeps what was asked, in order, as (path, range)."""
+    """Answers requests for artifacts; `log` keeps them in order, as (path, range)."""
 
     def __init__(self) -> None:
         self.faults = MirrorFaults()
@@ -287,7 +287,7 @@ def _ranged(content: bytes, header: str) -> Served:
 
 
 class MirrorServer:
-    """The mirror over real HTTP on loopback, for whoever cannot be handed the object."""
+    """The mirror over real HTTP on loopback, for programs outside this process."""
 
     def __init__(self, mirror: Mirror | None = None, *, address: str = "127.0.0.1", port: int = 0) -> None:
         self.mirror = mirror or Mirror()

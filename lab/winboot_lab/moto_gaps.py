@@ -1,9 +1,9 @@
 """AWS on loopback: moto's server, with what it lacks of lifecycle hooks and Windows passwords added to its own classes.
 
-Added, after the API reference of Auto Scaling and EC2: instances of a group with hooks wait in Pending:Wait and
-Terminating:Wait and a message says so; CompleteLifecycleAction and RecordLifecycleActionHeartbeat; GetPasswordData gives
-what the key pair encrypts. `tests/cloud/test_aws_site.py` holds that each addition works, so that a new moto that renames
-its insides fails there.
+The additions follow the API reference of Auto Scaling and EC2. Instances of a group with hooks wait in Pending:Wait and
+Terminating:Wait, and a message announces it. CompleteLifecycleAction and RecordLifecycleActionHeartbeat work.
+GetPasswordData returns the password that the key pair encrypts. `tests/cloud/test_aws_site.py` checks each addition, so
+that a new moto that renames its insides fails there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from winboot_lab.aws import LAUNCHING, REGION, TERMINATING, AwsSite, environment
 # Where a machine is after CONTINUE (Auto Scaling user guide, "Use lifecycle hooks with a warm pool").
 AFTER = {"Pending:Wait": "InService", "Warmed:Pending:Wait": "Warmed:Stopped"}
 
-# moto knows which instance types each region offers: 50 MiB, of which this region's are asked for.
+# moto lists the instance types of each region in 50 MiB; keep only this region's.
 for of_regions in instance_types.INSTANCE_TYPE_OFFERINGS.values():
     for region in of_regions.keys() - {REGION}:
         del of_regions[region]

@@ -88,7 +88,7 @@ def _emit(emit: wire.Emit, stream: wire.Stream, value: object) -> None:
         case (("warning" | "verbose" | "debug"), _):
             emit(stream, to_string(value))
         case _:
-            pass  # nobody reads progress
+            pass  # winboot does not read progress
 
 
 def _record(record: ErrorRecord) -> wire.ErrorRecord:
@@ -121,7 +121,7 @@ def _lineage(exception: DotNetException) -> tuple[str, ...]:
 
 
 class LabNode:
-    """A machine that can be reached over WinRM, restarts when told, and runs its own PowerShell tasks."""
+    """A machine that answers WinRM, restarts on command, and runs its own PowerShell tasks."""
 
     def __init__(
         self, farm: Farm, machine: Machine, *, address: str, password: str, https: bool = False
@@ -155,11 +155,11 @@ class LabNode:
 
     @property
     def refusals(self) -> list[Refusal]:
-        """What the lab was asked for on this machine and does not know."""
+        """The features that scripts used on this machine and the lab lacks."""
         return self.machine.refusals
 
     def _signal(self, signal: Signal) -> None:
-        """Let the endpoint follow the machine. It is told, not waited for: the machine holds its lock."""
+        """Let the endpoint follow the machine, without waiting for it: the machine holds its lock."""
         if self.ssh is not None and not (signal != "down" and self.machine.reachable()):
             threading.Thread(target=self.ssh.cut, daemon=True).start()
         if signal == "down":

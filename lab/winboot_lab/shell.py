@@ -1,7 +1,7 @@
 """`winboot-lab-powershell`: powershell.exe of a lab machine as a program of this host.
 
-Where `WINBOOT_LAB_CONSOLE` names the address (host:port) of a console that a running lab serves, the command runs on that
-lab's machine; else on a bare machine of its own that is gone afterwards. Such a machine has a copy of the folder that
+If `WINBOOT_LAB_CONSOLE` names the address (host:port) of a running lab's console, the command runs on that lab's machine.
+Else it runs on a bare machine of its own that is gone afterwards. Such a machine has a copy of the folder that
 `WINBOOT_LAB_FOLDER` names (default: the folder of the script after -File): scripts and JSON, nothing hidden.
 
 It is what `transport: local` starts in a rehearsal, and what a real sshd starts: as a forced command it takes the
@@ -60,7 +60,7 @@ def _here(command: str, given: bytes) -> int:
 
 
 def bare_machine() -> Machine:
-    """A machine of nobody's, with the programs that Windows brings."""
+    """A machine of its own, with the programs that Windows brings."""
     from winboot_lab.programs import Outside, install_programs
     from winboot_lab.windows.machine import Machine
     from winboot_lab.windows.programs import Programs

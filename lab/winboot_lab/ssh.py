@@ -69,7 +69,7 @@ class SshServer:
             transport.close()
 
     def close(self) -> None:
-        """Accept nobody any more and break what is open."""
+        """Accept no further connections and break the open ones."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -117,7 +117,7 @@ class SshServer:
                 self._open.discard(transport)
 
     def run(self, channel: paramiko.Channel, command: str, peer: tuple[str, int]) -> None:
-        """One command behind a channel: input to its end, then output as it falls, then the exit code. `peer` is who connected.
+        """One command behind a channel: input to its end, then output as it falls, then the exit code. `peer` is the client.
 
         The connection is in its environment (setup_session_env in w32-doexec.c of PowerShell/openssh-portable), with
         the machine's own address, whatever loopback port of this host leads to it.
@@ -141,7 +141,7 @@ class SshServer:
 
 
 class _Gate(paramiko.ServerInterface):
-    """Who may log in, and what a channel may ask for."""
+    """The accounts that may log in, and the requests that a channel may make."""
 
     def __init__(self, server: SshServer, peer: tuple[str, int]) -> None:
         self._server = server

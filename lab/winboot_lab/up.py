@@ -36,9 +36,10 @@ BOOT_PORT: Final = 9443
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """One machine of a lab: the name its Node shall have, its release, and the address it has in its own network; `ssh`
-    where its sshd runs and is the way in, `https` where WinRM has a certificate. `computer` is its own name, `revision` the
-    number of its last update; what is left out is the lab's choice."""
+    """One machine of a lab: the name of its Node, its release, and its address in its own network.
+
+    `ssh` is true where its sshd runs and is the way in, `https` where WinRM has a certificate. `computer` is its own name,
+    `revision` the number of its last update; the lab chooses what is left out."""
 
     name: str
     release: Release

@@ -40,8 +40,8 @@ class Filled:
 def fill(inventory: Path, *, renew: bool, dry_run: bool = False) -> Filled:
     """Complete every profile that the inventory names; with `renew`, fetch and hash again what has a hash.
 
-    Raises InvalidInput with every complaint about the files, ClusterError where the CA cannot be had, Unreachable and
-    HashMismatch where an artifact is not to be had or not what its publisher says.
+    Raises InvalidInput with every complaint about the files, and ClusterError without the cluster's CA. Raises Unreachable
+    for an artifact that cannot be downloaded, and HashMismatch for one that differs from its publisher's hash.
     """
     from winboot.cli.trust import settle
     from winboot.config.demands import demands

@@ -46,8 +46,9 @@ class Both:
 
 
 def ending(report: NodeReport) -> str:
-    """How a node ended, in one line: its outcome, how long that took, whether it is Ready, and the first cause where something
-    is in the way. "not Ready after 1:45" would be a wait that there was not."""
+    """How a node ended, in one line: its outcome, how long that took, whether it is Ready, and the first cause of trouble.
+
+    "not Ready after 1:45" would suggest a wait that did not happen."""
     line = f"{report.outcome} in {lasted(report.seconds)}"
     if report.ready is not None:
         line += ", Ready" if report.ready else ", not Ready"

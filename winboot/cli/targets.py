@@ -45,9 +45,10 @@ Tune = Callable[["Options"], "Options"]
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The nodes of a command, in the order of the inventory, and the group of each of its hosts, the others' included: the
-    group that defines the host. `demands` is what the files, as they were read, have this computer run and read, `about`
-    what was asked for, in words: inventory, profiles with their versions, limit; `machines` are those of the nodes, by name."""
+    """The nodes of a command, in the order of the inventory, and the group that defines each host of the inventory.
+
+    `demands` lists the commands and files that the inventory and profiles make this computer run and read. `about` describes
+    the request in words: inventory, profiles with their versions, limit. `machines` are those of the nodes, by name."""
 
     specs: list[NodeSpec]
     groups: Mapping[str, str]

@@ -44,8 +44,9 @@ def settle_files(tables: Mapping[Path, Table]) -> None:
 
 
 def hold(file: Path, text: str) -> None:
-    """Raises InvalidInput where a kubeconfig of others, as it is now, has this computer run or read what was not in it when
-    `settle` looked at it: an account that may write it could have replaced it."""
+    """Raises InvalidInput if another account's kubeconfig has gained a command or file since `settle` read it.
+
+    An account that may write the kubeconfig could have replaced it."""
     from winboot.config.demands import in_kubeconfig
     from winboot.config.source import compose
 

@@ -20,7 +20,7 @@ from typing import Final
 class Effect(Enum):
     """What winboot does with an option that a file sets."""
 
-    MAPPED = "mapped"  # to a key of an inventory of winboot's
+    MAPPED = "mapped"  # to a key of winboot's inventory
     SECRET = "secret"  # the same, and a value in the file itself is refused
     REFUSED = "refused"  # without it, winboot would work on another machine or as another user
     WARNED = "warned"

@@ -174,7 +174,7 @@ def _up_as(inventory: Path, folder: Path) -> None:
 
 
 def _set_since(before: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the environment that are new: passwords that profiles name and nobody had set."""
+    """The variables of the environment that are new: the passwords that profiles name and the user had not set."""
     return {name: value for name, value in os.environ.items() if name not in before}
 
 

@@ -27,7 +27,7 @@ class Kind:
 
 
 def _typed(script: str) -> Hand:
-    """What somebody types at the machine's console."""
+    """A script that an administrator types at the machine's console."""
 
     def hand(lab: Lab, machine: Machine) -> None:
         code, told = at_console(machine, script)
@@ -79,7 +79,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         _typed(r"Stop-Service -Name kube-proxy; [IO.File]::Delete('C:\k\kube-proxy.yaml')"),
     ),
     "config": Kind(
-        "somebody has written into the kubelet's configuration",
+        "an administrator has changed the kubelet's configuration by hand",
         _typed(r"[IO.File]::AppendAllText('C:\var\lib\kubelet\config.yaml', 'maxPods: 7')"),
     ),
     "task": Kind(
@@ -93,7 +93,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         lambda lab, machine: machine.power_off(),
         lambda lab, machine: machine.power_on(),
     ),
-    "unreachable": Kind("nobody reaches the machine any more; it runs on", _network(True), _network(False)),
+    "unreachable": Kind("no other machine reaches this one; it runs on", _network(True), _network(False)),
     "clock": Kind("its clock is half an hour late", _clock(-HALF_AN_HOUR), _clock(0)),
     "disk": Kind("its disk is full", _disk(True), _disk(False)),
     "mirror": Kind("the lab's mirror is away, for all machines", _mirror(False), _mirror(True)),

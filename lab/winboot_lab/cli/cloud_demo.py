@@ -1,4 +1,4 @@
-"""The story of `winboot cloud demo`: an Auto Scaling group goes from 0 to 3 to 1, and nobody types a command.
+"""The story of `winboot cloud demo`: an Auto Scaling group goes from 0 to 3 to 1 without a command.
 
 EC2, Auto Scaling and SQS are moto's server; behind each instance that the group starts is a Windows machine of the lab.
 `winboot hook serve` runs as a process of its own, as it would in a cluster.
@@ -93,7 +93,7 @@ def _stage(lab: Lab, aws: AwsSite, folder: Path) -> Path:
 
 @contextmanager
 def _hook(aws: AwsSite, pool: Path) -> Iterator[subprocess.Popen[str]]:
-    """`winboot hook serve` as a process; its log is told in words."""
+    """`winboot hook serve` as a process; the terminal shows its log as sentences."""
     words = ["hook", "serve", "--inventory", str(pool), "--queue", aws.queue(), "--port", "0"]
     typer.echo(f"# winboot {' '.join(words[:3])} {pool.name} --queue {aws.queue()}\n")
     process = subprocess.Popen(

@@ -1,7 +1,7 @@
-"""The way from `winboot lab exec|break|heal` to a lab that is up: a socket of the file system beside the lab's files.
+"""The way from `winboot lab exec|break|heal` to a lab that is up: a socket next to the lab's files.
 
-One connection is one request: a line of JSON, answered by a line of JSON. Who may write the folder's files may ask; the
-socket has mode 0600.
+One connection is one request: a line of JSON, answered by a line of JSON. Only a user with write access to the
+folder can connect; the socket has mode 0600.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Control:
             stream.write(json.dumps(self.answer(asked)).encode() + b"\n")
 
     def answer(self, asked: Mapping[str, Any]) -> Answer:
-        """What is asked, done; `problem` and `hint` where it cannot be."""
+        """Do the request and return its answer; a request that fails returns `problem` and `hint`."""
         nodes, name = self._lab.nodes, str(asked.get("node"))
         if asked["do"] == "heal" and not asked.get("node"):
             return self._heal(list(self._broken))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from winboot_lab.up import Lab
 
 PASSWORD_VARIABLE: Final = "WINBOOT_LAB_PASSWORD"
-# The mirror as programs beside the lab reach it: as an HTTP proxy, since its name is one of the lab's world.
+# Programs outside the lab use the mirror as an HTTP proxy: only the lab resolves its name.
 MIRROR_VARIABLE: Final = "WINBOOT_LAB_MIRROR"
 POLL_S: Final = 0.05
 # The keys of a profile that name files; a relative one is meant from the profile's folder.
@@ -129,7 +129,7 @@ def stage(
 
 
 def at_home(profile: Path) -> dict[str, Any]:
-    """A profile as plain data; the files it names beside itself are named in full."""
+    """A profile as plain data; relative file names become full paths."""
 
     def named(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
@@ -176,7 +176,7 @@ def _inventory(lab: Lab, *, node_ip: bool) -> dict[str, Any]:
         group["hosts"][plan.name] = {
             "address": endpoint.settings.address,
             "connection": way(lab.nodes[plan.name]),
-            # The lab's machines are dialled on loopback, which leads one to expect no address of theirs.
+            # winboot connects to the lab's machines on loopback, so the inventory states the address or certificate name.
             **({"node_ip": plan.address} if node_ip else {"certificate_names": [plan.address]}),
         }
     connection = {

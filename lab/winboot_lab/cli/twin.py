@@ -1,5 +1,5 @@
-"""A lab like one's own site: the machines, groups and profiles of an inventory, and what those profiles mention of the world
-around them. What had to be invented is said.
+"""A lab like the user's own site: an inventory's machines, groups and profiles, and the services that the profiles name.
+The lab lists everything that it had to invent.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ def _own_address(machine: Machine) -> str | None:
 
 
 def stage_twin(lab: Lab, twin: Twin, folder: Path) -> tuple[Path, list[str]]:
-    """Write inventory, profiles, CA and kubeconfig for the lab, put up what the profiles mention, and give the inventory with
-    what was invented beside."""
+    """Write inventory, profiles, CA and kubeconfig for the lab and start the services that the profiles name.
+
+    Returns the inventory and a list of what the lab invented."""
     from winboot.cli.targets import load_targets
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -145,7 +146,7 @@ def _world(lab: Lab, specs: list[NodeSpec]) -> Iterator[str]:
         for host in sorted(registries - {""}):
             if host not in lab.outside.images.hosts:
                 lab.outside.serve_registry(host)
-                said[f"the registry {host} answers, and has what it is asked for"] = None
+                said[f"the registry {host} has every image that a node requests"] = None
         lab.outside.images.builds.setdefault(image, _BUILDS)
         for registry in spec.runtime.registries:
             name = registry.credential.env if registry.credential is not None else None
@@ -181,8 +182,9 @@ def _inventory(lab: Lab, twin: Twin, profiles: Mapping[Path, tuple[str, dict[str
 
 
 def _own_sections(inventory: Inventory, machine: Machine) -> dict[str, Any]:
-    """What the inventory says of a machine beside its profile's file, but for what becomes the lab's: as nodes, merged in the
-    order of an inventory."""
+    """The sections of the inventory that override a machine's profile, merged in the order of an inventory.
+
+    The settings that the lab replaces are left out."""
     from winboot.config.inventory import SECTIONS
     from winboot.config.source import Table, merge
 

@@ -1,4 +1,4 @@
-"""Properties as the binder and the object cmdlets of Windows PowerShell see them: the keys of a hashtable are none."""
+"""Properties as the binder and the object cmdlets of Windows PowerShell see them: the keys of a hashtable do not count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Value = Any
 
 
 def property_of(value: Value, name: str, scope: Scope) -> tuple[Value] | None:
-    """(value,) of a property, hashtable keys not counting; None when there is none."""
+    """(value,) of a property, or None; the keys of a hashtable do not count."""
     if value is None or value is NOTHING:
         return None
     bare = plain(value)

@@ -82,7 +82,7 @@ _IGNORED = frozenset(
 
 
 def validator_of(node: syntax.Attribute, scope: Scope) -> Validator | None:
-    """The check an attribute stands for, or None when it checks nothing."""
+    """The check that an attribute declares, or None when it checks nothing."""
     name = attribute_name(node)
     if name not in _VALIDATORS:
         return None
@@ -169,7 +169,7 @@ _PARAMETER_MARKS = frozenset(
 
 
 def parameter_spec(node: syntax.Parameter, scope: Scope) -> ParameterSpec:
-    """What the binder needs to know of one declared parameter. Raises TypeNotFound for a type nobody knows."""
+    """What the binder needs to know of one declared parameter. Raises TypeNotFound for an unknown type."""
     from winboot_lab.engine.compiler.types import resolve_type
 
     spec = ParameterSpec(node.name)

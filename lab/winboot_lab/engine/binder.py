@@ -1,8 +1,8 @@
 """The one parameter binder: for functions, for cmdlets, and for the commands of the machine.
 
-It follows the order of the real one: named, positional (by set, without conversion before with), provider (dynamic)
-parameters, remaining arguments, defaults from `$PSDefaultParameterValues`, choice of the parameter set, mandatory check;
-then, for every pipeline object, by value and by property name, without conversion before with.
+It follows the order of PowerShell's binder: named, positional (by set, without conversion first), provider (dynamic)
+parameters, remaining arguments, defaults from `$PSDefaultParameterValues`, choice of the parameter set, mandatory check.
+Then it binds every pipeline object by value and by property name, without conversion first.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ ABSENT: Any = _Absent()
 class Argument:
     """One argument of a call: a parameter name, a value, or both.
 
-    `text` is how the parameter's name was written (`-Name:`), `written` how a number was; `is_list` marks a literal list
-    (`a,b`) and `verbatim` what stands behind `--%`, which only programs care about.
+    `text` is the parameter's name as the script wrote it (`-Name:`), `written` a number as the script wrote it. `is_list`
+    marks a literal list (`a,b`). `verbatim` marks the text after `--%`, which matters to programs only.
     """
 
     name: str | None = None
@@ -80,7 +80,7 @@ class Argument:
 
 
 class Binding:
-    """The outcome so far: `bound` by lower-case parameter name, `rest` what nobody took (a simple function's `$args`)."""
+    """The outcome so far: `bound` by lower-case parameter name, `rest` without a parameter (a simple function's `$args`)."""
 
     def __init__(self, spec: CommandSpec, scope: Scope, *, expects_input: bool) -> None:
         self.spec = spec
@@ -267,7 +267,7 @@ class Binding:
         return left, problem
 
     def _bucket(self, position: int) -> list[tuple[ParameterSpec, set[str]]]:
-        """The unbound parameters at a position, with the valid sets in which they stand there."""
+        """The unbound parameters at a position, with the valid sets in which they have that position."""
         found = []
         for parameter in self.spec.parameters:
             if parameter.key in self.bound or parameter.key in self.delayed:
@@ -392,7 +392,7 @@ class Binding:
         self.narrowed = True
 
     def _choose_set(self, *, before_input: bool, settle: bool) -> int:
-        """How many sets are still possible; raises AmbiguousParameterSet when there is no telling."""
+        """How many sets are still possible; raises AmbiguousParameterSet when the arguments do not decide."""
         spec = self.spec
         default = spec.default_set
         if not spec.set_names:
@@ -456,7 +456,7 @@ class Binding:
         return found
 
     def _missing(self) -> list[ParameterSpec]:
-        """The mandatory parameters nobody gave, in the set that would be used."""
+        """The mandatory parameters without a value, in the set that would be used."""
         if not self.spec.set_names:
             return self._missing_in(ALL_SETS)
         best: list[ParameterSpec] | None = None

@@ -179,7 +179,7 @@ class PiecedCode(Code):
 
 
 def _give_positions(specs: list[ParameterSpec]) -> None:
-    """Without any explicit position, parameters stand in the order of declaration; switches never do."""
+    """Number the parameters in the order of declaration if none has a position; switches get no position."""
     if any(place.position is not None for spec in specs for place in spec.places.values()):
         return
     position = 0

@@ -1,7 +1,7 @@
 """Across the machine's door: its plain data as PowerShell values, and values as its plain data.
 
-What the machine hands out as a Record becomes a `MachineObject`: a value of a named type whose properties are data and whose
-methods, where it has any, are answered by the machine itself.
+A Record of the machine becomes a `MachineObject`: a value of a named type. Its properties are data; the machine itself
+runs its methods.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _SCALARS: dict[str, Callable[[Any], Value]] = {
     "System.String": str,
 }
 
-# Exceptions of the modules the machine stands for; the base decides which catch clause takes them.
+# Exceptions of the Windows modules that the machine models; the base decides which catch clause takes them.
 declare_exception("Microsoft.PowerShell.Cmdletization.Cim.CimJobException", SystemException)
 declare_exception("Microsoft.ActiveDirectory.Management.ADServerDownException", DotNetException)
 declare_exception("System.Diagnostics.Eventing.Reader.EventLogException", DotNetException)

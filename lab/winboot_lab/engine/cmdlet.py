@@ -162,7 +162,7 @@ class Call:
     # -- asking ---------------------------------------------------------------------------------------------------------
 
     def should_process(self) -> bool:
-        """False under -WhatIf: nothing is to be changed. -Confirm would ask a person, whom the lab does not have."""
+        """False under -WhatIf: nothing is to be changed. -Confirm is refused: the lab has no user to answer."""
         if self.common.confirm:
             raise Refusal("parameter", f"{self.name} -Confirm")
         if self.common.what_if is not None:

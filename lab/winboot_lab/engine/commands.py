@@ -53,7 +53,7 @@ class Function(Instance):
         if text.startswith("{") and text.endswith("}"):
             text = text[1:-1]
         if tree.params is None and self.code.parameters:
-            # Parameters that stand beside the name are written as a param block before the body.
+            # Parameters in parentheses after the name become a param block before the body.
             listed = ", ".join(parameter.extent.text for parameter in self.code.parameters)
             text = f"param({listed})\r\n{text}"
         return ScriptBlock(text, tree, Bound(self.code, self.home))
@@ -69,7 +69,7 @@ class Script(Function):
 
 
 class MachineCommand(Instance):
-    """A command that the machine implements; the door's signature tells the binder what it takes."""
+    """A command that the machine implements; the binder takes its parameters from the door's signature."""
 
     def __init__(self, signature: CommandSignature) -> None:
         self.signature = signature

@@ -110,7 +110,7 @@ def _as_action(flag: bool | None) -> str | None:
 
 
 def _collector(scope: Scope, name: str | None) -> ArrayList | None:
-    """The list behind -ErrorVariable or -OutVariable; `+name` goes on with the list that is there."""
+    """The list behind -ErrorVariable or -OutVariable; `+name` appends to the existing list."""
     if name is None:
         return None
     if name.startswith("+"):

@@ -41,7 +41,7 @@ from winboot_lab.engine.values import (
 # StringOps.Compare). These four were seen on the real engine, which took ICU's tables; of Windows' own tables the
 # documentation names the soft hyphen (runtime-libraries/system-globalization-compareinfo).
 _WITHOUT_WEIGHT = re.compile("[\0\u00ad\u200b\ufeff]")
-# Other characters without width: whether Windows' tables ignore each of them, nobody has seen.
+# Other characters without width: no recording shows whether Windows ignores each of them.
 _PERHAPS_WITHOUT_WEIGHT = re.compile(
     "[\x01-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200c-\u200f"
     "\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufff9-\ufffb]"
@@ -133,7 +133,7 @@ def _same_exception(left: Value, right: Value) -> bool:
 
 
 def _as_number(value: Value) -> Value:
-    """The right operand of a comparison with a number, or None. Raises the cast error for text that is none."""
+    """The right operand of a comparison with a number, or None. Raises the cast error for text that is not a number."""
     kind = type(value)
     if kind in NUMBER_CLASSES:
         return value

@@ -11,7 +11,7 @@ Value = Any
 
 
 def ask(scope: Any, primitive: str, **parameters: Any) -> list[Any]:
-    """The objects a primitive answers; its first problem is raised as the .NET exception it stands for."""
+    """The objects a primitive answers; raises its first problem as the matching .NET exception."""
     result = scope.machine.invoke(primitive, parameters)
     if result.errors:
         raise failure_of(result.errors[0])
@@ -20,7 +20,7 @@ def ask(scope: Any, primitive: str, **parameters: Any) -> list[Any]:
 
 
 def ask_one(scope: Any, primitive: str, **parameters: Any) -> Any:
-    """The one object a primitive answers, or None when there is none."""
+    """The one object a primitive answers, or None."""
     found = ask(scope, primitive, **parameters)
     return found[0] if found else None
 

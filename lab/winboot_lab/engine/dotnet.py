@@ -266,7 +266,7 @@ class DotNetType:
                 yield from face.all_interfaces()
 
     def is_a(self, other: DotNetType) -> bool:
-        """Can a value of this type stand where `other` is wanted (IsAssignableFrom, the other way round)?"""
+        """True if code that needs `other` accepts a value of this type (IsAssignableFrom, the other way round)."""
         if self is other or other.name == "System.Object":
             return True
         step = self.base

@@ -62,7 +62,7 @@ def encode(text: str, name: str) -> bytes:
 
 
 def decode(content: bytes, name: str = "default") -> str:
-    """The text of a file: by its mark, else by the named encoding (ANSI when nothing is said)."""
+    """The text of a file: by its mark, else by the named encoding (ANSI by default)."""
     for mark, codec in _FOUND:
         if content.startswith(mark):
             return content[len(mark) :].decode(codec, "replace")

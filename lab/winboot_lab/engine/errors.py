@@ -26,7 +26,7 @@ Value = Any
 
 
 def as_runtime(failure: DotNetException) -> RuntimeException:
-    """The RuntimeException that stands for a failure: itself, or one around it that shares its record."""
+    """A failure as a RuntimeException: itself, or one around it that shares its record."""
     if isinstance(failure, RuntimeException):
         return failure
     if failure.record is None and not hasattr(failure, "error_record"):
@@ -121,7 +121,7 @@ def command_not_found(name: str) -> CommandNotFoundException:
 
 
 def undefined_variable(path: str) -> RuntimeException:
-    """Strict mode's complaint about a variable nobody set."""
+    """Strict mode's complaint about a variable without a value."""
     return RuntimeException(
         f"The variable '${path}' cannot be retrieved because it has not been set.",
         "VariableIsUndefined",

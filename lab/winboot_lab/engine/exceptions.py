@@ -1,7 +1,7 @@
 """.NET exceptions and PowerShell error records.
 
-A .NET exception is a Python exception, so that library code raises it directly (`raise FormatException("...")`), and at the
-same time a PowerShell value with a type name, a message and an inner exception. The Python class tree is the .NET tree:
+A .NET exception is a Python exception, so that library code raises it directly (`raise FormatException("...")`). It is also
+a PowerShell value with a type name, a message and an inner exception. The Python class tree is the .NET tree:
 `catch [IO.IOException]` is an `is_a` question about `type_of(exception)`.
 
     DotNetException                               System.Exception
@@ -9,7 +9,7 @@ same time a PowerShell value with a type name, a message and an inner exception.
         RuntimeException                          what PowerShell itself raises: carries id, category and target
           PSInvalidCastException, MethodInvocationException, CommandNotFoundException ...
 
-Exceptions nobody raises by class are declared by `declare_exception(name, base)`.
+`declare_exception(name, base)` declares exceptions that library code does not raise by class.
 """
 
 from __future__ import annotations

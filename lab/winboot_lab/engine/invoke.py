@@ -1,4 +1,4 @@
-"""Running what a command name stands for: stages of a pipeline, script blocks, delegates.
+"""Running the command behind a name: stages of a pipeline, script blocks, delegates.
 
 A `Stage` is one running command. Objects are pushed: a stage writes to `out`, which is the next stage's `accept`, so begin,
 process and end interleave as in PowerShell.
@@ -225,7 +225,7 @@ class BlockStage(Stage):
         except ExitScript as ended:
             if not self.is_file:
                 raise
-            # `exit` in a script file ends that file; the caller goes on.
+            # `exit` in a script file ends that file; the caller continues.
             self.own.top.put("LASTEXITCODE", ended.code)
             self.line.failed = ended.code != 0
         except DotNetException as failure:

@@ -40,7 +40,7 @@ class DuplicateKeys(Exception):
 
 
 def read_json(text: str) -> Value:
-    """The value a JSON text stands for. Raises ArgumentException for what is none, DuplicateKeys for unlucky members."""
+    """The value of a JSON text. Raises ArgumentException for other text, DuplicateKeys for members with one name."""
     return to_objects(_Reader(text).read_all())
 
 
@@ -93,7 +93,7 @@ class _Reader:
     # -- values -----------------------------------------------------------------------------------------------------
 
     def read_all(self) -> Value:
-        """The one value of the text; null when there is none."""
+        """The one value of the text, or null."""
         value = self.value(0)
         if self.next_filled():
             raise ArgumentException(f"Invalid JSON primitive: {self.text[self.at - 1 :]}.")

@@ -1,7 +1,8 @@
 """JSON as ConvertTo-Json of Windows PowerShell 5.1 writes it: JavaScriptSerializer's text, laid out in PowerShell's wide way.
 
 What differs from PowerShell 7: `'`, `<`, `>` and `&` are escaped, dates are `\\/Date(ms)\\/`, an array or date that came as a
-PSObject shows its added properties (`{"value":[...],"Count":2}`), and what lies too deep becomes text without a word.
+PSObject shows its added properties (`{"value":[...],"Count":2}`). A value that is nested too deep becomes text without a
+warning.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class _Writer:
         self.depth = depth
 
     def process(self, value: Value, depth: int, *, wrapped: bool = False) -> Any:
-        """A value in JSON's terms; `wrapped` when it stands in a PSObject."""
+        """A value in JSON's terms; `wrapped` when it comes in a PSObject."""
         extension = extension_of(value)
         bare = plain(value)
         if bare is None or bare is NOTHING or bare is DBNULL_VALUE:

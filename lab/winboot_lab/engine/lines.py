@@ -36,7 +36,7 @@ def lines_of(value: Value, scope: Scope) -> list[str]:
 
 
 def error_lines(record: ErrorRecord) -> list[str]:
-    """An error as the host shows it: who, what, where, category and id."""
+    """An error as the host shows it: command, message, position, category and id."""
     from winboot_lab.engine.types.failures import CategoryInfo
 
     if record.id == "NativeCommandErrorMessage":

@@ -216,7 +216,7 @@ class _Lenient:
 
 
 def check_absence(item: Value, name: str) -> None:
-    """Refuse a property of which nobody knows whether .NET has it."""
+    """Refuse a property if the lab has no record of whether .NET has it."""
     kind = type_of(item)
     if not kind.knows_absence(name):
         raise Refusal("member", f"{kind.name}.{name}")

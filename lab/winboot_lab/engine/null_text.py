@@ -1,12 +1,12 @@
 """What .NET's methods make of null where they want a string.
 
 $null becomes '' on its way to a string parameter, so null arrives there in two ways only: [NullString]::Value, and the value
-of a command without output. What is not listed is refused: nobody looked it up.
+of a command without output. The lab refuses every other case: its source was not read.
 
-The table was read from the reference source of .NET Framework 4.8 (github.com/microsoft/referencesource): mscorlib's
-string.cs, number.cs, guid.cs, version.cs, convert.cs, datetimeparse.cs, environment.cs, io/file.cs, io/filestream.cs,
-io/directory.cs, io/path.cs, text/encoding.cs, text/stringbuilder.cs, microsoft/win32/registrykey.cs; System's Regex.cs,
-IPAddress.cs, URI.cs.
+The table follows the reference source of .NET Framework 4.8 (github.com/microsoft/referencesource):
+- mscorlib: string.cs, number.cs, guid.cs, version.cs, convert.cs, datetimeparse.cs, environment.cs, io/file.cs,
+  io/filestream.cs, io/directory.cs, io/path.cs, text/encoding.cs, text/stringbuilder.cs, microsoft/win32/registrykey.cs
+- System: Regex.cs, IPAddress.cs, URI.cs
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Throws:
     message: str
 
 
-# A line for each type: methods (a constructor is `new`), then the parameters that are not to be null; after `=` the name
-# that the exception gives instead, after `!` the text (a key of _TEXTS).
+# A line for each type: methods (a constructor is `new`), then the parameters that must not be null. After `=` follows the
+# name that the exception gives instead, after `!` its text (a key of _TEXTS).
 _THROWS = """
 System.Text.RegularExpressions.Regex: new match matches ismatch replace split escape unescape: input pattern replacement str
 System.Net.IPAddress: parse: ipString
@@ -100,7 +100,7 @@ _TAKING: Final = frozenset(_rows(_TAKES))
 
 
 def takes_null(owner: DotNetType | None, method: str, slot: Slot) -> bool | Throws | None:
-    """True where the method takes null for that parameter, what it throws where not, None where nobody looked it up."""
+    """True where the method takes null for that parameter, what it throws where not, None where its source was not read."""
     if owner is None:
         return None
     if slot.type_name == "T":  # an element of a generic collection

@@ -99,7 +99,7 @@ def call(
 
 
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-"""What Python raises where a declared member was not written for such arguments: nobody knows .NET's answer then."""
+"""What Python raises where a declared member was not written for such arguments: .NET's answer is unknown then."""
 
 
 def invocation_failure(name: str, count: int, cause: DotNetException) -> MethodInvocationException:

@@ -46,7 +46,7 @@ _MAX_DECIMAL = 2**96 - 1
 
 
 def scan_number(text: str) -> Value:
-    """A number written as in PowerShell source (`0x1F`, `1.5kb`, `10l`, `1e3`), or None when it is none."""
+    """A number written as in PowerShell source (`0x1F`, `1.5kb`, `10l`, `1e3`), or None for other text."""
     text = text.strip()
     match = _HEX.fullmatch(text)
     if match is not None:

@@ -39,7 +39,7 @@ _NEWER = frozenset(
 
 
 def refuse_newer(problem: ParseErrors) -> None:
-    """What only our parser objects to is no error of PowerShell's: the lab does not know it."""
+    """Refuse a script that only the lab's parser rejects: PowerShell would accept it."""
     for error in problem.errors:
         if error.id in _NEWER:
             refusal = Refusal("construct", error.message)

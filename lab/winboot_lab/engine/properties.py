@@ -74,7 +74,7 @@ def expressions(
     *,
     named: bool = False,
 ) -> list[Expression]:
-    """The property arguments of a call. `keys` are the hashtable keys allowed beside name/label/expression."""
+    """The property arguments of a call. `keys` are the hashtable keys allowed in addition to name/label/expression."""
     return [_expression(call, value, keys, named=named) for value in values]
 
 
@@ -117,7 +117,7 @@ def _from_table(call: Call, table: _Mapping, keys: Sequence[str], *, named: bool
 
 
 def unfit(call: Call, id: str) -> RuntimeException:
-    """The terminating error of a property argument that is none."""
+    """The terminating error for an argument that is not a property."""
     return call.failure(
         call.record(NotSupportedException("Specified method is not supported."), id, "InvalidArgument")
     )

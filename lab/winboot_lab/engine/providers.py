@@ -49,7 +49,7 @@ class Child:
 
 
 class Provider:
-    """What can be asked of any provider. Places given are of this provider."""
+    """The operations of every provider. The places given are of this provider."""
 
     name = ""
 

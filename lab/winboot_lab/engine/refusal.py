@@ -1,7 +1,7 @@
 """What the lab says where it does not know PowerShell's answer.
 
-The lab agrees with PowerShell or it refuses by name. A refusal is no PowerShell error: no `try`, `trap` or `-ErrorAction`
-of the script sees it, it ends the run, and it names what is missing and where the script asked for it.
+The lab agrees with PowerShell or it refuses by name. A refusal is not a PowerShell error: no `try`, `trap` or `-ErrorAction`
+of the script sees it. It ends the run, and names what is missing and where the script asked for it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Kind = Literal[
 class Refusal(Exception):
     """The lab does not know this `kind` of thing, called `name`; `line` and `column` are 1-based, 0 until known.
 
-    Whoever raises it (engine, value library or machine) need not know the place: the evaluator adds the place of the
-    innermost expression or command on the way out, with `at`.
+    The code that raises it need not know the place: the evaluator adds the place of the innermost expression or command
+    on the way out, with `at`.
     """
 
     def __init__(self, kind: Kind, name: str, detail: str = "", *, line: int = 0, column: int = 0) -> None:

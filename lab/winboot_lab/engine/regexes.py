@@ -429,7 +429,7 @@ class Regex(Instance):
         self.names = [kinds[python] or str(number) for number, python in enumerate(self.order)]
 
     def search(self, text: str, start: int = 0) -> Match:
-        """The first match from a position on; a Match without success when there is none."""
+        """The first match from a position on; without one a Match without success."""
         return Match(self, text, self.compiled.search(text, start))
 
     def matches(self, text: str, start: int = 0) -> Iterator[Match]:

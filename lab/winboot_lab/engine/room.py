@@ -1,7 +1,7 @@
 """Room for the frames of compiled code, in one piece.
 
-CPython keeps the frames of calls in pieces of 16 KiB: it maps one when a call passes the end of the last, and gives it
-back when that call returns (Python/pystate.c, push_chunk and _PyThreadState_PopFrame). Compiled code calls across such an
+CPython keeps the frames of calls in pieces of 16 KiB. It maps a piece when a call passes the end of the last one, and frees
+it when that call returns (Python/pystate.c, push_chunk and _PyThreadState_PopFrame). Compiled code calls across such an
 end again and again: a join made 280,000 system calls for it. A frame that is larger than a piece gets one of the next
 power of two, the rest of which is for the calls below it.
 """

@@ -64,9 +64,9 @@ def run_script(
     """Run `text` on `machine` in a fresh runspace; every object goes to `emit(stream, value)` the moment it falls.
 
     `parameters` are the script's named arguments (values may be SecureString and nested dicts), `location` the folder it
-    begins in; with `local_scope` the script has a scope of its own below the global one, as AddScript's useLocalScope
-    gives it. A script that does not parse ends as `failed` with a ParseException. Raises `Refusal` where the script asks
-    for what the lab does not know, and lets the machine's own MachineStopped and Interrupted through.
+    begins in. With `local_scope` the script has a scope of its own below the global one, like AddScript's useLocalScope.
+    A script that does not parse ends as `failed` with a ParseException. Raises `Refusal` where the script asks for a
+    feature that the lab lacks, and lets the machine's own MachineStopped and Interrupted through.
     """
     session = Session(machine, emit, cancelled)
     top = opened(session, location)

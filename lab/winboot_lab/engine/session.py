@@ -60,8 +60,8 @@ class Trap:
 class Activation:
     """One entry of the call stack: whose code runs and which statement it is at.
 
-    `local` is true when the block has a scope of its own; `caught` are the errors that enclosing catch blocks are
-    handling; `traps` are the trap lists in force, None where a `try` hides the outer ones.
+    `local` is true when the block has a scope of its own. `caught` are the errors that enclosing catch blocks are
+    handling. `traps` are the trap lists in force, None where a `try` hides the outer ones.
     """
 
     __slots__ = ("at", "caught", "local", "name", "traps")
@@ -113,7 +113,7 @@ class Session:
     # -- the machine's say before each statement ---------------------------------------------------------------------
 
     def checkpoint(self) -> None:
-        """Let the machine act (faults, stop), and end the run when somebody asked for it."""
+        """Let the machine act (faults, stop), and end the run when a stop was requested."""
         self.machine.checkpoint()
         if self.cancelled():
             raise Cancelled
@@ -121,7 +121,7 @@ class Session:
     # -- errors -------------------------------------------------------------------------------------------------------
 
     def remember(self, record: ErrorRecord) -> None:
-        """Put a record in front of `$Error`, unless the same failure already stands there."""
+        """Put a record in front of `$Error`, unless the same failure is already the first."""
         if self.errors:
             first = self.errors[0]
             if first is record or (isinstance(first, ErrorRecord) and first.exception is record.exception):

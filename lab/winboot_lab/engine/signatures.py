@@ -8,10 +8,10 @@ A cmdlet's parameters are written as text, one line each, in PowerShell's own te
     Credential: PSCredential refused
 
 `value` and `name` mean ValueFromPipeline and ValueFromPipelineByPropertyName, `rest` ValueFromRemainingArguments; `set=A,B`
-names parameter sets (none: all of them); a second line of the same name adds another set. `words=a,b` is a ValidateSet,
-`range=1,10` a ValidateRange; `null`, `empty` and `none` allow $null, '' and an empty collection for a mandatory parameter;
-`filled` forbids null and empty, `given` forbids null; `dynamic` parameters come from the provider and are matched late;
-`refused` ones exist in Windows PowerShell but not in the lab.
+names parameter sets (without it: all of them); a second line of the same name adds another set. `words=a,b` is a
+ValidateSet, `range=1,10` a ValidateRange. `null`, `empty` and `none` allow $null, '' and an empty collection for a
+mandatory parameter. `filled` forbids null and empty, `given` forbids null. `dynamic` parameters come from the provider and
+are matched late. `refused` ones exist in Windows PowerShell but not in the lab.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Validator(Protocol):
 
 @dataclass(slots=True)
 class ParameterSpec:
-    """One parameter. `default` works out its value in the function's scope when nobody gave one."""
+    """One parameter. `default` works out its value in the function's scope when the caller gave none."""
 
     name: str
     type: DotNetType = OBJECT
@@ -231,7 +231,7 @@ def _validators(flags: set[str], settings: dict[str, str]) -> tuple[Validator, .
 
 
 def type_named(name: str) -> DotNetType:
-    """A type by the short name a signature uses; one that nobody declared yet counts as object."""
+    """A type by the short name a signature uses; a type that is not declared yet counts as object."""
     try:
         return named(name)
     except KeyError:

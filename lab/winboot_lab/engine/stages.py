@@ -13,7 +13,7 @@ Value = Any
 
 
 class Line:
-    """One running pipeline: whether a command in it reported an error (which is what `$?` tells)."""
+    """One running pipeline: whether a command in it reported an error (the value of `$?`)."""
 
     __slots__ = ("failed", "length")
 

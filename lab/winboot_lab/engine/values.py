@@ -269,7 +269,7 @@ INTEGER_RANGES: dict[DotNetType, tuple[int, int]] = {
 NUMBER_CLASSES: frozenset[type] = frozenset(
     (int, Int64, Int16, SByte, Byte, UInt16, UInt32, UInt64, float, Single, Decimal, BigInteger)
 )
-"""The Python classes of PowerShell numbers (bool and Char are none)."""
+"""The Python classes of PowerShell numbers (bool and Char do not count)."""
 
 
 class DBNull:
@@ -360,7 +360,7 @@ AddedMember = NoteProperty | AliasProperty | ScriptProperty | ScriptMethod | Cod
 
 
 class Extension:
-    """What PowerShell keeps beside an object: members by name (order kept, case ignored) and perhaps type names."""
+    """What PowerShell keeps in addition to an object: members by name (order kept, case ignored) and perhaps type names."""
 
     __slots__ = ("members", "type_names")
 
@@ -568,7 +568,7 @@ class Collection(GenericList):
 
 
 def key_of(value: Value, *, ignore_case: bool = False) -> Any:
-    """The hashable thing that stands for a key: equal when .NET's Equals says so (`1` is not `1l`, nor `'1'`)."""
+    """A hashable form of a key: two are equal where .NET's Equals is true (`1` is not `1l`, nor `'1'`)."""
     value = plain(value)
     kind = type(value)
     if kind is str:
@@ -846,7 +846,7 @@ class PSCredential(Instance):
 
 
 class Version:
-    """System.Version; -1 stands for a part that is not there."""
+    """System.Version; a missing part is -1."""
 
     __slots__ = ("build", "major", "minor", "revision")
 

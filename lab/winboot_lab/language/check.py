@@ -240,7 +240,7 @@ class _Checker:
         self._not_read: set[Variable] = set()
 
     def run(self, tree: ScriptBlock, known: Callables | None = None, names: Iterable[str] = ()) -> None:
-        """Go through a script; `known` are functions, and `names` variables at the top, of a text beside it."""
+        """Go through a script; `known` are functions of a text that runs with it, `names` variables at that text's top."""
         if tree.requirements is not None and (tree.requirements.version or (5,)) > (5, 1):
             self.add("NewerRequires", tree.extent, "the script asks for a newer PowerShell than 5.1")
         state = _FunctionState(Scope(None, sets={name: [-1] for name in names}))
@@ -558,7 +558,7 @@ def _blank(text: str) -> str:
 
 
 def _marker(text: str) -> str:
-    """A literal as long as the expression it stands for; line ends inside stay line ends."""
+    """A literal as long as the expression it replaces; line ends inside stay line ends."""
     inner = "".join(char if char in "\r\n" else _MARK for char in text[1:-1])
     return f"'{inner}'"
 

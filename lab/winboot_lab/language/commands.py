@@ -1,6 +1,6 @@
 """What can be called on a Windows Server: cmdlets with their parameters, aliases, programs, approved verbs.
 
-The cmdlets come from `data/commands.tsv`, which is read when the first one is asked for.
+The cmdlets come from `data/commands.tsv`, which is read at the first look-up.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CommandFacts:
         return _missing(self.systems)
 
     def parameter(self, name: str) -> tuple[str, tuple[str, ...]] | None:
-        """A parameter's spelling and the Windows Server versions without it, or None if there is none."""
+        """A parameter's spelling and the Windows Server versions without it; None for an unknown parameter."""
         found = self.parameters.get(name.lower())
         if found is not None:
             return found[0], _missing(found[1])
@@ -291,7 +291,7 @@ _BETTER: Final[Mapping[str, str]] = {
 
 
 def alias(name: str) -> str | None:
-    """What to write instead of an alias (in any case); None for a name that is none."""
+    """What to write instead of an alias (in any case); None for a name that is not an alias."""
     lower = name.lower()
     return _BETTER.get(lower) or ALIASES.get(lower) or MODULE_ALIASES.get(lower)
 

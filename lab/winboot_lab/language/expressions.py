@@ -1,8 +1,8 @@
 """The half of the parser that reads expressions, types and attributes.
 
 Precedence, from loose to tight: -and -or -xor · -band -bor -bxor · comparisons · + - · * / % · -f · .. ·
-comma · unary operators and casts · member access. The rules, and what is said and skipped after a mistake,
-follow what Windows PowerShell does, so that the first complaint is on the same line.
+comma · unary operators and casts · member access. The rules, and the complaints and skipped tokens after
+a mistake, follow Windows PowerShell, so that the first complaint is on the same line.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class ExpressionParser(Scanner):
         return Extent(self.source, start, end)
 
     def hole(self, offset: int) -> StringConstant:
-        """Stands where something is missing; a complaint was made, so nobody will see it."""
+        """A placeholder for a missing expression; the parser has complained, so no script runs it."""
         return StringConstant(self.extent(offset, offset), "", "bare")
 
     def hole_statement(self, start: int, end: int) -> Pipeline:
@@ -612,7 +612,7 @@ class ExpressionParser(Scanner):
         return literal
 
     def attribute_list(self, in_expression: bool) -> list[Attribute | TypeConstraint]:
-        """The attributes and types in brackets at the position; empty when there are none."""
+        """The attributes and types in brackets at the position; may be empty."""
         found: list[Attribute | TypeConstraint] = []
         while True:
             attribute = self.attribute()

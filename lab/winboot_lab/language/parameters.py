@@ -18,7 +18,7 @@ class ParameterParser(PipelineParser):
     __slots__ = ()
 
     def _param_block(self) -> ParamBlock | None:
-        """`[attributes] param(…)`, or None when there is none (the caller goes back)."""
+        """`[attributes] param(…)`, or None without one (the caller goes back)."""
         self.skip_newlines()
         attributes = self.attribute_list(in_expression=False) if self.text[self.pos] == "[" else []
         self.skip_newlines()

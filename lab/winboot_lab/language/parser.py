@@ -2,7 +2,7 @@
 
 A hand-written recursive descent over `winboot_lab.language.tokens`. It accepts what 5.1 accepts and complains
 with PowerShell's ids about the rest; what only newer PowerShells read is refused, by name where it has one.
-After a mistake the parser goes on as PowerShell does, so several complaints are possible and the first is the
+After a mistake the parser continues as PowerShell does, so several complaints are possible and the first is the
 one PowerShell shows.
 """
 
@@ -96,7 +96,7 @@ class Parser(StatementParser):
         return NamedBlock(self.extent(start, end), kind, tuple(statements), tuple(traps), True)
 
     def _close_script_block(self, opened_at: int | None) -> bool:
-        """Step over what ends a script block; False when a script goes on behind a stray token."""
+        """Step over what ends a script block; False when a script continues behind a stray token."""
         kind = self.peek(COMMAND)
         if opened_at is not None:
             if kind == "}":
@@ -138,7 +138,7 @@ class Parser(StatementParser):
             self.statement_list()
 
     def _refuse_clean_block(self) -> None:
-        """`clean { … }` at the beginning would be a command in 5.1; nobody means that."""
+        """`clean { … }` at the beginning would be a command in 5.1; no script means that."""
         if self.peek(COMMAND) == "word" and self.value.lower() == "clean":
             start, restore = self.start, self.pos
             self.take()

@@ -239,7 +239,7 @@ class PipelineParser(ExpressionParser):
         return True
 
     def single_argument(self, context: str = OTHER) -> Expression | None:
-        """One argument as a command would take it: a file name, a condition; None when there is none."""
+        """One argument as a command would take it: a file name, a condition; or None."""
         if self.peek(COMMAND) in (",", "eof"):
             return None
         return self._argument(context)

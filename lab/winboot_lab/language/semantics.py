@@ -1,4 +1,4 @@
-"""What can be said only about a finished tree: targets of assignments, doubled keys, catch clauses in vain.
+"""The checks that need a finished tree: targets of assignments, doubled keys, catch clauses in vain.
 
 These are complaints of PowerShell's own parser; `winboot_lab.language.check` has the stricter ones of our taste. The
 parser hands over the nodes in question as it makes them, so nothing has to be walked to find them.

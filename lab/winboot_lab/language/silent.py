@@ -1,8 +1,8 @@
 """Functions that can end without output, and where that is taken for a text.
 
-A command without output gives AutomationNull. Bound to a parameter it is what $null is; but in a cast (`[string](F)`), as an
-argument of a .NET method (`[regex]::Match((F), …)`) and as the target of one it is null, where a writer thinks of ''
-(PSConvertBinder.FallbackConvert and CastOrConvertMethodArgument in Binders.cs, 5.1 and 7 alike).
+A command without output gives AutomationNull. Bound to a parameter it acts like $null. In a cast (`[string](F)`), as an
+argument of a .NET method (`[regex]::Match((F), …)`) and as the target of one it is null, where authors expect ''.
+Source: Binders.cs of 5.1 and 7, PSConvertBinder.FallbackConvert and CastOrConvertMethodArgument.
 
     silent_functions(tree)     the names of the functions that can end without output
     unguarded_uses(tree)       each cast, argument or target that such a call, or a variable filled by one, is used in

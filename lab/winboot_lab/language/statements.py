@@ -80,7 +80,7 @@ class StatementParser(ParameterParser):
         return StatementBlock(self.extent(start, end), tuple(statements), tuple(traps))
 
     def statement(self) -> Statement | None:
-        """One statement, or None when there is none."""
+        """One statement, or None."""
         kind = self.peek(COMMAND)
         if kind == "kw":
             rule = _STATEMENTS.get(self.value)

@@ -545,9 +545,9 @@ class Redirection(Node):
 class Binary(Expression):
     """`left operator right`.
 
-    Operators: + - * / % .. and or xor band bor bxor shl shr f is isnot as join, isplit csplit, ireplace
-    creplace and the comparisons ieq ine ige igt ile ilt ilike inotlike imatch inotmatch icontains
-    inotcontains iin inotin with their case-sensitive forms in c… (`-eq` and `-ieq` are both 'ieq').
+    Operators: `+ - * / % .. and or xor band bor bxor shl shr f is isnot as join, isplit csplit, ireplace creplace`
+    and the comparisons `ieq ine ige igt ile ilt ilike inotlike imatch inotmatch icontains inotcontains iin inotin`
+    with their case-sensitive forms in c… (`-eq` and `-ieq` are both 'ieq').
     """
 
     operator: str

@@ -422,7 +422,7 @@ class Scanner:
     # -- strings ---------------------------------------------------------------------------------------
 
     def _escape(self, at: int) -> tuple[str, int]:
-        """What a backtick at `at` stands for, and where the text continues."""
+        """The character that a backtick at `at` writes, and where the text continues."""
         char = self.text[at + 1] if at < self.size else END
         if char == END:
             return "`", at + 1
@@ -878,7 +878,7 @@ class Scanner:
         return (self.text[start:end], start, end) if end > start else None
 
     def simple_name(self) -> tuple[str, int, int] | None:
-        """A plain name at the position (after spaces and comments), stepped over; None if there is none."""
+        """Step over a plain name at the position (after spaces and comments) and return it, or None."""
         text = self.text
         at = self.pos
         if text[at] in _SKIPPED:
@@ -891,7 +891,7 @@ class Scanner:
         return name[0], at, name.end()
 
     def type_name(self) -> tuple[str, int, int] | None:
-        """A type's name (dots, backticks and pluses included), stepped over; None if there is none."""
+        """Step over a type's name (dots, backticks and pluses included) and return it, or None."""
         text = self.text
         at = self.pos
         if text[at] in _SKIPPED:

@@ -1,8 +1,8 @@
 """Which variables a function sets and reads: the part of the strict check that knows about scopes.
 
-A variable must be set before the place where it is read. Before is meant by the text, and leniently: in a loop another
-turn may have set it, a script block runs who knows when, a function is called after the whole script has been read. A
-function also sees what the script sets at its top; that a callee sees its caller's variables is a habit we do not have.
+A script must set a variable before the place where it reads that variable. The check goes by the text and is lenient. In a
+loop an earlier turn may have set it, a script block may run at any time, and a function runs after the whole script. A
+function also sees what the script sets at its top; winboot's functions do not use their callers' variables.
 """
 
 from __future__ import annotations

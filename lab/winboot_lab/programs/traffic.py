@@ -298,7 +298,7 @@ class Traffic:
     ) -> Arrival:
         """Beyond the cluster only nodes' addresses are known, and those of a virtual network of a cloud."""
         if not hidden and not flat:
-            raise Lost("nobody outside knows the address of a pod")
+            raise Lost("the network outside has no route to the address of a pod")
         return self._host_outside(machine, there, source, port)
 
     def _host_outside(self, machine: Computer, there: End, source: str, port: int) -> Arrival:
@@ -309,7 +309,7 @@ class Traffic:
             return Arrival(there, port, source)
         if world.knows(there.address):
             raise Closed
-        raise Lost("nobody is there")
+        raise Lost("no machine has this address")
 
     # Overlays
 
@@ -320,7 +320,7 @@ class Traffic:
         machine, endpoint = _both(start)
         if not self._in_pods(there):
             if not hidden:
-                raise Lost("outside of the overlay nobody knows the address of a pod")
+                raise Lost("the network outside of the overlay has no route to the address of a pod")
             source = machine.network.lan.address
             if there.kind == "outside":
                 return self._host_outside(machine, there, source, port)

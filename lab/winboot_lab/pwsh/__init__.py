@@ -1,4 +1,4 @@
-"""A real PowerShell in the place of the lab's engine: the same machine, programs and cluster below it.
+"""A real PowerShell instead of the lab's engine: the same machine, programs and cluster below it.
 
     stand_ins   C# for the .NET types and the cmdlets that touch the machine, made from the lab's own declarations
     commands    Windows' commands, made from the door's signatures

@@ -55,7 +55,7 @@ class Answers:
 
     def answer(self, question: Json) -> Json:
         """The answer to one question. Raises Refusal, MachineStopped and Interrupted; other failures are the answer."""
-        # The lab's own engine does this before each statement; a real one tells of none.
+        # The lab's own engine does this before each statement; a real one does not report statements.
         self._session.checkpoint()
         try:
             return self._kinds[question["ask"]](question)
@@ -85,7 +85,7 @@ class Answers:
         return self._run(member, (value,), question, type_of(value))
 
     def _run(self, member: Any, leading: tuple[Value, ...], question: Json, owner: DotNetType) -> Json:
-        # A subclass may have other overloads than the class whose stand-in was called: then all of them are asked.
+        # A subclass may have other overloads than the class whose stand-in was called: then try all of them.
         number = question["overload"]
         found = member.overloads
         method = Method(member.name, [found[number]]) if number < len(found) and not leading else member
@@ -95,7 +95,7 @@ class Answers:
         return {"value": self.cabinet.to_json(result), **self._changed(given, references)}
 
     def _remember(self, result: Value, given: list[Value]) -> None:
-        """A task that reads fills its buffer later: whoever asks the task gets it then."""
+        """Remember the buffer of a task that reads: the task fills it later, and its result carries it."""
         buffers = [value for value in given if isinstance(value, ByteArray)]
         if buffers and "Task" in type_of(result).name:
             self._buffers[self.cabinet.number(result)] = buffers
@@ -146,7 +146,7 @@ class Answers:
         return self.cabinet[_number(question)]
 
     def _given(self, question: Json) -> tuple[list[Value], list[tuple[int, list[Value]]]]:
-        """The arguments; those of `ref` parameters as references, whose cells come beside."""
+        """The arguments; those of `ref` parameters as references, with their cells as a second list."""
         values = [self.cabinet.from_json(argument) for argument in question["arguments"]]
         cells: list[tuple[int, list[Value]]] = []
         for place, slot in enumerate(self._slots(question)[: len(values)]):

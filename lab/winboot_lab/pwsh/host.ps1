@@ -1,5 +1,5 @@
-# Starts what serves a lab: the C# of the folder is compiled, its stand-ins take the names of the types they stand for. No .NET type
-# that has a stand-in is named here: the engine remembers what a name meant.
+# Starts the server for a lab: compiles the folder's C#, whose stand-ins take the names of the types that they replace. This
+# script names no .NET type that has a stand-in: the engine remembers what a name meant.
 param([Parameter(Mandatory = $true)][string]$Folder)
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'

@@ -61,7 +61,7 @@ class Cabinet:
         self._numbers: dict[int, int] = {}
 
     def number(self, value: Value) -> int:
-        """The number of an object, given at the first time it is asked for."""
+        """The number of an object, assigned at the first call."""
         found = self._numbers.get(id(value))
         if found is None:
             found = self._numbers[id(value)] = len(self._kept) + 1
@@ -163,7 +163,7 @@ def failure_facts(failure: DotNetException, cabinet: Cabinet | None = None) -> J
     }
 
 
-# -- readers, by the tag that tells
+# -- readers, by tag
 
 
 def _enum(_cabinet: Cabinet, value: Json) -> Value:

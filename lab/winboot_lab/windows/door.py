@@ -95,7 +95,7 @@ are SIDs):
   acl.sid  name
       -> one or none: str SID; accepts short and `.\\` and `MACHINE\\` forms
 registry (ArgumentException, UnauthorizedAccessException, SecurityException, IOException). A value comes as
-Record value {name, kind, value}: kind is a RegistryValueKind name; DWord is a signed int, QWord an int,
+Record value {name, kind, value}: kind is a RegistryValueKind name. DWord is a signed int, QWord an int,
 MultiString a list of str, Binary/None bytes, ExpandString the unexpanded text with `expanded` next to it.
 The default value's name is ''.
   registry.stat  key
@@ -177,8 +177,8 @@ network:
       -> str addresses; SocketException 11001
   socket.connect  host, port, milliseconds=-1, spent=0
       -> Record {handle, local_address, remote_address}; SocketException 10061 refused, 10060 timed out,
-         10051 unreachable, 11001 unknown host; exception 'TimeoutException' when `milliseconds` passed
-         first. spent: milliseconds that this very attempt has been waited for before
+         10051 unreachable, 11001 unknown host; TimeoutException when `milliseconds` passed first. `spent`:
+         milliseconds of earlier waits for this attempt
   socket.secure  handle, host
       -> bytes: the certificate (DER) that the server shows; IOException when it speaks no TLS
   socket.send  handle, data: bytes

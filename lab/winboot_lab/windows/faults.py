@@ -2,7 +2,7 @@
 
 machine.faults.at_statement(40, machine.reboot)             a reboot in mid-step
 machine.faults.before_command("Register-ScheduledTask", machine.power_off)
-machine.faults.watch_writes(told)                   told(command, parameters) before each operation that changes something
+machine.faults.watch_writes(hook)                   calls hook(command, parameters) before each operation that changes something
 machine.faults.dies("kubelet", times=2, after=0.5)          a service that dies n times
 machine.faults.times_out("containerd", times=1)             a service that the manager gives up on (error 1053)
 machine.faults.starts_slowly("containerd", 20)              a service that is StartPending for so long

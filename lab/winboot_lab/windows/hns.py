@@ -412,9 +412,9 @@ class Hns:
     def _picked(self) -> Adapter | None:
         """The adapter where none is named: one with a switch, else any; the model's is the first that Windows lists.
 
-        "if we don't tell HNS which adapter to use it will just pick one randomly" (azure-container-networking,
-        network/network_windows.go, PR 813). That a switch which is there is used again is what SDN's scripts build
-        on: KubeCluster.ps1 makes `External` on the adapter named, then starts flanneld, which names none.
+        HNS picks an adapter at random (azure-container-networking, network/network_windows.go, PR 813). It uses an existing
+        switch again: SDN's KubeCluster.ps1 relies on that. It makes `External` on the adapter named, then starts flanneld,
+        which names none.
         """
         usable = [a for a in self._network.adapters if a.physical and a.up]
         return next((a for a in usable if a.switch is not None), next(iter(usable), None))

@@ -27,7 +27,8 @@ def check_settings(
     compat: Compat, config: Mapping[str, Any], containerd: Version
 ) -> Iterator[tuple[FieldPath, Finding]]:
     """Every setting that this containerd does not know or refuses, or that does nothing on Windows, with its path.
-    containerd itself ignores what it does not know (config.go: `Ignoring unknown key in TOML`; 1.7 without a word)."""
+
+    containerd itself ignores unknown settings (config.go: `Ignoring unknown key in TOML`; 1.7 without a warning)."""
     line = _line(containerd)
     known = _known(compat, line)
     for key, value in config.items():

@@ -1,10 +1,14 @@
 """What a value of a configuration field must look like, as the decoder and the validation of Kubernetes 1.36.2 say.
 
-The types are in the data, with each field. Sources, all of kubernetes/kubernetes at v1.36.2: the field's Go type in
-staging/src/k8s.io/kubelet/config/v1beta1/types.go and kube-proxy/config/v1alpha1/types.go (and component-base/logs/api,
-tracing/api, config/v1alpha1), ranges and choices in pkg/kubelet/apis/config/validation/validation.go and
-pkg/proxy/apis/config/validation/validation.go, thresholds in pkg/kubelet/eviction/helpers.go, reservations in
-cmd/kubelet/app/server.go (parseResourceList). A program that meets another value ends while it starts.
+The types are in the data, with each field. Sources, all of kubernetes/kubernetes at v1.36.2:
+
+    Go types        staging/src/k8s.io/kubelet/config/v1beta1/types.go, kube-proxy/config/v1alpha1/types.go (and
+                    component-base/logs/api, tracing/api, config/v1alpha1)
+    ranges, choices pkg/kubelet/apis/config/validation/validation.go, pkg/proxy/apis/config/validation/validation.go
+    thresholds      pkg/kubelet/eviction/helpers.go
+    reservations    cmd/kubelet/app/server.go (parseResourceList)
+
+A program that meets another value ends while it starts.
 """
 
 from __future__ import annotations

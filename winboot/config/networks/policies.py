@@ -28,9 +28,9 @@ def outbound_nat(exceptions: Sequence[Text]) -> Data:
 
     Behind flannel the plug-ins look for one network among them, byte for byte, and append a policy of the same type
     for it where it is missing (containernetworking/plugins netconf_windows.go, ApplyOutboundNatPolicy). The plug-in
-    win-bridge looks for flannel's whole Network, which is therefore written as flannel has it; win-overlay for the
-    network of this node's pods (win-overlay_windows.go, cmdHcnAdd), which is next to it. Which of two policies holds
-    is open.
+    win-bridge looks for flannel's whole Network, so winboot writes it as flannel has it. The plug-in win-overlay looks
+    for the network of this node's pods, which is next to it (win-overlay_windows.go, cmdHcnAdd). No source shows which of two
+    policies holds.
     """
     return _policy("OutBoundNAT", {"Exceptions": list(exceptions)})
 

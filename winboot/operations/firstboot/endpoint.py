@@ -1,8 +1,8 @@
 """The HTTPS endpoint that machines call at their first boot, and its key.
 
-    POST /v1/nonce    → a nonce, good for hellos from the same address in this minute and the next; which proofs are taken; and
-                        the client, the part of first boot that user data does not hold
-    POST /v1/hello    the machine's identity and what proves it → its session, or a refusal by name
+    POST /v1/nonce    → a nonce, valid for hellos from the same address in this minute and the next; the accepted proofs;
+                        the client script, which is not in the user data
+    POST /v1/hello    the machine's identity and its proof → its session, or a refusal by name
     POST /v1/work     "I run nothing" → the next script with its input, or how all ended
     POST /v1/said     output of a script → how much of it has arrived
 

@@ -174,7 +174,7 @@ def _read_file(call: Call, place: Place) -> None:
     except DotNetException as failure:
         report_io(call, failure, place, "GetContentReader")
         return
-    # The file stays open while its lines are on their way, so that nobody further down can write it.
+    # The file stays open while its lines are on their way: a later command of the pipeline cannot write it.
     try:
         content = ask_one(
             call.scope, "file.handle-read", handle=handle["handle"], offset=0, count=int(handle["length"])

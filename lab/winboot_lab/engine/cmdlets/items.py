@@ -250,7 +250,7 @@ class _Listing:
             call.write(provider.item(place, facts))
 
     def _fits(self, facts: Any) -> bool:
-        """-Directory, -File, -Hidden, -ReadOnly, -System; hidden items only when somebody asks for them."""
+        """-Directory, -File, -Hidden, -ReadOnly, -System; hidden items only when the script asks for them."""
         call, number = self.call, int(facts["attributes"])
         if number & HIDDEN and not (call.flag("Force") or call.flag("Hidden")):
             return False
@@ -511,7 +511,7 @@ def _bare(path: str) -> str:
 
 
 def _check_children(call: Call, provider: Provider, place: Place) -> None:
-    """Without -Recurse a person would be asked, and there is none."""
+    """Without -Recurse PowerShell asks the user before it removes children; the lab has no user to answer."""
     if call.flag("Recurse") or not provider.children(place):
         return
     if call.common.what_if or call.common.confirm is False:

@@ -50,7 +50,7 @@ _SMA = "System.Management.Automation."
     default_set="TypeNameSet",
 )
 def add_member(call: Call) -> None:
-    """Members beside an object's own."""
+    """Add members to an object."""
     value = call["InputObject"]
     made, _ = decorate(value)
     if made is not value and not call.flag("PassThru"):

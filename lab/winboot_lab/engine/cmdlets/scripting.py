@@ -44,7 +44,7 @@ def set_strict_mode(call: Call) -> None:
         return
     match = re.fullmatch(r"([1-5])(?:\.([01]))?(?:\.\d+){0,2}", text.strip())
     if match is None or (match[2] == "1" and match[1] != "5"):
-        raise Refusal("value", f"Set-StrictMode -Version {text}", "a version that is none of PowerShell's")
+        raise Refusal("value", f"Set-StrictMode -Version {text}", "PowerShell has no such version")
     number = int(match[1])
     call.scope.strict = 1 if number < 2 else 2 if number < 3 else 3
 

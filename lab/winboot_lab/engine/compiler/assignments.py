@@ -234,7 +234,7 @@ def assigned_value(node: syntax.Assignment) -> Eval:
 
 def _is_expression(node: syntax.Statement) -> bool:
     inner = node.expression if isinstance(node, syntax.Pipeline) else None
-    # What stands in parentheses keeps its own `$?`.
+    # An expression in parentheses keeps its own `$?`.
     return inner is not None and not isinstance(
         inner, (syntax.Paren, syntax.SubExpression, syntax.ArrayExpression)
     )

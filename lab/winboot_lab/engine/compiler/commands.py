@@ -284,7 +284,7 @@ def _stage(
     expects_input: bool,
     dotted: bool,
 ) -> Stage:
-    """Find out what the first word of a command stands for."""
+    """Find out which kind of command the first word names."""
     bare = plain(called)
     if isinstance(bare, ScriptBlock):
         code, home = code_of(bare)

@@ -56,7 +56,7 @@ def block(
 ) -> Run:
     """The statements of a block, each with its own error handling, under the traps of the block.
 
-    `last` stands in for the code of the last statement.
+    `last` replaces the code of the last statement.
     """
     code = [(node, statement(node)) for node in statements]
     if last is not None:
@@ -337,7 +337,7 @@ def _switch(node: syntax.Switch) -> Run:
         hit = False
         current = scope.put("_", item)
         for test, body in clauses:
-            # A body may give `$_` another value; the later clauses are asked about that one.
+            # A body may give `$_` another value; the later clauses test that value.
             if test(scope, current.value):
                 hit = True
                 body(scope, out)
@@ -393,7 +393,7 @@ def _lines_to_switch(scope: Scope, path: Value) -> Array:
 
 
 def _switch_test(node: syntax.Expression, flags: frozenset[str]) -> Test:
-    """How a clause decides; a script block is asked with `$_` whatever the flags say."""
+    """How a clause decides; a script block always tests `$_`, with any flags."""
     if isinstance(node, syntax.ScriptBlockExpression):
         condition = block_value(node.body)
         return lambda scope, _item: to_bool(condition(scope))
@@ -429,7 +429,7 @@ def _regex_test(wanted: Eval, *, exact: bool) -> Test:
 
 
 def block_value(node: syntax.ScriptBlock) -> Eval:
-    """The output of a script block's statements, run in the scope it stands in (switch conditions)."""
+    """The output of a script block's statements, run in the enclosing scope (switch conditions)."""
     if node.params is not None or node.begin is not None or node.process is not None or node.end is None:
         return refusing(node, "a switch condition with named blocks")
     if node.end.traps:

@@ -44,7 +44,7 @@ FULL_CONTROL = 0x1F01FF
 
 @dataclass(frozen=True, slots=True)
 class Ace:
-    """One entry: who may (or may not) do what, and how it is handed down."""
+    """One entry: an account, the rights that it allows or denies, and how children inherit it."""
 
     allow: bool
     sid: str

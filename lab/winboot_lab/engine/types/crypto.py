@@ -199,7 +199,7 @@ def _moment(item: _Item) -> DateTime:
 
 
 class Certificate(Instance):
-    """X509Certificate2: what stands in it, and perhaps a private key that nobody sees."""
+    """X509Certificate2: its fields, and perhaps a private key that scripts cannot read."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw

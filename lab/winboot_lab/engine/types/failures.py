@@ -59,7 +59,7 @@ def _constructors(python: type[DotNetException], kind: DotNetType) -> None:
 
 
 def _defaults(made: DotNetException) -> None:
-    """What the constructors of some classes keep beside the message."""
+    """What the constructors of some classes keep in addition to the message."""
     for name in ("file_name", "parameter", "response", "code"):
         if not hasattr(made, name):
             setattr(made, name, None)

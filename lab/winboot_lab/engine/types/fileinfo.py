@@ -29,7 +29,7 @@ READ_ONLY, HIDDEN, SYSTEM, DIRECTORY, ARCHIVE, NORMAL, REPARSE = 1, 2, 4, 16, 32
 
 
 class FileSystemInfo(Instance):
-    """One file or folder. `path` is the full path as it was asked for, `shown` what ToString() gives."""
+    """One file or folder. `path` is the full path as the script wrote it, `shown` what ToString() gives."""
 
     def __init__(self, path: str, shown: str | None = None, *, folder: bool, facts: Any = None) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class FileSystemInfo(Instance):
         return self.facts
 
     def forget(self) -> None:
-        """The next question is asked anew."""
+        """Drop the cached facts: the next property reads the machine again."""
         self.known = False
 
     def attributes(self, runtime: Runtime) -> int:
@@ -122,7 +122,7 @@ def _set_time(which: str, *, utc: bool) -> Any:
     return put
 
 
-# Members stand in the order in which .NET lists them: it is the order of Select-Object *.
+# Members follow the order in which .NET lists them: it is the order of Select-Object *.
 FILE_SYSTEM_INFO.prop("FullName", "string", lambda self: self.path)
 for _property, _which in (
     ("CreationTime", "created"),

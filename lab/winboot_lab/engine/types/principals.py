@@ -1,4 +1,4 @@
-"""System.Security.Principal: who runs this, security identifiers, and account names."""
+"""System.Security.Principal: the current account, security identifiers, and account names."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ ABBREVIATIONS = {
     "NS": "S-1-5-20",
     "AC": "S-1-15-2-1",
 }
-"""The two letters that stand for a well-known SID in SDDL."""
+"""The two letters of a well-known SID in SDDL."""
 
 
 def sddl_sid(sid: str) -> str:

@@ -1,8 +1,7 @@
 """System.Diagnostics.Process and ProcessStartInfo: programs started directly, with or without redirected streams.
 
-A program with redirected streams runs at the moment somebody waits for it or reads from it: until then its
-standard input can still be written, and nobody can see the difference, because what it says is only to be had
-through those streams.
+A program with redirected streams runs when the script waits for it or reads from it. Until then the script can still
+write its standard input. The script cannot see the difference: it sees the program through those streams alone.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ class StartedProcess(Instance):
         self.disposed = False
 
     def parameters(self, runtime: Runtime) -> dict[str, Any]:
-        """What to tell the machine to run."""
+        """The command line, folder and environment for the machine."""
         line = f"{_quoted(runtime, self.info.file)} {self.info.arguments}".rstrip()
         found: dict[str, Any] = {"command_line": line}
         if self.info.directory:
@@ -138,8 +137,8 @@ class StartedProcess(Instance):
     def run(self, runtime: Runtime, milliseconds: int = -1) -> bool:
         """Run a redirected program to its end and wait for it for so long; False while it took longer than that.
 
-        The program runs at once, and the lab's time with it: whoever waits in slices and looks at a clock sees all the
-        time pass with the first one.
+        The program runs at once, and the lab's time with it. A script that waits in slices and looks at a clock sees all
+        the time pass with the first one.
         """
         self.check()
         if self.outcome is None:
@@ -309,7 +308,7 @@ class ProcessInput(Writer):
         self.bytes = InputStream()
 
     def content(self) -> bytes:
-        """Text and bytes, each in its order: nobody mixes them."""
+        """The text, then the bytes, each in its order: no script mixes them."""
         return "".join(self.pieces).encode("utf-8") + bytes(self.bytes.data)
 
     def close(self, runtime: Runtime) -> None:
@@ -323,7 +322,7 @@ class InputStream(MemoryStream):
 
 
 class TextTask(Instance):
-    """A Task[string] whose result is read from the program when it is asked for."""
+    """A Task[string] that reads the program's output when the script reads Result."""
 
     def __init__(self, reader: ProcessReader, *, line: bool = False) -> None:
         self.reader = reader

@@ -1,8 +1,8 @@
 """System.Net.Sockets.TcpClient: connecting, and which local address that goes out from.
 
-A client has one family, as in .NET Framework: without one it speaks IPv4 alone (microsoft/referencesource,
-System/net/System/Net/Sockets/TCPClient.cs: "public TcpClient() : this(AddressFamily.InterNetwork)"), and a host without
-an address of its family ends as ArgumentException within the task ("net_invalidAddressList").
+A client has one family, as in .NET Framework; the default is IPv4 alone (microsoft/referencesource,
+System/net/System/Net/Sockets/TCPClient.cs: "public TcpClient() : this(AddressFamily.InterNetwork)"). For a host without
+an address of its family the task fails with ArgumentException ("net_invalidAddressList").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TcpClient(Instance):
         self.version = version
         self.record: Any = None
         self.disposed = False
-        # Milliseconds; 0 waits for ever.
+        # Milliseconds; 0 waits without end.
         self.timeouts = {"ReceiveTimeout": 0, "SendTimeout": 0}
 
 
@@ -46,7 +46,7 @@ class Socket(Instance):
 
 
 class Connecting(Instance):
-    """The task of ConnectAsync: it connects while somebody waits for it, in one wait or in several."""
+    """The task of ConnectAsync: it connects while the script waits for it, in one wait or in several."""
 
     def __init__(self, client: TcpClient, host: str, port: int) -> None:
         self.client = client

@@ -286,7 +286,7 @@ def new_file_stream(
     )
 
 
-# The .NET Framework has these beside FileAccess (referencesource: mscorlib/system/io/filestream.cs): 'Write' fits both.
+# The .NET Framework has these in addition to FileAccess (referencesource: mscorlib/system/io/filestream.cs): 'Write' fits both.
 _BY_RIGHTS = (
     f"string path, {_MODE}, System.Security.AccessControl.FileSystemRights rights, {_SHARE}, int bufferSize, "
     "System.IO.FileOptions options"

@@ -351,7 +351,7 @@ def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _split(self: str, separators: list[str], count: int, options: int) -> Array:
-    """Cut at the separators (at white space when there are none), at most into `count` pieces."""
+    """Cut at the separators (without any: at white space), at most into `count` pieces."""
     wanted = [separator for separator in separators if separator] or list(WHITE)
     if count == 0:
         return Array((), STRING)

@@ -155,7 +155,7 @@ def _get_response(runtime: Runtime, self: HttpRequest) -> HttpResponse:
 
 
 class Answered(Instance):
-    """A Task whose work is done when somebody waits for it: `work` gets the milliseconds, and gives None for "not yet"."""
+    """A Task that works while the script waits for it: `work` gets the milliseconds, and returns None for "not yet"."""
 
     def __init__(self, work: Callable[[Runtime, int], Value]) -> None:
         self.work = work
@@ -259,7 +259,7 @@ HTTP_RESPONSE.method("void Close()", "void Dispose()")(lambda self: None)
 
 
 SERVICE_POINT = dotnet("System.Net.ServicePointManager", kind="static")
-# .NET Framework on Windows Server 2019 leaves the choice to the system unless told.
+# By default, .NET Framework on Windows Server 2019 leaves the choice to the system.
 _DEFAULT_PROTOCOL = "SystemDefault"
 
 
