@@ -3,6 +3,8 @@
 It follows the order of PowerShell's binder: named, positional (by set, without conversion first), provider (dynamic)
 parameters, remaining arguments, defaults from `$PSDefaultParameterValues`, choice of the parameter set, mandatory check.
 Then it binds every pipeline object by value and by property name, without conversion first.
+
+More than 800 lines: one class holds the state of a binding through all of these stages.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
     try_convert               for `-as`: answers (worked, value)
 
 Further target types are taught with `@converts(TYPE)`: a function that gives the value or NOT_CONVERTED.
+
+More than 800 lines: a conversion calls the others, for each element and each field.
 """
 
 from __future__ import annotations

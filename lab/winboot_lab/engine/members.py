@@ -7,6 +7,8 @@ index_value, set_index                       `$x[key]`
 new_object(type, arguments, runtime)         New-Object and ::new
 find_property(value, name, runtime)          (value,) when the object has that property, else None: for cmdlets
 properties_of(value)                         names of all properties, in order: Select-Object *, ConvertTo-Json ...
+
+More than 800 lines: reading, writing and calling share the order in which PowerShell looks for a member.
 """
 
 from __future__ import annotations

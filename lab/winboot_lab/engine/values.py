@@ -21,6 +21,8 @@ Objects never compare by content here: `==` on arrays is Python's list equality,
 in operators.py. A decorated scalar (Add-Member on a string) is a `Decorated`: `plain(value)` takes the wrapper off.
 
 `enumerate_value(value)` says what a pipeline takes apart: arrays, lists, queues, sets; no strings, dictionaries, XML nodes.
+
+More than 800 lines: the types name one another, and apart they would import in a circle.
 """
 
 from __future__ import annotations

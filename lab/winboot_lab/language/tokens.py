@@ -22,6 +22,8 @@ Kinds of tokens (`Scanner.kind`):
     assign            = += -= *= /= %=
     redir redirin     `value` is (stream, append, merge into or None)
     label             `:name`; `value` is the name
+
+More than 800 lines: one scanner holds the state of both ways of reading.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The cluster protocol over lightkube."""
+"""The cluster protocol over lightkube.
+
+More than 800 lines: this is the only module that imports lightkube.
+"""
 
 from __future__ import annotations
 
