@@ -32,7 +32,7 @@ def masked(line: str) -> str:
 
 
 def quoted(log: Path, quote: str) -> str:
-    """The first line of a log in which a quote stands; LookupError where it stands in none."""
+    """The first line of a log that contains a quote. Raises LookupError without such a line."""
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         if quote in masked(line):
             return masked(line)
@@ -40,7 +40,7 @@ def quoted(log: Path, quote: str) -> str:
 
 
 def main(program: str, folder: str) -> None:
-    """Write `recordings/PROGRAM.yaml` anew."""
+    """Write `recordings/PROGRAM.yaml` again."""
     logs = {path.stem: path for path in Path(folder).rglob("*") if path.suffix in (".txt", ".jsonl")}
     lines: defaultdict[str, list[str]] = defaultdict(list)
     for row in yaml.safe_load((HERE / f"{program}.yaml").read_text(encoding="utf-8")):

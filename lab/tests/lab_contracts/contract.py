@@ -22,7 +22,7 @@ class _Part(BaseModel):
 
 
 class Upstream(_Part):
-    """A place in the program's source: repository (owner/name), tag, file, and an identifier or text that stands there."""
+    """A place in the program's source: repository (owner/name), tag, file, and an identifier or text in it."""
 
     repo: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
     tag: Tag

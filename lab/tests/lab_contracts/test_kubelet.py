@@ -198,7 +198,7 @@ def _more_names(_: Row) -> None:
 
 
 def _start_order(row: Row) -> None:
-    """What is created by whom, in order; the Lease and the CSINode have rows of their own."""
+    """The kubelet creates these objects in this order; the Lease and the CSINode have rows of their own."""
     node = prepared()
     made: list[str] = []
     inner = node.cluster.request

@@ -5,7 +5,7 @@ from winboot_lab.engine.refusal import Refusal
 
 ANSWERS = [
     # One object may be indexed like a list of one; other places hold nothing.
-    # What a collection lacks is asked of its items, and each of them counts as one.
+    # A member that a collection lacks is read from each item, and each item counts as one.
     # Several dimensions: from the end, outside, and several elements at once.
     # A new entry takes the place of the last one that was removed.
     ("(1, 2).ForEach({ $_ + $args[0] }, 10)", [11, 12]),
@@ -18,7 +18,7 @@ ANSWERS = [
     ("'abc' -replace '(b)', '$10'; 'abc' -replace '(b)', '${1}0'", ["a$10c", "ab0c"]),
     # The culture en-US, where it is named.
     # What exceptions say of themselves.
-    # Names of static members do not stand in the way of member enumeration.
+    # Names of static members do not prevent member enumeration.
     # The attributes of a parameter are all there.
     # Files.
     (
@@ -41,7 +41,7 @@ def test_the_lab_answers_like_windows_powershell(run, script, output):
         ("$h = @{ a = 1 }; foreach ($k in $h.Keys) { $h[$k] = 0 }", "System.InvalidOperationException"),
         ("[bigint]'x'", "InvalidCastParseTargetInvocation"),
         ("[IO.Path]::GetFullPath('x:y:z')", "NotSupportedException"),
-        ("switch -File C:\\nobody.txt { a { } }", "PathNotFound"),
+        ("switch -File C:\\absent.txt { a { } }", "PathNotFound"),
     ],
 )
 def test_the_lab_fails_like_windows_powershell(run, script, error):

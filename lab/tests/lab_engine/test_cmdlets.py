@@ -1,4 +1,4 @@
-"""Cmdlets of 5.1 where the recordings (of PowerShell 7) cannot tell: layout, encodings, the machine's commands."""
+"""Cmdlets of 5.1 that the recordings (of PowerShell 7) do not cover: layout, encodings, the machine's commands."""
 
 from typing import Any
 

@@ -44,7 +44,7 @@ def test_what_the_call_says_counts_more(session):
 
 
 def test_a_compiled_cmdlet_heeds_its_caller(session):
-    said, ended = run(session, "$ErrorActionPreference = 'Stop'; Get-Service -Name nobody; 'went on'")
+    said, ended = run(session, "$ErrorActionPreference = 'Stop'; Get-Service -Name absent; 'went on'")
 
     assert ended.state == "failed"
     assert said == []

@@ -13,7 +13,7 @@ def test_redirected_output_is_utf_16_with_a_mark(run):
 
 
 def test_what_a_getter_throws_is_swallowed(run):
-    ran = run(r"$null -eq [IO.FileInfo]::new('C:\nobody').Length; $Error.Count")
+    ran = run(r"$null -eq [IO.FileInfo]::new('C:\absent').Length; $Error.Count")
 
     assert (ran.output, ran.errors) == ([True, 0], [])
 
@@ -35,7 +35,7 @@ def test_a_failing_expression_in_an_array_takes_the_whole_statement_with_it(run)
 @pytest.mark.parametrize("value", ["Ignore", "Suspend", "Inquire"])
 def test_preferences_that_5_1_does_not_support_are_refused_when_they_matter(run, value):
     with pytest.raises(Refusal, match=f"ErrorActionPreference = '{value}'"):
-        run(f"$ErrorActionPreference = '{value}'; Get-Item C:\\nobody")
+        run(f"$ErrorActionPreference = '{value}'; Get-Item C:\\absent")
 
 
 @pytest.mark.parametrize("text", ["class A { }", "enum A { B }", "function A { clean { } }", "10u"])

@@ -67,7 +67,7 @@ def test_kubelet_without_its_service_flag_is_no_service(node: Node) -> None:
 
 
 def test_making_the_network_bounces_the_adapter(node: Node) -> None:
-    """Trap 3: everybody who is connected loses the connection."""
+    """Trap 3: every client loses its connection."""
     seen: list[str] = []
     node.machine.watch(seen.append)
 

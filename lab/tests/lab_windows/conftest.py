@@ -1,4 +1,4 @@
-"""A machine whose time only passes where somebody waits, and small helpers to ask it."""
+"""A machine whose time passes only while a program waits, and small helpers to call it."""
 
 from __future__ import annotations
 

@@ -19,18 +19,18 @@ class Running:
     env: Mapping[str, str]
 
     def on_start(self) -> Died | None:
-        """Dies when told so on its command line."""
+        """Die at the start if the command line asks for it."""
         self.owner.started.append(self)
         return Died(1, 1) if "--fail" in self.process.command_line else None
 
     def on_tick(self) -> Died | None:
-        """Counts seconds; dies when told so."""
+        """Count seconds; die when the test asks for it."""
         self.owner.ticks += 1
         died, self.owner.death = self.owner.death, None
         return died
 
     def on_stop(self) -> None:
-        """Remembers that it was asked nicely."""
+        """Count the requests to stop."""
         self.owner.stopped += 1
 
 

@@ -64,7 +64,7 @@ def test_an_unknown_feature_is_an_error_for_install_and_nothing_for_get(machine:
 
 
 def test_a_rename_waits_for_the_restart(machine: Machine) -> None:
-    """Both names stand in the registry meanwhile."""
+    """Until then the registry has both names."""
     result = machine.invoke("Rename-Computer", {"NewName": "win-worker-07", "Force": True})
     assert result.warnings != []
     info = one(machine, "computer.info")
@@ -161,7 +161,7 @@ def test_a_machine_that_never_comes_back(machine: Machine) -> None:
 
 
 def test_a_machine_that_is_cut_off_runs_on(machine: Machine) -> None:
-    """Only nobody reaches it."""
+    """The network does not reach it, but its programs run."""
     machine.faults.unreachable()
     assert (machine.running, machine.reachable(), machine.network.online()) == (True, False, False)
 

@@ -35,7 +35,7 @@ def test_an_actor_that_waits_outside_of_the_lab_does_not_stop_time() -> None:
 
 
 def test_a_script_that_computes_slowly_on_a_loaded_machine_is_waited_for() -> None:
-    """A tenth of a processor is what a test gets beside others; its script needs ten times as long."""
+    """A test that shares the processor gets a tenth of it, so its script needs ten times as long."""
     assert Scene().passes(15, share=0.1)
 
 
@@ -79,7 +79,7 @@ class Computer:
         # Load 7: this process gets a third of a processor, and forty machines share it.
         (40, 0.33, 100.0 * SLOWEST),
         (4, 0.4, 10.0),
-        # Whoever is busy waits for something outside of the lab.
+        # An actor that uses no processor time waits for something outside the lab.
         (1, 0.0, 100.0 * SLOWEST),
     ],
 )

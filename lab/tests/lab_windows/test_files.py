@@ -73,7 +73,7 @@ def test_an_open_handle_shares_what_it_said(
 
 
 def test_read_all_text_is_blocked_by_a_writer(machine: Machine) -> None:
-    """A reader that shares only reading cannot open what somebody writes."""
+    """A reader that shares only reading cannot open a file that another program writes."""
     one(machine, "file.open", path=r"C:\a.txt", mode="Create", access="Write", share="ReadWrite")
     assert refused(machine, "file.read", path=r"C:\a.txt").hresult == 0x80070020
     assert ask(machine, "file.read", path=r"C:\a.txt", share="ReadWrite") == [b""]

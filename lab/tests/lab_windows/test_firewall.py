@@ -108,7 +108,7 @@ def test_a_rule_can_be_changed_in_place(machine: Machine) -> None:
 
 
 def test_remote_management_is_let_in_from_the_start(machine: Machine) -> None:
-    """Otherwise nobody would get here."""
+    """winboot needs WinRM for its first connection."""
     assert machine.reachable(5985)
     machine.firewall.remove("WINRM-HTTP-In-TCP-PUBLIC")
     assert not machine.reachable(5985)

@@ -62,7 +62,7 @@ def test_errors_have_the_codes_of_windows(machine: Machine) -> None:
 
 
 def test_two_kinds_on_one_adapter_are_a_wrong_parameter(machine: Machine) -> None:
-    """0x57, as with Antrea beside a bridge."""
+    """0x57, as with Antrea next to a bridge."""
     call(machine, "POST", "/networks", BRIDGE)
     answer = call(
         machine, "POST", "/networks", {"Name": "vxlan", "Type": "Overlay", "NetworkAdapterName": "Ethernet"}

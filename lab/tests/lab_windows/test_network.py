@@ -18,7 +18,7 @@ def addresses(machine: Machine, **more: Any) -> list[str]:
 
 
 def test_a_machine_has_loopback_and_its_address(machine: Machine) -> None:
-    """Static unless told otherwise."""
+    """The address is static by default."""
     assert addresses(machine) == ["127.0.0.1", "10.0.0.21"]
     own = one(machine, "Get-NetIPAddress", IPAddress=["10.0.0.21"])
     assert (shown(own, "PrefixOrigin"), shown(own, "AddressState")) == ("Manual", "Preferred")
@@ -56,7 +56,7 @@ def test_an_address_that_exists_cannot_be_made_again(machine: Machine) -> None:
 
 
 def test_on_link_routes_follow_from_the_addresses(machine: Machine) -> None:
-    """They are listed beside the default route, with protocol Local."""
+    """Get-NetRoute lists them with the default route, with protocol Local."""
     routes = ask(machine, "Get-NetRoute", InterfaceIndex=[ETHERNET], AddressFamily="IPv4")
     by_protocol = {r["DestinationPrefix"]: shown(r, "Protocol") for r in routes}
     assert by_protocol["0.0.0.0/0"] == "NetMgmt"
@@ -64,7 +64,7 @@ def test_on_link_routes_follow_from_the_addresses(machine: Machine) -> None:
 
 
 def test_routes_of_the_active_store_end_with_a_reboot(machine: Machine) -> None:
-    """Others stay, and stand in the registry."""
+    """Persistent routes stay in the registry."""
     ask(machine, "New-NetRoute", InterfaceIndex=ETHERNET, DestinationPrefix="10.1.0.0/16", NextHop="10.0.0.5")
     ask(
         machine,
@@ -117,7 +117,7 @@ def test_the_dynamic_ports_are_one_range_for_all_tcp_templates(machine: Machine)
 
 
 def test_a_domain_network_keeps_its_category(machine: Machine) -> None:
-    """Windows tells it from others by itself."""
+    """Windows detects a domain network by itself."""
     ask(machine, "Set-NetConnectionProfile", InterfaceIndex=[ETHERNET], NetworkCategory="Private")
     assert shown(one(machine, "Get-NetConnectionProfile"), "NetworkCategory") == "Private"
     machine.network.adapters[1].category = "DomainAuthenticated"
@@ -137,7 +137,7 @@ def test_the_adapter_that_was_never_there_is_an_error(machine: Machine) -> None:
 
 
 def test_a_machine_on_dhcp_gets_its_address_again_behind_a_switch() -> None:
-    """After a few seconds; in between nobody reaches it."""
+    """The address returns after a few seconds; until then the machine is out of reach."""
     machine = Machine("WIN-2", time=still(), dhcp=True)
     heard: list[str] = []
     machine.watch(heard.append)

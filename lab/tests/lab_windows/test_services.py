@@ -34,7 +34,7 @@ def code_of(machine: Machine, service: Service) -> int:
 
 
 def test_a_service_starts_runs_and_stops_in_good_order(machine: Machine, daemon: Daemon) -> None:
-    """The program hears of both; its process comes and goes."""
+    """The program receives both requests; its process starts and ends."""
     ask(machine, "New-Service", Name="d", BinaryPathName=LINE)
     ask(machine, "Start-Service", Name=["d"])
     assert shown(one(machine, "Get-Service", Name=["d"]), "Status") == "Running"
@@ -125,7 +125,7 @@ def test_a_crashed_service_is_restarted_after_its_delay(machine: Machine, daemon
 
 
 def test_without_actions_a_crashed_service_stays_down(machine: Machine, daemon: Daemon) -> None:
-    """Only the event log tells."""
+    """Only the event log reports the crash."""
     service = make(machine)
     machine.services.start(service)
     daemon.death = Died(2)

@@ -37,7 +37,7 @@ def test_a_mutex_is_held_across_sessions_until_it_is_released(machine: Machine) 
 
 
 def test_a_mutex_whose_owner_died_is_abandoned_once(machine: Machine) -> None:
-    """The next one owns it and is told."""
+    """The next session owns the mutex and learns that it was abandoned."""
     first, second = machine.session(), machine.session()
     one(first, "mutex.create", name=r"Global\winboot", initially_owned=True)
     mine = one(second, "mutex.create", name=r"Global\winboot")["handle"]

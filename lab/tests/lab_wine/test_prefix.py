@@ -1,4 +1,4 @@
-"""Which failures of a program are asked again: those in silence, which no program of these tests means."""
+"""The helper repeats a program that fails without output: no program of these tests does that on purpose."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_program_that_fails_in_silence_is_asked_again(tmp_path: Path) -> None:
 
 
 def test_a_program_that_says_why_it_fails_has_answered(tmp_path: Path) -> None:
-    """Asked once, and its words are told."""
+    """The helper runs it once and reports its output."""
     with pytest.raises(AssertionError, match=r"ended with 1: Invalid parameter"):
         a_wine(tmp_path, first="echo Invalid parameter; exit 1").run("program.exe")
 

@@ -51,7 +51,7 @@ def a_table(profile: str, service: str) -> Table:
 
 
 def arguments(profile: str, service: str) -> list[str]:
-    """The words of the program that are the profile's, whoever starts it."""
+    """The arguments that the profile sets, for any service manager."""
     spec = _spec(profile).services[service]
     return [text(word).replace("<<node_ip>>", ADDRESS) for word in spec.arguments]
 

@@ -144,7 +144,7 @@ def test_the_ca_is_a_file_and_a_text():
 
 
 def test_a_machine_cut_off_goes_on_with_its_scripts():
-    """The network is gone, the shell is not: a client that comes back hears the rest."""
+    """The network is gone, the shell is not: a client that comes back receives the rest."""
     cut, said = threading.Event(), threading.Event()
 
     def play(script, parameters, emit, cancelled):

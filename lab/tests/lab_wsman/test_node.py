@@ -61,7 +61,7 @@ finally { [Runtime.InteropServices.Marshal]::ZeroFreeGlobalAllocUnicode($pointer
 
 
 def test_an_error_keeps_its_id_and_place(wire):
-    """The engine's record, over the wire, as an error of ours."""
+    """winboot raises the engine's record as its own error."""
     with pytest.raises(ScriptFailed) as caught:
         list(wire.run("function Get-It { throw 'it broke' }\nGet-It", {}, {}))
 
@@ -122,7 +122,7 @@ def test_a_power_cut_is_a_lost_connection(lab, wire):
 
 
 def test_a_network_that_is_gone_for_a_moment_is_not_noticed(lab, wire):
-    """The script goes on meanwhile, and its output is heard afterwards."""
+    """The script continues meanwhile; the client receives its output afterwards."""
     lines = wire.run("'one'; Start-Sleep -Milliseconds 200; 'two'; Start-Sleep -Seconds 100; 'three'", {}, {})
     assert next(lines) == "one"
     lab.machine.faults.unreachable()
