@@ -235,19 +235,6 @@ class Descriptor:
         self.aces.append(new)
         self.settle()
 
-    def take(self, gone: Ace) -> None:
-        """Take rights away from the entries of that identity and kind."""
-        for at, ace in enumerate(self.aces):
-            if not ace.inherited and (ace.allow, ace.sid) == (gone.allow, gone.sid) and ace.mask & gone.mask:
-                if ace.flags != gone.flags and gone.mask & ace.mask != ace.mask:
-                    raise Refusal("member", "RemoveAccessRule()", "of an entry with other inheritance flags")
-                self.aces[at] = replace(ace, mask=ace.mask & ~gone.mask)
-        self.settle()
-
-    def drop(self, test: Callable[[Ace], bool]) -> None:
-        """Remove the explicit entries that fit."""
-        self.aces = [ace for ace in self.aces if ace.inherited or not test(ace)]
-
 
 # -- rules
 
@@ -453,57 +440,12 @@ def _ace(runtime: Runtime, self: Security, rule: Rule | None) -> Ace:
 
 
 def _add(runtime: Runtime, self: Security, rule: Rule) -> None:
+    self.changed |= ACCESS
     self.descriptor.add(_ace(runtime, self, rule))
 
 
-def _set(runtime: Runtime, self: Security, rule: Rule) -> None:
-    new = _ace(runtime, self, rule)
-    self.descriptor.drop(lambda ace: (ace.allow, ace.sid) == (new.allow, new.sid))
-    self.descriptor.add(new)
-
-
-def _reset(runtime: Runtime, self: Security, rule: Rule) -> None:
-    new = _ace(runtime, self, rule)
-    self.descriptor.drop(lambda ace: ace.sid == new.sid)
-    self.descriptor.add(new)
-
-
-def _remove(runtime: Runtime, self: Security, rule: Rule) -> bool:
-    gone = _ace(runtime, self, rule)
-    if self.kind.name == "file" and gone.mask & 0x1F01FF != FULL_CONTROL:
-        gone = replace(gone, mask=gone.mask & ~SYNCHRONIZE)
-    self.descriptor.take(gone)
-    return True
-
-
-def _remove_all(runtime: Runtime, self: Security, rule: Rule) -> None:
-    gone = _ace(runtime, self, rule)
-    self.descriptor.drop(lambda ace: (ace.allow, ace.sid) == (gone.allow, gone.sid))
-
-
-def _remove_specific(runtime: Runtime, self: Security, rule: Rule) -> None:
-    gone = _ace(runtime, self, rule)
-    self.descriptor.drop(lambda ace: ace == gone)
-
-
-def _changing(action: Callable[..., Any]) -> Callable[..., Any]:
-    def act(runtime: Runtime, self: Security, rule: Rule) -> Any:
-        self.changed |= ACCESS
-        return action(runtime, self, rule)
-
-    return act
-
-
 for _type, _kind in TYPES.values():
-    for _verb, _action in (
-        ("void AddAccessRule", _add),
-        ("void SetAccessRule", _set),
-        ("void ResetAccessRule", _reset),
-        ("RemoveAccessRule", _remove),
-        ("void RemoveAccessRuleAll", _remove_all),
-        ("void RemoveAccessRuleSpecific", _remove_specific),
-    ):
-        _type.method(f"{_verb}({_kind.rule} rule)", effect=True)(_changing(_action))
+    _type.method(f"void AddAccessRule({_kind.rule} rule)", effect=True)(_add)
 
 
 # reading rules
@@ -604,7 +546,6 @@ _added("Group", lambda runtime, self: _identity_text(runtime, self.descriptor.gr
 _added("Access", _access)
 _added("Sddl", lambda runtime, self: self.descriptor.write(15))
 _added("AccessToString", _access_text)
-_added("AuditToString", lambda runtime, self: "")
 
 # -- raw descriptors
 

@@ -102,17 +102,11 @@ def _user(runtime: Runtime) -> str:
     return str(_one(runtime, "identity.current")["name"]).rpartition("\\")[2]
 
 
-def _domain(runtime: Runtime) -> str:
-    return str(_one(runtime, "identity.current")["name"]).rpartition("\\")[0]
-
-
 for _name, _type, _get_it in (
     ("MachineName", "string", lambda runtime: _info(runtime, "active_name")),
     ("OSVersion", "System.OperatingSystem", _os_version),
-    ("ProcessorCount", "int", lambda runtime: _info(runtime, "processors")),
     ("SystemDirectory", "string", lambda runtime: _info(runtime, "system_directory")),
     ("UserName", "string", _user),
-    ("UserDomainName", "string", _domain),
     ("TickCount", "int", lambda runtime: int(_one(runtime, "clock.ticks") * 1000) % 2**31),
 ):
     ENVIRONMENT.static_prop(_name, _type, _get_it, effect=True)

@@ -14,7 +14,7 @@ from winboot_lab.engine.exceptions import (
     DotNetException,
     FileNotFoundException,
 )
-from winboot_lab.engine.moments import FILE_TIME_EPOCH_TICKS, LOCAL, UTC, DateTime
+from winboot_lab.engine.moments import FILE_TIME_EPOCH_TICKS, UTC, DateTime
 from winboot_lab.engine.refusal import Refusal
 from winboot_lab.engine.types.fileinfo import FileSystemInfo
 from winboot_lab.engine.types.paths import checked, directory_name, full_path, root_length
@@ -252,26 +252,13 @@ def _set_attributes(runtime: Runtime, path: str, attributes: EnumValue) -> None:
     ask(runtime, "file.set-attributes", path=_needed(path), attributes=attributes.number)
 
 
-def _time_getter(key: str, kind: int) -> Callable[[Runtime, str], DateTime]:
-    def get(runtime: Runtime, path: str) -> DateTime:
-        found = stat(runtime, path)
-        if found is None:
-            moment = DateTime(FILE_TIME_EPOCH_TICKS, UTC)
-        else:
-            moment = DateTime.of(found[key], UTC)
-        return moment if kind == UTC else moment.to_local()
-
-    return get
+def _last_write(runtime: Runtime, path: str) -> DateTime:
+    found = stat(runtime, path)
+    return DateTime(FILE_TIME_EPOCH_TICKS, UTC) if found is None else DateTime.of(found["modified"], UTC)
 
 
 for _kind in (FILE, DIRECTORY):
-    for _name, _key in (
-        ("CreationTime", "created"),
-        ("LastWriteTime", "modified"),
-        ("LastAccessTime", "accessed"),
-    ):
-        for _suffix, _clock in (("", LOCAL), ("Utc", UTC)):
-            _kind.static_method(f"Get{_name}{_suffix}(string path)", effect=True)(_time_getter(_key, _clock))
+    _kind.static_method("GetLastWriteTimeUtc(string path)", effect=True)(_last_write)
 
 # -- directories
 

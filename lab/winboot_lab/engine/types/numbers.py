@@ -52,12 +52,8 @@ from winboot_lab.engine.values import (
     Char,
     CodeProperty,
     EnumValue,
-    Int16,
     Int64,
-    Single,
-    UInt16,
     UInt32,
-    UInt64,
     Value,
     Version,
     type_of,
@@ -331,12 +327,7 @@ BITS = dotnet("System.BitConverter", kind="static", accelerators=["bitconverter"
 _LAYOUTS: dict[str, tuple[str, str, type]] = {
     "int": ("<i", "ToInt32", int),
     "long": ("<q", "ToInt64", Int64),
-    "int16": ("<h", "ToInt16", Int16),
     "uint32": ("<I", "ToUInt32", UInt32),
-    "uint64": ("<Q", "ToUInt64", UInt64),
-    "uint16": ("<H", "ToUInt16", UInt16),
-    "double": ("<d", "ToDouble", float),
-    "float": ("<f", "ToSingle", Single),
 }
 
 

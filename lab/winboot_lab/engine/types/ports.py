@@ -47,10 +47,6 @@ def _close(self: SerialPort) -> None:
     self.open = False
 
 
-PORT.prop("IsOpen", "bool", lambda self: self.open)
-PORT.prop("PortName", "string", lambda self: self.name)
-
-
 class EventLog(Instance):
     """Its static members alone."""
 

@@ -42,8 +42,6 @@ _FLAGS = (
     "RedirectStandardError",
     "RedirectStandardInput",
     "CreateNoWindow",
-    "ErrorDialog",
-    "LoadUserProfile",
 )
 
 

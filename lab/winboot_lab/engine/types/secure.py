@@ -13,7 +13,6 @@ from winboot_lab.engine.values import (
     SECURE_STRING,
     Instance,
     SecureString,
-    Value,
 )
 
 
@@ -71,77 +70,34 @@ NETWORK.prop("Password", "string", lambda self: self.password)
 class Pointer(Instance):
     """System.IntPtr to text that Marshal made; zeroed when it is freed."""
 
-    def __init__(self, text: str, kind: str) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.kind = kind
         self.freed = False
 
 
 INT_PTR = dotnet("System.IntPtr", Pointer, base=VALUE_TYPE, kind="value")
-ZERO = Pointer("", "")
 MARSHAL = dotnet("System.Runtime.InteropServices.Marshal", kind="static")
 
 
-def _to_pointer(kind: str) -> Value:
-    def make(secret: SecureString | None) -> Pointer:
-        if secret is None:
-            raise ArgumentNullException("s")
-        return Pointer(_live(secret).secret, kind)
-
-    return make
+@MARSHAL.static_method("SecureStringToGlobalAllocUnicode(securestring s)")
+def _to_pointer(secret: SecureString | None) -> Pointer:
+    if secret is None:
+        raise ArgumentNullException("s")
+    return Pointer(_live(secret).secret)
 
 
-_MAKERS = {
-    "SecureStringToBSTR": "bstr",
-    "SecureStringToGlobalAllocUnicode": "unicode",
-    "SecureStringToCoTaskMemUnicode": "co-unicode",
-    "SecureStringToGlobalAllocAnsi": "ansi",
-    "SecureStringToCoTaskMemAnsi": "co-ansi",
-}
-for _name, _kind in _MAKERS.items():
-    MARSHAL.static_method(f"{_name}(securestring s)")(_to_pointer(_kind))
+@MARSHAL.static_method("PtrToStringUni(System.IntPtr ptr)")
+def _from_pointer(pointer: Pointer) -> str:
+    return _unfreed(pointer).text
 
 
-def _from_pointer(*kinds: str) -> Value:
-    def read(pointer: Pointer, length: int | None = None) -> Value:
-        if pointer is ZERO:
-            return None
-        if pointer.freed or pointer.kind not in kinds:
-            raise Refusal("value", "System.IntPtr", "memory that was freed, or of another kind")
-        return pointer.text if length is None else pointer.text[:length]
-
-    return read
+@MARSHAL.static_method("void ZeroFreeGlobalAllocUnicode(System.IntPtr s)")
+def _free(pointer: Pointer) -> None:
+    _unfreed(pointer).text = ""
+    pointer.freed = True
 
 
-_WIDE = ("bstr", "unicode", "co-unicode")
-MARSHAL.static_method("PtrToStringUni(System.IntPtr ptr)")(_from_pointer(*_WIDE))
-_FREERS = {
-    "ZeroFreeBSTR": ("bstr",),
-    "FreeBSTR": ("bstr",),
-    "ZeroFreeGlobalAllocUnicode": ("unicode",),
-    "ZeroFreeCoTaskMemUnicode": ("co-unicode",),
-    "ZeroFreeGlobalAllocAnsi": ("ansi",),
-    "ZeroFreeCoTaskMemAnsi": ("co-ansi",),
-    "FreeHGlobal": ("unicode", "ansi"),
-    "FreeCoTaskMem": ("co-unicode", "co-ansi"),
-}
-
-
-def _free(kinds: tuple[str, ...]) -> Value:
-    def free(pointer: Pointer) -> None:
-        if pointer is ZERO:
-            return
-        if pointer.freed or pointer.kind not in kinds:
-            raise Refusal("value", "System.IntPtr", "memory freed twice, or by another function")
-        pointer.text = ""
-        pointer.freed = True
-
-    return free
-
-
-for _name, _kinds in _FREERS.items():
-    MARSHAL.static_method(f"void {_name}(System.IntPtr s)")(_free(_kinds))
-
-
-_SIZES = {"SByte": 1, "Byte": 1, "Int16": 2, "UInt16": 2, "Int32": 4, "UInt32": 4, "Int64": 8, "UInt64": 8}
-_SIZES |= {"Single": 4, "Double": 8, "Decimal": 16, "Guid": 16, "IntPtr": 8, "Boolean": 4, "Char": 1}
+def _unfreed(pointer: Pointer) -> Pointer:
+    if pointer.freed:
+        raise Refusal("value", "System.IntPtr", "memory that was freed")
+    return pointer

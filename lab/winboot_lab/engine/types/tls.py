@@ -86,4 +86,3 @@ def _need(self: SslStream) -> None:
 
 
 SSL.prop("RemoteCertificate", "object", lambda self: self.certificate)
-SSL.prop("IsAuthenticated", "bool", lambda self: self.certificate is not None)

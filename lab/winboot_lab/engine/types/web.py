@@ -47,10 +47,7 @@ class HttpRequest(Instance):
     def __init__(self, address: Uri) -> None:
         self.address = address
         self.timeout = DEFAULT_TIMEOUT_MS
-        self.read_timeout = 300_000
         self.method = "GET"
-        self.user_agent: str | None = None
-        self.redirect = True
         self.proxy: WebProxy | None = None
         self.ranges: list[int] = []
         self.headers = RequestHeaders()
@@ -98,10 +95,7 @@ REQUEST.static_method("Create(string requestUriString)")(lambda text: _create(Ur
 REQUEST.static_method("Create(uri requestUri)")(_create)
 for _name, _type, _attribute in (
     ("Timeout", "int", "timeout"),
-    ("ReadWriteTimeout", "int", "read_timeout"),
     ("Method", "string", "method"),
-    ("UserAgent", "string", "user_agent"),
-    ("AllowAutoRedirect", "bool", "redirect"),
     ("Proxy", "System.Net.WebProxy", "proxy"),
 ):
     HTTP_REQUEST.prop(
@@ -133,8 +127,6 @@ def _get_response(runtime: Runtime, self: HttpRequest) -> HttpResponse:
     if self.timeout < -1:
         raise ArgumentOutOfRangeException("value")
     headers = dict(self.headers.added)
-    if self.user_agent is not None:
-        headers["User-Agent"] = self.user_agent
     if self.ranges:
         headers["Range"] = f"bytes={self.ranges[-1]}-"
     record = ask_one(
