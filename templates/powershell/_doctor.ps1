@@ -35,6 +35,9 @@ function Get-EventFact {
     # 7034, that did not start 7000 and 7009. A property names the service: the first, and of 7009 the second (its message has %1 for the time).
     param([int]$Seconds)
     $since = [DateTime]::Now.AddSeconds(-$Seconds)
+    # The property is a display name, which Windows has in its own language.
+    $names = @{}
+    foreach ($service in Get-Service -ErrorAction SilentlyContinue) { $names[$service.DisplayName] = $service.Name }
     $wanted = @(
         @{ Provider = 'Service Control Manager'; Ids = @(7000, 7009, 7031, 7034) }
         @{ Provider = 'Microsoft-Windows-Resource-Exhaustion-Detector'; Ids = @(2004) }
@@ -45,7 +48,8 @@ function Get-EventFact {
         $found = Get-WinEvent -FilterHashtable $filter -MaxEvents 200 -ErrorAction SilentlyContinue
         $counts = @{}
         foreach ($event in $found) {
-            $key = "$($event.Id)|$(if ($one.Provider -like 'Service*') { Read-Subject -Event $event })"
+            $subject = "$(if ($one.Provider -like 'Service*') { Read-Subject -Event $event })"
+            $key = "$($event.Id)|$(if ($names.ContainsKey($subject)) { $names[$subject] } else { $subject })"
             $counts[$key] = 1 + [int]$counts[$key]
         }
         foreach ($key in $counts.Keys) {

@@ -292,8 +292,9 @@ def _timeout(site: Site) -> None:
 
 
 def _hns_crashed(site: Site) -> None:
+    site.machine.services.need("hns").display = "Hostnetzwerkdienst"
     site.machine.events.write(
-        "System", "Service Control Manager", 7031, "x", "Error", ("Host Network Service", "1")
+        "System", "Service Control Manager", 7031, "x", "Error", ("Hostnetzwerkdienst", "1")
     )
 
 
@@ -442,11 +443,14 @@ DAMAGES: Final = (
         "unknown-flag", all_of(stop("kubelet"), _log("kubelet", "unknown flag: --pod-infra-container-image"))
     ),
     Damage("unknown-gate", all_of(stop("kubelet"), _log("kubelet", "unrecognized feature gate: WinDSR"))),
+    Damage("kubelet-config", all_of(stop("kubelet"), _log("kubelet", "failed to validate kubelet flags: x"))),
+    Damage(
+        "port-bound",
+        all_of(stop("kubelet"), _log("kubelet", "tcp :10250: bind: Only one usage of each socket address")),
+    ),
     Damage(
         "containerd-config",
-        all_of(
-            stop("containerd"), _log("containerd", "`mirrors` cannot be set when `config_path` is provided")
-        ),
+        all_of(stop("containerd"), _log("containerd", "invalid plugin config: `mirrors` cannot be set when")),
     ),
     Damage("second-process", _second_kubelet),
     Damage("cni-file-mark", with_bom(CONFLIST)),
@@ -457,6 +461,11 @@ DAMAGES: Final = (
     Damage("no-platform", _log("containerd", "no match for platform in manifest: not found")),
     Damage("proxy-refuses", _log("containerd", "proxyconnect tcp: dial tcp: i/o timeout")),
     Damage("registry-ca", _log("containerd", "x509: certificate signed by unknown authority")),
+    Damage("cni-plugin", _log("containerd", r"failed to find plugin \"flannel\" in path [C:\\bin]")),
+    Damage("no-memory", _log("containerd", "The paging file is too small for this operation")),
+    Damage("sandbox-stuck", _log("kubelet", "failed to reserve sandbox name: name is reserved")),
+    Damage("layer-refused", _log("containerd", "hcsshim::PrepareLayer failed in Win32: x (0x1)")),
+    Damage("port-taken", _log("kube-proxy", "hcnCreateLoadBalancer failed in Win32: x (0x803b0013)")),
     Damage("containerd-panic", write(r"C:\ProgramData\containerd\root\panic.log", "panic: x")),
     Damage(
         "other-cluster",

@@ -39,3 +39,11 @@ def test_each_rule_finds_a_trouble() -> None:
     }
 
     assert {one.id for one in RULES} - named == set()
+
+
+def test_the_words_of_public_reports_lead_to_rules() -> None:
+    words = troubles("Words of public reports")
+    named = {name for _, names in words for name in names}
+
+    assert len(words) >= 40
+    assert {name for name in named if name not in {one.id for one in RULES}} == set()

@@ -90,7 +90,10 @@ def wanted(spec: NodeSpec) -> dict[str, object]:
                 "service": one.name,
                 "path": one.log_file,
                 "signatures": [
-                    {"id": mark.id, "text": mark.text} for mark in SIGNATURES if one.name in mark.services
+                    {"id": mark.id, "text": text}
+                    for mark in SIGNATURES
+                    if one.name in mark.services
+                    for text in mark.texts
                 ],
             }
             for one in spec.services.all
@@ -181,9 +184,7 @@ def _of_logs(
         for service in (one.name for one in spec.services.all):
             text = cluster.node_log(spec.node.name, service, since)
             given = given or text is not None
-            counts = {
-                mark.id: (text or "").count(mark.text) for mark in SIGNATURES if service in mark.services
-            }
+            counts = {mark.id: mark.count(text or "") for mark in SIGNATURES if service in mark.services}
             rows += [{"service": service, "id": id, "count": count} for id, count in counts.items() if count]
     except ClusterError as error:
         return {}, {"signatures": clean(str(error))}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from winboot.base.clock import clock_level
 from winboot.config.networks import hns_owners
@@ -485,11 +485,38 @@ def _unknown_flag(s: Subject) -> Iterator[str]:
     "services",
     "fault",
     "a program refuses a feature gate",
-    "Remove the gate from the profile, or use a version that has this gate.",
+    "Remove the gate from the profile, or use a version that has this gate and has not locked it.",
     "kubernetes component-base featuregate/feature_gate.go",
 )
 def _unknown_gate(s: Subject) -> Iterator[str]:
-    yield from _logged(s, "unknown-gate", ("kubelet", "kube-proxy"), "unrecognized feature gate")
+    yield from _logged(s, "unknown-gate", ("kubelet", "kube-proxy"), "feature gate")
+
+
+@_rule(
+    "kubelet-config",
+    "services",
+    "fault",
+    "the kubelet refuses its configuration",
+    "Read the end of the kubelet's log; correct kubelet.config or kubelet.flags, then run `winboot repair`.",
+    "kubernetes cmd/kubelet/app/server.go; kubernetes#129952, projectcalico/calico#7552",
+    step="kubelet",
+)
+def _kubelet_config(s: Subject) -> Iterator[str]:
+    yield from _logged(s, "kubelet-refuses", ("kubelet",), "failed to load or validate")
+
+
+@_rule(
+    "port-bound",
+    "services",
+    "fault",
+    "a port or socket of the node is in use or reserved",
+    "The log names it. Run `Get-NetTCPConnection` and `netsh int ipv4 show excludedportrange tcp`; if the log names "
+    "kubelet.sock, delete this file.",
+    "Microsoft, WSAEADDRINUSE and WSAEACCES; docker/for-win#6319; kubernetes#126965",
+)
+def _port_bound(s: Subject) -> Iterator[str]:
+    if all(one["count"] < 2 for one in s.rows("processes")):
+        yield from _logged(s, "port-bound", ("kubelet", "kube-proxy", "containerd", "flanneld"), "bind")
 
 
 @_rule(
@@ -497,12 +524,14 @@ def _unknown_gate(s: Subject) -> Iterator[str]:
     "services",
     "fault",
     "containerd refuses its configuration",
-    "Remove registry.mirrors from the drop-in files; registries belong to hosts.toml.",
+    "containerd's log has the reason. Registries belong to hosts.toml, not to registry.mirrors of a drop-in file.",
     "containerd internal/cri/config/config.go, ValidateImageConfig",
     step="containerd-config",
 )
 def _containerd_config(s: Subject) -> Iterator[str]:
-    yield from _logged(s, "mirrors-and-path", ("containerd",), "mirrors cannot be set with config_path")
+    # containerd runs on without a plug-in that did not load: only the kubelet and crictl miss it.
+    if (s.is_sick("containerd") or _silent(s)) and (count := s.signature("config-refused")):
+        yield f"containerd logged “invalid config” {count} times"
 
 
 def _logged(s: Subject, id: str, services: tuple[str, ...], text: str) -> Iterator[str]:
@@ -660,14 +689,24 @@ def _second_process(s: Subject) -> Iterator[str]:
     "runtime",
     "fault",
     "containerd runs and does not answer",
-    "Read containerd's log; drain the node, then restart containerd.",
-    "kubernetes-sigs/cri-tools crictl info",
+    "`winboot plan` shows whether containerd-config differs; else read containerd's log, drain, and restart containerd.",
+    "kubernetes-sigs/cri-tools crictl info; containerd#2348: the CRI plug-in is off",
     step="containerd",
 )
 def _runtime_silent(s: Subject) -> Iterator[str]:
-    ready = [one for one in s.rows("runtime") if one["name"] == "RuntimeReady"]
-    if s.runs("containerd") and s.was_read("runtime") and not any(one["ok"] for one in ready):
-        yield next((one["message"] for one in ready), "") or "crictl info got no answer"
+    if _silent(s):
+        yield next((one["message"] for one in _ready(s)), "") or "crictl info got no answer"
+        if count := s.signature("no-cri"):
+            yield f"the kubelet logged “unknown service runtime.v1” {count} times: the CRI plug-in is off"
+
+
+def _silent(s: Subject) -> bool:
+    """Whether containerd runs and serves no CRI."""
+    return s.runs("containerd") and s.was_read("runtime") and not any(one["ok"] for one in _ready(s))
+
+
+def _ready(s: Subject) -> list[dict[str, Any]]:
+    return [one for one in s.rows("runtime") if one["name"] == "RuntimeReady"]
 
 
 @_rule(
@@ -772,16 +811,16 @@ _pull(
     "other-os",
     "an image is for another Windows build",
     "Use an image of the node's build, and a nodeSelector with node.kubernetes.io/windows-build.",
-    "Microsoft, Windows container version compatibility (0xc0370101); seed 12",
-    "0xc0370101",
+    "Microsoft, Windows container version compatibility (0xc0370101); seed 12; containerd#7856",
+    "operating system does not match",
     "containerd",
     "kubelet",
 )
 _pull(
     "no-platform",
-    "an image has no Windows variant",
-    "Keep Linux pods off the node: nodeSelector kubernetes.io/os=linux, or the taint os=windows.",
-    "containerd core/images/image.go",
+    "an image has no variant for the node's Windows build",
+    "Use a tag of this build. Keep Linux pods off the node: nodeSelector kubernetes.io/os=linux, or the taint os=windows.",
+    "containerd core/images/image.go; containerd#7439: another build matches no more than Linux",
     "no match for platform in manifest",
     "containerd",
     "kubelet",
@@ -793,6 +832,34 @@ _pull(
     "go net/http transport.go; seed 16",
     "proxyconnect tcp",
     "containerd",
+)
+_pull(
+    "cni-plugin",
+    "a CNI program or containerd's shim is missing",
+    "`winboot repair` copies the program again; check whether a virus scanner removed the program.",
+    "containernetworking/cni pkg/invoke/find.go; sig-windows-tools#102; k0s#7039",
+    "failed to find plugin",
+)
+_pull(
+    "no-memory",
+    "a container did not start because memory and page file were used up",
+    "Enlarge windows.page_file_mib, lower the pods' memory, or raise systemReserved.",
+    "Azure/AKS#1941, microsoft/nav-docker#383",
+    "The paging file is too small",
+)
+_pull(
+    "sandbox-stuck",
+    "a pod hangs while Windows makes or ends its sandbox",
+    "Drain and restart the node; install Windows updates and a later containerd.",
+    "kubernetes#107561; microsoft/Windows-Containers#430",
+    "failed to reserve sandbox name",
+)
+_pull(
+    "layer-refused",
+    "Windows does not mount the layers of an image",
+    "Exclude containerd's folders from scanners and backups (`fltmc` lists filter drivers); upgrade containerd.",
+    "microsoft/hcsshim#919, docker/for-win#13932, containerd#8891",
+    "hcsshim::PrepareLayer",
 )
 
 
@@ -888,15 +955,15 @@ def _certificate_broken(s: Subject) -> Iterator[str]:
     "credentials",
     "fault",
     "the API server refuses the bootstrap token",
-    "`winboot repair` makes a new token; kubeadm's tokens expire after 24 hours.",
-    "kubernetes pkg/kubelet/certificate/bootstrap/bootstrap.go",
+    "`winboot repair` makes a new token; kubeadm's tokens expire after 24 hours. `winboot preflight` checks its rights.",
+    "kubernetes pkg/kubelet/certificate/bootstrap/bootstrap.go; kubernetes#62585",
     step="kubelet-credentials",
 )
 def _token_refused(s: Subject) -> Iterator[str]:
     if any(one["fault"] for one in s.rows("credentials")) and (
         count := s.signature("unauthorized", "kubelet")
     ):
-        yield f"the kubelet logged Unauthorized {count} times"
+        yield f"the API server refused the kubelet's request {count} times"
 
 
 @_rule(
@@ -975,15 +1042,16 @@ def _owner(name: str) -> str:
     "fault",
     "an existing HNS network blocks the node's network",
     "Uninstall the solution that made this network; if no solution owns it, delete it after a drain. Then `winboot repair`.",
-    "microsoft/hcsshim#850, 0x803b0010",
+    "microsoft/hcsshim#850, 0x803b0010; sig-windows-tools#245 and #249",
     step="pod-network",
     drain=True,
 )
 def _hns_object_exists(s: Subject) -> Iterator[str]:
-    count = s.signature("object-exists", "flanneld", "containerd", "kubelet")
+    # 0x57 has other reasons, too: it counts only if there is another network.
+    count = s.signature("object-exists") + (s.signature("network-refused") if s.others() else 0)
     if count and s.was_read("networks") and s.network() is None:
-        yield f"the error 0x803b0010 was logged {count} times, and the network {s.expected.network} is missing"
-        yield from (f"the machine has the network {name}: {_owner(name)}" for name in s.others())
+        yield f"HNS refused a network {count} times (0x803b0010, 0x1392 or 0x57), and there is no {s.expected.network}"
+        yield from (f"the network {name} is here: {_owner(name)}" for name in s.others())
 
 
 @_rule(
@@ -1069,6 +1137,8 @@ def _network_address(s: Subject) -> Iterator[str]:
 def _subnet_env_missing(s: Subject) -> Iterator[str]:
     if "flanneld" in s.expected.services and s.was_read("subnet") and s.one("subnet") is None:
         yield "C:\\run\\flannel\\subnet.env is missing"
+        if count := s.signature("forbidden", "flanneld"):
+            yield f"flanneld logged “is forbidden” {count} times: `winboot manifests rbac` prints its rights"
 
 
 @_rule(
@@ -1327,7 +1397,18 @@ def _ports_used_up(s: Subject) -> Iterator[str]:
         free = free_blocks(str(one["range"]), one["excluded"])
         if free <= FREE_BLOCKS:
             yield f"{one['name']}: {free} free blocks of 64 ports"
-    if s.rows("ports") and (count := s.signature("port-exists", "kube-proxy", "containerd", "kubelet")):
+
+
+@_rule(
+    "port-taken",
+    "proxy",
+    "warning",
+    "HNS refuses a load balancer's port that is in use",
+    "kube-proxy's log names the service and its port. Change that port, or keep windows.dynamic_ports away from it.",
+    "kubernetes/community#8883, Azure/AgentBaker#1352",
+)
+def _port_taken(s: Subject) -> Iterator[str]:
+    if count := s.signature("port-exists"):
         yield f"HNS refused a port (0x803b0013) {count} times"
 
 

@@ -62,9 +62,11 @@ class Subject:
         return self.was_read("known") and (not self.runs(name) or ends > 0)
 
     def signature(self, id: str, *services: str) -> int:
-        """How many lines of the logs contain a known text."""
+        """How many lines of these services' logs contain a known text; of all services if none is named."""
         return sum(
-            one["count"] for one in self.rows("signatures") if one["id"] == id and one["service"] in services
+            one["count"]
+            for one in self.rows("signatures")
+            if one["id"] == id and (not services or one["service"] in services)
         )
 
     def events(self, *ids: int) -> dict[str, int]:
