@@ -19,6 +19,17 @@ Then you can join any number of worker nodes by running the following on each as
 kubeadm join 10.0.0.10:6443 --token {TOKEN} \\
 \t--discovery-token-ca-cert-hash sha256:{HASH}
 """
+SEVERAL_CONTROL_PLANES = f"""
+You can now join any number of control-plane nodes running the following command on each as root:
+
+  kubeadm join 10.0.0.10:6443 --token {TOKEN} \\
+\t--discovery-token-ca-cert-hash sha256:{HASH} \\
+\t--control-plane --certificate-key {"f" * 64}
+{INIT}"""
+WINDOWS = f"""
+.\\kubeadm.exe  join 10.0.0.10:6443 --token {TOKEN} `
+  --discovery-token-ca-cert-hash sha256:{HASH} --cri-socket "npipe:////./pipe/containerd-containerd"
+"""
 V1BETA4 = f"""
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: JoinConfiguration
@@ -53,6 +64,9 @@ def read(text: str) -> JoinCommand:
     [
         (LINE, ()),
         (INIT, ()),
+        (SEVERAL_CONTROL_PLANES, ()),
+        (WINDOWS, ("--cri-socket",)),
+        (f'& "C:\\k\\kubeadm.exe" {LINE.partition(" ")[2]}', ()),
         (f"sudo {LINE}", ()),
         (LINE.replace(" sha256", "=sha256").replace("--token ", "--token="), ()),
         (LINE.replace(HASH, HASH.upper()), ()),
@@ -60,6 +74,8 @@ def read(text: str) -> JoinCommand:
         (LINE.replace("--token", "--node-name win-1 --v=5 --token"), ("--node-name", "--v")),
         (V1BETA4, ("nodeRegistration.criSocket", "nodeRegistration.kubeletExtraArgs")),
         (V1BETA3, ()),
+        (f"{LINE.strip()} --discovery-token-unsafe-skip-ca-verification", ()),
+        (V1BETA3.replace("{apiServerEndpoint", "{unsafeSkipCAVerification: true, apiServerEndpoint"), ()),
     ],
 )
 def test_server_token_and_hash_are_read(text: str, ignored: tuple[str, ...]) -> None:
@@ -111,7 +127,7 @@ def test_an_ipv6_server_and_two_hashes_are_read() -> None:
             "controlPlane: winboot makes",
         ),
         (V1BETA3.replace("discovery:", "discovery:\n  file: {kubeConfigPath: x}"), "discovery.file"),
-        (V1BETA4.replace("    token:", "    unsafeSkipCAVerification: true\n    token:"), "believes no CA"),
+        (V1BETA4.replace("caCertHashes:", "unsafeSkipCAVerification: true\n    none:"), "believes no CA"),
         (V1BETA3.replace("discovery:", "discovery: ["), "is not valid YAML"),
         (V1BETA4.replace("token: ", "token: !"), "is not valid YAML"),
         (V1BETA4.replace("token: ", "token: *"), "is not valid YAML"),

@@ -23,15 +23,22 @@ _TOKEN: Final = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 _HASH: Final = re.compile(r"(?i)sha256:([0-9a-f]{64})")
 _VERSIONS: Final = tuple(f"kubeadm.k8s.io/{one}" for one in ("v1beta3", "v1beta4"))
 _ONE_DOCUMENT: Final = re.compile(r"^---.*$", re.MULTILINE)
+# On Windows the program is kubeadm.exe (sig-windows-tools, guides/guide-for-adding-windows-node.md).
+_COMMAND: Final = re.compile(r"""\bkubeadm(?:\.exe)?['"]?[ \t]+join\b""")
+# A line continues after \ in a shell, and after ` in PowerShell.
+_CONTINUES: Final = re.compile(r"[\\`][ \t]*\r?\n")
 _WORKERS: Final = "winboot makes workers, and no control plane"
 _UNSAFE: Final = "winboot believes no CA without its hash"
 _ELSEWHERE: Final = "winboot reads server, token and hash from the join command"
+# kubeadm checks the hashes that are there, whatever this one is (cmd/kubeadm/app/discovery/token/token.go,
+# `retrieveValidatedConfigInfo`).
+_UNCHECKED: Final = "discovery-token-unsafe-skip-ca-verification"
 _REFUSED: Final[Mapping[str, str]] = {
     "control-plane": _WORKERS,
     "certificate-key": _WORKERS,
     "apiserver-advertise-address": _WORKERS,
     "apiserver-bind-port": _WORKERS,
-    "discovery-token-unsafe-skip-ca-verification": _UNSAFE,
+    _UNCHECKED: _UNSAFE,
     "discovery-file": _ELSEWHERE,
     "config": "--join-file reads a JoinConfiguration",
 }
@@ -41,7 +48,7 @@ _IGNORED: Final = frozenset(
 )
 _TOKENS: Final = ("token", "tls-bootstrap-token", "discovery-token")
 _HASHES: Final = "discovery-token-ca-cert-hash"
-_SWITCHES: Final = frozenset(("control-plane", "discovery-token-unsafe-skip-ca-verification", "dry-run"))
+_SWITCHES: Final = frozenset(("control-plane", _UNCHECKED, "dry-run"))
 _HINT: Final = "Give the whole line that `kubeadm token create --print-join-command` prints."
 
 
@@ -61,7 +68,7 @@ def of_line(text: Secret, origin: str) -> JoinCommand:
     words = _words(text.reveal(), origin)
     places, flags = _parsed(words, origin)
     for name in flags:
-        if name in _REFUSED:
+        if name in _REFUSED and not (name == _UNCHECKED and _HASHES in flags):
             _refuse(
                 origin,
                 f"--{name}: {_REFUSED[name]}",
@@ -78,7 +85,7 @@ def of_configuration(text: Secret, origin: str) -> JoinCommand:
     """The JoinConfiguration in a file of kubeadm, which may hold other documents. Raises InvalidInput."""
     found = [one for one in _documents(text.reveal(), origin) if _text(one, "kind") == "JoinConfiguration"]
     if len(found) != 1:
-        _refuse(origin, f"{len(found)} JoinConfigurations are there, and one is expected", "")
+        _refuse(origin, f"{len(found)} JoinConfigurations are there, and one is expected")
     top = found[0]
     if _text(top, "apiVersion") not in _VERSIONS:
         _refuse(
@@ -91,14 +98,13 @@ def of_configuration(text: Secret, origin: str) -> JoinCommand:
     discovery, given = _table(top, "discovery"), _table(top, "discovery", "bootstrapToken")
     if "file" in discovery.entries:
         _refuse(origin, "discovery.file: winboot reads discovery.bootstrapToken", _HINT)
-    if _text(given, "unsafeSkipCAVerification") == "true":
+    hashes = _texts(given.get("caCertHashes"))
+    if _text(given, "unsafeSkipCAVerification") == "true" and not hashes:
         _refuse(origin, f"discovery.bootstrapToken.unsafeSkipCAVerification: {_UNSAFE}", "List caCertHashes.")
     token = _text(discovery, "tlsBootstrapToken") or _text(given, "token")
     keys = _table(top, "nodeRegistration").entries
     ignored = tuple(f"nodeRegistration.{key}" for key in keys if re.fullmatch("[A-Za-z]{1,40}", key))
-    return _judged(
-        origin, _text(given, "apiServerEndpoint"), token, _texts(given.get("caCertHashes")), ignored
-    )
+    return _judged(origin, _text(given, "apiServerEndpoint"), token, hashes, ignored)
 
 
 def is_configuration(text: Secret) -> bool:
@@ -107,12 +113,14 @@ def is_configuration(text: Secret) -> bool:
 
 
 def _words(text: str, origin: str) -> list[str]:
-    """What stands behind `kubeadm join`. `kubeadm init` prints a command on several lines, with a backslash at their ends."""
-    lines = [one for one in re.sub(r"\\[ \t]*\r?\n", " ", text).splitlines() if "kubeadm join" in one]
+    """What stands behind `kubeadm join`. `kubeadm init` prints a command on several lines, and for a cluster of several control
+    planes a second one that makes control planes."""
+    found = [one for one in _CONTINUES.sub(" ", text).splitlines() if _COMMAND.search(one)]
+    lines = [one for one in found if "--control-plane" not in one] or found
     if len(lines) != 1:
         _refuse(origin, f"{len(lines)} lines hold `kubeadm join`, and one is expected")
     try:
-        words = shlex.split(lines[0].partition("kubeadm join")[2], comments=True)
+        words = shlex.split(_COMMAND.split(lines[0], maxsplit=1)[1], comments=True)
     except ValueError:
         # The error's own traceback holds the line, and so the token.
         words = []
