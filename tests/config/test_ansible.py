@@ -86,6 +86,15 @@ def test_hosts_groups_and_variables_of_an_ini_file_are_taken(tmp_path: Path) -> 
     assert str(connection.password) == "env CORP_PASSWORD"
 
 
+@pytest.mark.parametrize(("name", "text"), [("hosts", INI), ("hosts.ini", INI), ("hosts.yml", YAML)])
+def test_a_byte_order_mark_is_no_part_of_an_inventory(name: str, text: str, tmp_path: Path) -> None:
+    """Editors of Windows write it. ansible-core reads such a YAML file, and refuses such an INI file."""
+    plain = loaded(tmp_path, one_each(text), name)
+    marked = loaded(tmp_path, f"\ufeff{one_each(text)}", name)
+
+    assert [(one.name, one.group) for one in marked] == [(one.name, one.group) for one in plain]
+
+
 def test_hosts_that_are_not_windows_are_left_out_with_a_word(tmp_path: Path) -> None:
     inventory = loaded(tmp_path, one_each(INI))
 
@@ -120,7 +129,7 @@ def test_commands_take_it_and_limit_by_its_groups(tmp_path: Path, capsys: pytest
         ("win-1 ansible_port=many", ":2:20: ", "connection.port"),
         ("win-1 ansible_connection=telnet", ":2:26: ", "winrm | psrp"),
         ("win-1 ansible_winrm_transport=credssp", ":2:31: ", "ntlm | kerberos"),
-        ("win-1 ansible_host={{x}}", ":2:20: ", "a template"),
+        ("win-1 ansible_host={{x}}", ":2:20: ", "`ansible win-1 -i FILE -m debug -a var=ansible_host`"),
         ("win-1 winboot_ost=2022", ":2:7: ", "did you mean 'winboot_os'"),
         ("win-[3:1]", ":2:1: ", "the range [3:1]"),
         ("win-[1:99999]", ":2:1: ", "at most 10000 hosts"),

@@ -71,7 +71,7 @@ def open_inventory(path: Path) -> Table | str:
     if path.is_dir():
         hint = f"Name one of its files, or make one of all: winboot inventory import {path}"
         raise InvalidInput(f"{path}: is a folder", hint=hint)
-    text = read_text(path)
+    text = read_text(path).removeprefix("\ufeff")
     may_be_ini = path.suffix not in _SUFFIXES[1:]
     if path.suffix in (".ini", ".cfg") or (may_be_ini and _begins_as_ini(text)):
         return text

@@ -129,10 +129,17 @@ class HostReader:
         elif "\n" in value.text:
             self._complain(value.place, f"{name}: the value has a line break", "a single line")
         elif "{{" in value.text:
-            self._complain(value.place, f"{name}: a template, which only Ansible can fill in", "the value")
+            self._complain(
+                value.place, f"{name}: a template, which only Ansible can fill in", self._filled(name)
+            )
         else:
             return value
         return None
+
+    def _filled(self, name: str) -> str:
+        """What to write instead of a template. `ansible-inventory` shows it as it is, and a debug task its value, without
+        a login (lib/ansible/plugins/action/debug.py)."""
+        return f"the value that `ansible {self._name} -i FILE -m debug -a var={name}` shows"
 
     def _auth(self, name: str, entry: Entry) -> Scalar | None:
         """The way to log in. winrm tries the ways of a list in turn, as `negotiate` tries Kerberos, then NTLM."""
