@@ -109,9 +109,28 @@ def test_a_machine_is_added_and_nothing_else_changes(
     assert all(line in text for line in INVENTORY.splitlines() if "win-2" not in line)
 
 
-def test_many_come_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def given(data: bytes) -> io.TextIOWrapper:
+    """Standard input with these bytes, as in a UTF-8 locale."""
+    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+
+
+def test_bytes_that_are_no_text_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = an_inventory(tmp_path, INVENTORY)
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(GOVC)))
+    monkeypatch.setattr("sys.stdin", given(b"win-9 10.0.1.19 # B\xfcro\n"))
+
+    assert run(["host", "add", "--from", "-", "-i", str(path), "--yes"]) == 64
+    assert "standard input: is not UTF-8 text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_many_come_from_standard_input(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PowerShell writes the last two."""
+    path = an_inventory(tmp_path, INVENTORY)
+    monkeypatch.setattr("sys.stdin", given(json.dumps(GOVC).encode(encoding)))
 
     assert run(["host", "add", "--from", "-", "-i", str(path), "--yes"]) == 0
     assert load_inventory(path)["win-7"].address == "10.0.1.17"

@@ -214,6 +214,16 @@ REFUSED: dict[str, tuple[Any, str]] = {
         [{"virtualMachine": {"name": "w", "network": {"privateIpAddresses": ["10.0.0.1", "10.0.0.2"]}}}],
         "w has 2 addresses",
     ),
+    "addresses in one text": (
+        [
+            {
+                "name": "w",
+                "privateIps": "10.0.0.1,10.0.0.2",
+                "storageProfile": {"osDisk": {"osType": "Windows"}},
+            }
+        ],
+        "w has 2 addresses",
+    ),
     "an instance without a name": (
         {"Reservations": [{"Instances": [{"InstanceId": "i", "Platform": "windows"}]}]},
         "no name",
@@ -228,6 +238,41 @@ def test_a_name_that_stands_there_twice_is_refused(text: str) -> None:
         read_hosts(text, "list")
 
     assert "a key twice" in str(caught.value.problems[0])
+
+
+def test_lines_are_machines_in_lower_case() -> None:
+    found = read_hosts("WIN-1 10.0.0.1 2022  # rack 1\r\nwin-2.corp.example\n\nwin-3=2001:db8::1", "list")
+
+    assert [(one.name, one.address, one.os) for one in found] == [
+        ("win-1", "10.0.0.1", "2022"),
+        ("win-2.corp.example", "", ""),
+        ("win-3", "2001:db8::1", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("hostname,ip", "a heading"),
+        ("ComputerName,IPv4Address", "a heading"),
+        ("VM,Private_IP,OS", "a heading"),
+        ("10.0.0.1 win-2", "10.0.0.1 is an address, and no name"),
+        ("10.0.0.1", "10.0.0.1 is an address, and no name"),
+        ('"win-2","10.0.0.2"', '"win-2"'),
+        ("win_2,10.0.0.2", "win_2"),
+        ("win-2,10.0.0.300", "10.0.0.300"),
+        ("win-2,10.0.0.2,Windows Server 2022", "5 words"),
+        ("win-2,10.0.0.2,windows", "'windows' is not a release"),
+    ],
+)
+def test_a_line_that_is_no_machine_is_refused_at_its_place(line: str, said: str) -> None:
+    """The first line of a CSV file, a file of addresses, and what other tables write."""
+    with pytest.raises(InvalidInput) as caught:
+        read_hosts(f"win-1,10.0.0.1\n{line}\n", "list")
+
+    problem = str(caught.value.problems[0])
+    assert problem.startswith("list:2:1: ")
+    assert said in problem
 
 
 @pytest.mark.parametrize("source", REFUSED)

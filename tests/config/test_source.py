@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from winboot.config.source import (
     Complaint,
     Place,
     compose,
+    decoded,
     dotted,
     locate,
     masked,
@@ -19,6 +21,8 @@ from winboot.config.source import (
     nearest,
     raw,
     read,
+    read_standard_input,
+    read_text,
     typed,
 )
 
@@ -193,6 +197,43 @@ def test_a_file_that_is_no_text_is_refused_at_its_place(data: bytes, says: str, 
         read(file)
 
     assert says in str(caught.value.problems[0])
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ("a: ü".encode("utf-16")[:-1], "the file is UTF-16"),
+        ("\ufeffä: 1\nb: ".encode() + b"\xff\n", ":2:4: the byte 0xff is not UTF-8"),
+    ],
+    ids=["half of a character", "behind a mark"],
+)
+def test_a_damaged_file_of_powershell_is_refused(data: bytes, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_bytes(data)
+
+    with pytest.raises(InvalidInput) as caught:
+        read_text(file, decoded)
+
+    assert says in str(caught.value.problems[0])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_standard_input_is_read_in_powershells_encodings(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("kubeadm join ü".encode(encoding)), "ascii"))
+
+    assert read_standard_input() == "kubeadm join ü"
+
+
+def test_a_refusal_of_standard_input_shows_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback holds the decoder's bytes, and so the token of a join command."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"--token TOKEN \xff"), "utf-8"))
+
+    with pytest.raises(InvalidInput, match="standard input: is not UTF-8 text") as caught:
+        read_standard_input()
+
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(

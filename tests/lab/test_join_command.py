@@ -40,7 +40,7 @@ def init(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch, token: str =
         place = server.url.removeprefix("https://")
         pin = key_hash(site.cluster.authority.pem)
         line = f"kubeadm join {place} --token {token} --discovery-token-ca-cert-hash sha256:{pin}"
-        monkeypatch.setattr(sys, "stdin", io.StringIO(line))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
         options = [
             "--user",
             r".\Administrator",

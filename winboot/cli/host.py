@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from difflib import unified_diff
 from pathlib import Path
@@ -80,11 +79,11 @@ def add(
 def listed(source: Path) -> tuple[Listed, ...]:
     """The machines of a file, or of standard input for `-`."""
     from winboot.config.host_list import read_hosts
-    from winboot.config.source import read_text
+    from winboot.config.source import decoded, read_standard_input, read_text
 
     if str(source) == "-":
-        return read_hosts(sys.stdin.read(), "standard input")
-    return read_hosts(read_text(source), str(source))
+        return read_hosts(read_standard_input(), "standard input")
+    return read_hosts(read_text(source, decoded), str(source))
 
 
 def approve(machines: Sequence[Listed], target: str, *, yes: bool) -> None:

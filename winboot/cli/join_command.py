@@ -10,6 +10,7 @@ import typer
 
 from winboot.base.errors import ClusterError, InvalidInput, UsageError
 from winboot.base.secret import Secret
+from winboot.config.source import decoded, read_standard_input
 
 if TYPE_CHECKING:
     from winboot.cli.detect import Found
@@ -43,13 +44,13 @@ def read(line: str | None, file: Path | None) -> JoinCommand | None:
 def _standard_input() -> Secret:
     if sys.stdin.isatty():
         typer.echo("paste the line of `kubeadm token create --print-join-command`, then Ctrl-D", err=True)
-    return Secret(sys.stdin.read(_MOST))
+    return Secret(read_standard_input(_MOST))
 
 
 def _file(path: Path) -> Secret:
     try:
-        with path.expanduser().open(encoding="utf-8-sig") as file:
-            return Secret(file.read(_MOST))
+        with path.expanduser().open("rb") as file:
+            return Secret(decoded(file.read(_MOST)))
     except OSError as error:
         raise InvalidInput(
             f"--join-file {path} cannot be read: {error.strerror}", hint="Check the path."

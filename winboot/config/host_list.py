@@ -24,7 +24,8 @@ from typing import Any, Final, NoReturn, get_args
 
 from winboot.base.errors import InvalidInput
 from winboot.config.inventory import Os
-from winboot.config.source import Complaint, Place
+from winboot.config.profile.values import host_name, node_name
+from winboot.config.source import Complaint, Place, Wrong
 
 _SPLIT: Final = re.compile(r"[\s=,]+")
 _RELEASE: Final = re.compile(r"(?<![0-9])(20(?:16|19|22|25))(?![0-9])")
@@ -123,15 +124,38 @@ def _from_lines(text: str, file: str) -> Iterator[Listed]:
         if not words:
             continue
         name, address, release = [*words, "", ""][:3]
-        if len(words) > 3 or (release and release not in get_args(Os)):
-            what = f"{release!r} is not a release" if len(words) == 3 else f"{len(words)} words"
+        if what := _wrong_with(words):
             wrong.append(
                 Complaint(Place(file, number, 1), "", what, "NAME ADDRESS OS, with OS 2019, 2022 or 2025")
             )
             continue
-        yield Listed(name, address, release)
+        yield Listed(name.lower(), address, release)
     if wrong:
         _refuse_all(file, wrong)
+
+
+def _wrong_with(words: Sequence[str]) -> str:
+    """Why a line's words are no machine; empty for those of a machine."""
+    name, address, release = [*words, "", ""][:3]
+    if _plain(name) in _NAMES or _ADDRESS_WORD.fullmatch(_plain(address)):
+        return "a heading, and no machine"
+    if len(words) > 3:
+        return f"{len(words)} words"
+    if release and release not in get_args(Os):
+        return f"{release!r} is not a release"
+    if _address(name):
+        return f"{name} is an address, and no name"
+    try:
+        node_name(name.lower())
+        host_name(address or name)
+    except Wrong as error:
+        return error.wrong
+    return ""
+
+
+def _plain(word: str) -> str:
+    """A key in any spelling: private_ip and PrivateIp are one."""
+    return re.sub("[^a-z0-9]", "", word.lower())
 
 
 def _from_json(text: str, file: str) -> Iterator[Listed]:
@@ -182,7 +206,8 @@ def _of_form(form: _Form, objects: Sequence[Mapping[str, Any]], file: str) -> It
             _refuse(file, f"machine {at + 1} has no name", " or ".join(form.names))
         address = _address(addresses[0]) if len(addresses) == 1 else ""
         if not address:
-            _refuse(file, f"{name} has {len(addresses)} addresses", f"one IP address in {form.addresses[0]}")
+            count = sum(len(str(one).split(",")) for one in addresses)  # `az vm list -d` joins them
+            _refuse(file, f"{name} has {count} addresses", f"one IP address in {form.addresses[0]}")
         yield Listed(name.lower(), address, _release(system))
 
 
@@ -233,7 +258,7 @@ def _of_map(data: Mapping[str, Any], file: str) -> Iterator[Listed]:
         if key in data:
             _refuse(file, f"the key {key}: this is not a list of machines", "another document", hint)
     for key, value in data.items():
-        if _ADDRESS_WORD.fullmatch(re.sub("[^a-z0-9]", "", key)):
+        if _ADDRESS_WORD.fullmatch(_plain(key)):
             _refuse(file, f"the key {key!r} is a word for an address, and no machine", "names as keys")
         yield _of_object(
             {"name": key, **value} if isinstance(value, dict) else {"name": key, "ip": value}, key, file
@@ -251,7 +276,7 @@ def _named(one: Any) -> Listed | None:
     """An object with a name and an address."""
     if not isinstance(one, dict):
         return None
-    plain = {re.sub("[^a-z0-9]", "", key): value for key, value in one.items()}
+    plain = {_plain(key): value for key, value in one.items()}
     name = next((plain[key] for key in _NAMES if isinstance(plain.get(key), str)), None)
     address = _address(next((plain[key] for key in _ADDRESSES if key in plain), None))
     if not name or not address:

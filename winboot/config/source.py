@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -198,8 +200,15 @@ def read(path: Path) -> Table:
 
 def decoded(data: bytes) -> str:
     """UTF-8, or UTF-16 where its mark is in front, as YAML has it: PowerShell's `>` writes so, and kubectl reads
-    it."""
-    return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8")
+    it. The mark is no part of the text."""
+    return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
+
+
+def read_standard_input(most: int = -1) -> str:
+    """What another program wrote, at most so many bytes. Raises InvalidInput, which holds nothing of it: it may be a secret."""
+    with suppress(UnicodeDecodeError):
+        return decoded(sys.stdin.buffer.read(most))
+    raise InvalidInput("standard input: is not UTF-8 text", hint="Write it as UTF-8.")
 
 
 def read_text(path: Path, decode: Callable[[bytes], str] = bytes.decode) -> str:
@@ -233,10 +242,10 @@ def _unreadable(path: Path, reason: str, hint: str) -> InvalidInput:
 
 def _undecodable(path: Path, data: bytes, error: UnicodeDecodeError) -> InvalidInput:
     """Where the first byte is that is not UTF-8, and what the file is instead, where its mark says so."""
-    before = data[: error.start].decode("utf-8")
+    before = error.object[: error.start].decode("utf-8", "replace")
     place = Place(str(path), before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
     utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-    wrong = "the file is UTF-16" if utf16 else f"the byte 0x{data[error.start]:02x} is not UTF-8"
+    wrong = "the file is UTF-16" if utf16 else f"the byte 0x{error.object[error.start]:02x} is not UTF-8"
     complaint = Complaint(place, "", wrong, expected="a file saved as UTF-8")
     return InvalidInput(f"{path}: is not UTF-8 text", problems=(complaint,), hint="Save the file as UTF-8.")
 
