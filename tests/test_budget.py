@@ -69,7 +69,7 @@ def test_the_others_wait_for_the_canary_and_begin_when_it_is_ready() -> None:
     pace = World().pace(Budget(canary=Share(1)))
 
     assert waits(pace, "win-1") is None
-    assert waits(pace, "win-2") == "the canary win-1 goes first"
+    assert waits(pace, "win-2") == "winboot starts with the canary win-1"
     pace.ended(report("win-1"))
 
     assert waits(pace, "win-2") is None
@@ -81,7 +81,7 @@ def test_of_several_canaries_all_go_first() -> None:
         assert waits(pace, canary) is None
 
     pace.ended(report("win-1"))
-    assert waits(pace, "win-3") == "the canary win-1, win-2 goes first"
+    assert waits(pace, "win-3") == "winboot starts with the canary win-1, win-2"
     pace.ended(report("win-2"))
 
     assert waits(pace, "win-3") is None
@@ -109,7 +109,7 @@ def test_a_canary_that_is_not_ready_ends_the_run(ended: NodeReport, reason: str)
 def test_the_others_begin_once_the_canary_is_ready() -> None:
     pace = World().pace(Budget(canary=Share(10, percent=True)))
     waits(pace, "win-1")
-    assert waits(pace, "win-2") == "the canary win-1 goes first"
+    assert waits(pace, "win-2") == "winboot starts with the canary win-1"
 
     pace.ended(report("win-1"))
 
@@ -124,7 +124,7 @@ def test_of_a_group_only_so_many_are_under_way_at_once() -> None:
     pace.ended(report("win-1"))
 
     assert waits(pace, "win-3") is None
-    assert waits(pace, "win-4") == "of the group a 2 may be unavailable at once: win-2, win-3"
+    assert waits(pace, "win-4") == "in the group a only 2 may be unavailable at once: win-2, win-3"
 
 
 def test_nodes_that_are_down_already_take_the_places_of_their_group() -> None:
@@ -135,7 +135,7 @@ def test_nodes_that_are_down_already_take_the_places_of_their_group() -> None:
     )
 
     assert waits(pace, "win-1") is None
-    assert waits(pace, "win-2") == "of the group a 2 may be unavailable at once: other, win-1"
+    assert waits(pace, "win-2") == "in the group a only 2 may be unavailable at once: other, win-1"
 
 
 def test_a_node_that_is_down_already_may_be_begun_when_the_places_are_taken() -> None:
@@ -150,7 +150,7 @@ def test_nothing_begins_where_nodes_that_nobody_works_on_have_all_places() -> No
     world = World(down={"other": "NotReady"})
     pace = world.pace(Budget(max_unavailable=Share(1)), dict.fromkeys((*NODES, "other"), "a"))
 
-    with pytest.raises(BudgetUsedUp, match="of the group a 1 may be unavailable, and other is NotReady"):
+    with pytest.raises(BudgetUsedUp, match="in the group a only 1 may be unavailable, and other is NotReady"):
         waits(pace, "win-1")
 
 
@@ -163,7 +163,7 @@ def test_a_node_that_ended_keeps_its_place_until_the_cluster_was_asked_again() -
     pace.ended(report("win-1", ready=False))
     world.away = True
 
-    assert waits(pace, "win-2") == "of the group a 1 may be unavailable at once: win-1"
+    assert waits(pace, "win-2") == "in the group a only 1 may be unavailable at once: win-1"
     world.now, world.away = 2, False
     with pytest.raises(BudgetUsedUp, match="win-1 is NotReady"):
         waits(pace, "win-2")
@@ -184,7 +184,7 @@ def test_so_many_failed_nodes_are_borne_and_no_more(borne: int, failures: int, o
         pace.ended(report(node, problem=f"Problem{number}"))
 
     if over:
-        with pytest.raises(BudgetUsedUp, match=f"failed, and --max-failed bears {borne}"):
+        with pytest.raises(BudgetUsedUp, match=f"failed, but --max-failed allows only {borne}"):
             waits(pace, "win-9")
     else:
         assert waits(pace, "win-9") is None
@@ -197,7 +197,7 @@ def test_the_same_failure_three_times_in_a_row_ends_the_run() -> None:
         pace.ended(report(node, problem="DownloadFailed"))
 
     with pytest.raises(
-        BudgetUsedUp, match=r"win-1, win-2, win-3 .* the same cause, artifacts: DownloadFailed"
+        BudgetUsedUp, match=r"win-1, win-2, win-3 .* the same reason, artifacts: DownloadFailed"
     ):
         waits(pace, "win-4")
 
@@ -226,7 +226,7 @@ def test_after_the_deadline_nothing_new_begins_and_what_runs_goes_on() -> None:
     assert waits(pace, "win-1") is None
     world.now = 3600
 
-    with pytest.raises(BudgetUsedUp, match="win-2: not begun: the deadline has passed"):
+    with pytest.raises(BudgetUsedUp, match="win-2: not started: the deadline has passed"):
         waits(pace, "win-2")
 
 
@@ -261,7 +261,7 @@ def test_what_waits_ends_with_the_run() -> None:
     pace.begin("win-1")
     world.stop.request()
 
-    with pytest.raises(Interrupted, match="win-2: interrupted: it was not begun"):
+    with pytest.raises(Interrupted, match="win-2: interrupted before the start of this node"):
         pace.begin("win-2")
 
 

@@ -96,7 +96,7 @@ def test_a_node_that_was_rolled_back_is_named_and_all_the_rest_of_it_is_done(wor
     joined = world.capsys.readouterr().out
 
     for said in (planned, joined):
-        assert "it was rolled back to kubernetes 1.35.9 at 2026-03-02T08:00:00Z by me@laptop" in said
+        assert "the node was rolled back to kubernetes 1.35.9 at 2026-03-02T08:00:00Z by me@laptop" in said
     machine = world.machines["win-1"]
     assert [one["Versions"] for one in machine.facts] == ["", "hold", "", "hold", "hold"]
     assert machine.found == [], "the rule is there now"
@@ -107,7 +107,7 @@ def test_where_no_version_before_is_noted_a_rollback_leaves_the_node_alone(world
 
     assert world.winboot("rollback win-1") == 2
 
-    assert "no version before this one is noted" in world.capsys.readouterr().out
+    assert "skipped: the machine has no record" in world.capsys.readouterr().out
     assert world.machines["win-1"].modes == ["Look"]
 
 
@@ -135,5 +135,5 @@ def test_a_version_that_never_becomes_ready_is_named_and_the_next_node_keeps_its
 
     said = world.capsys.readouterr().out
     assert "not Ready after 300 s: KubeletNotReady: no sandbox" in said
-    assert "win-2: skipped: not begun: win-1 failed" in said
+    assert "win-2: skipped: not started: win-1 failed" in said
     assert "Change" not in world.machines["win-2"].modes

@@ -62,7 +62,7 @@ def test_a_node_with_another_script_is_left_alone_before_any_contact(
 
     assert (report.outcome, report.exit_code) == ("skipped", 2)
     assert report.failure is not None
-    assert report.failure.message.endswith(f"since the plan {why} changed")
+    assert report.failure.message.endswith(f"{why} changed after the plan")
     assert (scene.machine.modes, scene.cluster.calls) == ([], [])
 
 
@@ -104,7 +104,7 @@ def test_a_node_that_the_plan_does_not_have_or_did_not_see_is_left_alone(tmp_pat
         plan, nodes={"win-1": structs.replace(plan.nodes["win-1"], failure="it was off")}
     )
 
-    for other, why in ((structs.replace(plan, nodes={}), "does not have it"), (unseen, "it was off")):
+    for other, why in ((structs.replace(plan, nodes={}), "does not have this node"), (unseen, "it was off")):
         report = scene.join(approved=other)
         assert report.failure is not None
         assert why in report.failure.message
@@ -116,7 +116,7 @@ def test_a_node_that_the_plan_does_not_have_or_did_not_see_is_left_alone(tmp_pat
 def test_a_plan_that_was_edited_is_refused(edit: tuple[str, str], tmp_path: Path) -> None:
     text = planned(Scene(tmp_path, DIRECTORIES)).text()
 
-    with pytest.raises(InvalidInput, match=r"plan\.json: not a plan") as refused:
+    with pytest.raises(InvalidInput, match=r"plan\.json: this file is not a plan") as refused:
         read_plan(text.replace(*edit), "plan.json")
     assert refused.value.exit_code == 64
 
@@ -130,7 +130,7 @@ def test_what_is_no_plan_is_refused(text: str) -> None:
 def test_a_plan_of_another_winboot_is_refused_by_both_versions(tmp_path: Path) -> None:
     plan = structs.replace(planned(Scene(tmp_path, DIRECTORIES)), winboot="0.0.9")
 
-    with pytest.raises(InvalidInput, match=r"of winboot 0\.0\.9, this is "):
+    with pytest.raises(InvalidInput, match=r"winboot 0\.0\.9 made this plan"):
         read_plan(plan.text(), "plan.json")
 
 

@@ -94,12 +94,12 @@ def test_there_are_forty_lies_and_more() -> None:
 FOREIGN: Final = {
     "10.96.0.1": "is in the service network 10.96.0.0/12",
     "10.244.3.7": "is in the pod network 10.244.0.0/16",
-    "10.0.0.10": "is the API server's (10.0.0.10)",
+    "10.0.0.10": "is the API server's address (10.0.0.10)",
     "10.0.1.12": "is the address of win-2 in the inventory",
     "10.0.1.13": "is the address of win-2 in the inventory",
-    "10.0.1.99": "is not where the inventory reaches it (10.0.1.11)",
+    "10.0.1.99": "is not the machine's address in the inventory (10.0.1.11)",
     "127.0.0.1": "cannot be a node's address",
-    "fd00::1": "is no IPv4 address",
+    "fd00::1": "is not an IPv4 address",
 }
 
 
@@ -133,7 +133,7 @@ def test_a_name_of_the_inventory_leads_to_its_addresses(tmp_path: Path, monkeypa
     assert believed(spec, said("10.0.1.99"), others) == "10.0.1.99"
     with pytest.raises(ClaimRefused, match="is an address of the Node linux-1"):
         believed(spec, said("10.0.1.20"), others)
-    with pytest.raises(ClaimRefused, match="is not where the inventory reaches it"):
+    with pytest.raises(ClaimRefused, match="is not the machine's address in"):
         believed(spec, said("10.0.1.21"), others)
 
 
@@ -155,7 +155,7 @@ def test_addresses_that_the_name_of_the_api_server_leads_to_are_its_own(
     monkeypatch.setattr(socket, "getaddrinfo", _zone({"api.example.com": ("10.0.1.11",)}))
     spec = a_spec(tmp_path, profile="cluster: {server: 'https://api.example.com:6443'}")
 
-    with pytest.raises(ClaimRefused, match=r"is the API server's \(api.example.com\)"):
+    with pytest.raises(ClaimRefused, match=r"is the API server's address \(api.example.com\)"):
         believed(spec, said("10.0.1.11"), Others((), tuple))
 
 

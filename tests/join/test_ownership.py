@@ -222,7 +222,7 @@ def test_a_run_whose_node_was_taken_over_ends_as_superseded(tmp_path: Path) -> N
     report = runs.scene("one", DIFFERS, during=take).join()
 
     assert report.failure is not None and (report.failure.name, report.exit_code) == ("Superseded", 75)
-    assert report.failure.message == "win-1: another run has taken over: you@desk"
+    assert report.failure.message == "win-1: another run has taken over this node: you@desk"
     assert runs.told == {"win-1": ("you@desk", "")}
 
 
@@ -349,7 +349,7 @@ def test_an_api_server_that_is_away_for_a_moment_costs_a_wait(tmp_path: Path) ->
     ownership.close()
 
     assert waited
-    assert said == ["its claim cannot be had now; waiting"]
+    assert said == ["its claim is not free now; waiting"]
     assert held is not None and held.claim.holder == "one"
 
 

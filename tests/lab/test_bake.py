@@ -80,9 +80,7 @@ def test_clones_join_without_a_download_or_a_restart(
     site.mirror.log.clear()
 
     planned = site.plan()
-    assert all(
-        any("it holds all programs and images" in note for note in node.notes) for node in planned.nodes
-    )
+    assert all(any("the image has all programs and" in note for note in node.notes) for node in planned.nodes)
     assert not differences(planned).keys() & {
         "artifacts",
         "containerd",

@@ -30,7 +30,7 @@ def a_site(folder: Path, *, granted: bool = True) -> Site:
 
 
 def grant(site: Site) -> None:
-    """Apply what `winboot manifests rbac` prints."""
+    """Apply the output of `winboot manifests rbac` prints."""
     for one in yaml.safe_load_all(manifest("rbac", site.specs())):
         site.admin("POST", ROLES if one["kind"] == "ClusterRole" else BINDINGS, one)
 

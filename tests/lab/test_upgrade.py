@@ -147,7 +147,7 @@ def test_a_node_goes_back_and_stays_there_until_it_is_upgraded(tmp_path: Path) -
     site.settle(1800)
     nowhere = site.controller().rollback()
     assert (only(nowhere).outcome, nowhere.exit_code) == ("skipped", 2)
-    assert "no version before this one" in str(problems(nowhere))
+    assert "skipped: the machine has no record" in str(problems(nowhere))
     wants(site, NEW)
     assert problems(site.controller().upgrade()) == []
     assert runs(site) == f"v{NEW} None"

@@ -141,7 +141,7 @@ def test_no_fact_in_another_form_ends_anything(subject: str) -> None:
         lie = copy.deepcopy(good)
         del lie[subject][0][key]
         found = look(SPEC, Machine(lines(lie)), now=lambda: NOW)  # type: ignore[arg-type]
-        assert "not in the form of this script" in found.problems[subject]
+        assert "answers are malformed" in found.problems[subject]
 
 
 def test_what_is_left_out_is_named_and_no_probe_of_it_passes() -> None:
@@ -149,7 +149,7 @@ def test_what_is_left_out_is_named_and_no_probe_of_it_passes() -> None:
     del lie["disk"][0]["free"]
 
     assert probed(lie)["node-disk"].passed is None
-    assert probed(lie)["node-disk"].seen == "1 of its answers are not in the form of this script"
+    assert probed(lie)["node-disk"].seen == "1 of the machine's answers are malformed"
 
 
 def test_nothing_moves_the_cursor_or_begins_a_line_of_another_node() -> None:
@@ -184,4 +184,4 @@ def test_a_machine_that_does_not_end_is_named(line: str) -> None:
 def test_many_facts_are_cut_and_said() -> None:
     right, wrong = facts_of("rules", [{"name": "x", "ok": True}] * (MOST_FACTS + 5))
 
-    assert (len(right), wrong) == (MOST_FACTS, "5 of its answers are not in the form of this script")
+    assert (len(right), wrong) == (MOST_FACTS, "5 of the machine's answers are malformed")

@@ -95,8 +95,8 @@ def test_a_node_that_works_passes_every_probe() -> None:
 
 FAULTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("node-services", lambda f: f["services"][1].update(state="Stopped"), "kubelet is Stopped"),
-    ("node-services", lambda f: f["services"][3].update(ends=4), "kube-proxy ended unasked 4 times"),
-    ("node-processes", lambda f: f["processes"][0].update(count=2), "2 of kubelet.exe"),
+    ("node-services", lambda f: f["services"][3].update(ends=4), "kube-proxy ended unexpectedly 4 times"),
+    ("node-processes", lambda f: f["processes"][0].update(count=2), "2 processes of kubelet.exe"),
     ("node-runtime", lambda f: f["runtime"][1].update(ok=False, message="no plug-in"), "no plug-in"),
     ("node-runtime", lambda f: f["runtime"].clear(), "no answer"),
     ("node-network", lambda f: f["networks"][0].update(subnets=["10.244.9.0/24"]), "10.244.9.0/24"),
@@ -107,7 +107,7 @@ FAULTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("node-services-in-hns", lambda f: f["balancers"][0].update(dsr=False), "without direct server return"),
     ("node-services-in-hns", lambda f: f["balancers"][0].update(state=1), "not in effect"),
     ("node-ports", lambda f: f["ports"][1].update(excluded=[[33000, 65400]]), "udp: 2 blocks"),
-    ("node-server", lambda f: f["server"][0].update(ok=False), "takes no connection"),
+    ("node-server", lambda f: f["server"][0].update(ok=False), "does not accept a connection"),
     ("node-disk", lambda f: f["disk"][0].update(free=15), "15 % free on C:"),
     ("node-disk", lambda f: f["disk"][0].update(image=False), "pause image"),
     ("node-clock", lambda f: f["clock"][0].update(now=(NOW + timedelta(seconds=6)).isoformat()), "6 s off"),
@@ -184,7 +184,7 @@ def test_the_node_object_is_held_against_the_profile() -> None:
     ("addresses", "words"),
     [
         ((("Hostname", "win-1"),), "NoNodeAddress: the Node has no address"),
-        ((("InternalIP", "10.9.9.9"),), "OtherNodeAddress: the Node has 10.9.9.9, the machine 10.0.1.11"),
+        ((("InternalIP", "10.9.9.9"),), "OtherNodeAddress: the Node has 10.9.9.9; the machine has 10.0.1.11"),
     ],
 )
 def test_a_node_without_an_address_of_its_machine_has_a_probe_of_its_own(

@@ -141,7 +141,7 @@ def test_after_kill_9_the_report_has_what_was_known_and_the_next_run_goes_on(tmp
         nodes = {node["node"]: node for node in reported(report)}
         assert nodes.keys() == guest.nodes.keys()
         assert nodes["n000"]["outcome"] == "interrupted"
-        assert "when this report was written" in nodes["n000"]["failure"]["message"]
+        assert "when the report was written" in nodes["n000"]["failure"]["message"]
         known = ended(report)
         again = guest.winboot("join", "-o", "json", "--limit", ",".join(known))
         out, err = again.communicate()

@@ -73,7 +73,7 @@ def test_a_cluster_that_is_as_the_profile_says_has_no_findings(tmp_path: Path) -
 
 # What is wrong with the cluster; the profile; the finding's id and level; a word of its reason, one of its fix.
 CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
-    "kubelet newer than the API server": (
+    "kubelet must not be newer than": (
         {"server": "1.35.9"},
         "",
         "version-skew",
@@ -128,14 +128,14 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "bootstrap-bindings",
         "warning",
         "selfnodeclient",
-        "expires",
+        "and expire",
     ),
     "no node CIDRs": (
         {"all_nodes": (a_node(name="linux-1", pod_cidrs=(), operating_system="linux"),)},
         "",
         "node-cidrs",
         "error",
-        "none of the 1 Ready nodes",
+        "none of the 1 Ready Nodes",
         "--allocate-node-cidrs",
     ),
     "no flannel": (
@@ -292,7 +292,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         GMSA,
         "gmsa",
         "warning",
-        "not checked whether a pod of service account shop/web gets webapp",
+        "unchecked whether a pod of service account shop/web gets webapp",
         "give the user that right",
     ),
     "second kube-proxy": (
@@ -312,7 +312,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "kube-proxy-mode",
         "warning",
         "mode: iptables",
-        "a ConfigMap of its own with mode: kernelspace",
+        "its own ConfigMap with mode: kernelspace",
     ),
     "no Antrea": (
         {},
@@ -355,7 +355,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         OVN,
         "machine-ids",
         "error",
-        "the Nodes b, win-1 have one machine id, win",
+        "the Nodes b, win-1 share one machine id, win",
         "computer_name",
     ),
     "Cilium alone": (
@@ -380,7 +380,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "controller-clock",
         "warning",
         "this computer's clock is 3600 s behind the API server's",
-        "Set the clock",
+        "Correct the wrong clock",
     ),
     "node in the pod network": (
         {"all_nodes": (a_node(addresses=(("InternalIP", "10.244.7.7"),)),)},
@@ -403,7 +403,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str, str, str]] = {
         "",
         "node-rbac",
         "error",
-        "kube-proxy speaks",
+        "kube-proxy logs in",
         "manifests rbac",
     ),
 }

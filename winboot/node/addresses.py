@@ -20,5 +20,5 @@ def address_problem(node: NodeFacts, own: Collection[str]) -> tuple[str, str] | 
     if not has:
         return NO_ADDRESS, "the Node has no address"
     if own and not set(has) & set(own):
-        return OTHER_ADDRESS, f"the Node has {', '.join(has)}, the machine {', '.join(sorted(own))}"
+        return OTHER_ADDRESS, f"the Node has {', '.join(has)}; the machine has {', '.join(sorted(own))}"
     return None

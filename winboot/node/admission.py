@@ -139,7 +139,7 @@ class Admission:
             reason = "there is no Node" if node is None else f"{node.reason}: {node.message}"
             raise NodeFailed(
                 f"not Ready after {self.ready:.0f} s: {reason}",
-                hint=f"kubectl describe node {self.name}; the kubelet's log on the machine says more.",
+                hint=f"Run `kubectl describe node {self.name}`; read the kubelet's log on the machine.",
                 node=self.name,
             )
         self._await_versions(node)
@@ -155,11 +155,11 @@ class Admission:
         seen: NodeFacts | None = node
         while seen is not None and (found := self._version_differences(seen)):
             if time.monotonic() >= end or self.wait(_ASKS_S):
-                said = "; ".join(f"{one.what} is {one.is_}, and {one.want} is wanted" for one in found)
+                said = "; ".join(f"{one.what} is {one.is_} instead of {one.want}" for one in found)
                 raise NodeFailed(
-                    f"after {self.ready:.0f} s the Node still says: {said}",
-                    hint="Another program runs than the one that was installed: see `sc.exe qc kubelet` on the machine, and "
-                    "whether another program starts it.",
+                    f"after {self.ready:.0f} s the Node still reports: {said}",
+                    hint="The running kubelet is not the installed one: see `sc.exe qc kubelet` on the machine, and check "
+                    "whether another program starts a kubelet.",
                     node=self.name,
                 )
             seen = self.cluster.node(self.name)
@@ -171,7 +171,7 @@ def _is_version(is_: str, want: str) -> bool:
 
 
 def _blocked(name: str, undone: Sequence[str]) -> StepDone:
-    problem = Problem("NeedsStep", f"the node is not done: {', '.join(undone)}", "Fix those steps first.")
+    problem = Problem("NeedsStep", f"the node is not done: {', '.join(undone)}", "Fix these steps first.")
     return StepDone("", name, "blocked", 0, problem=problem)
 
 

@@ -42,14 +42,14 @@ def findings(sight: Sight) -> tuple[Finding, ...]:
 
 def _state(sight: Sight) -> Iterator[Finding]:
     if sight.host.state != "running":
-        reason = f"the cloud says that the machine is {sight.host.state}"
-        yield _found(sight, "cloud-state", "error", reason, "Start it, or take it out of the inventory.")
+        reason = f"the cloud reports that the machine is {sight.host.state}"
+        yield _found(sight, "cloud-state", "error", reason, "Start it, or remove it from the inventory.")
 
 
 def _node_name(sight: Sight) -> Iterator[Finding]:
     expected = sight.identity.node_name
     if expected and expected != sight.name:
-        reason = f"the cloud controller manager looks for a Node {expected}, and this one is {sight.name}"
+        reason = f"the cloud controller manager looks for a Node {expected}, but this Node is {sight.name}"
         yield _found(sight, "cloud-node-name", "error", reason, f"Name the host {expected} in the inventory.")
 
 
@@ -58,10 +58,10 @@ def _provider_id(sight: Sight) -> Iterator[Finding]:
         return
     wanted = sight.identity.provider_id
     if not sight.node.provider_id:
-        fix = f"Set `provider_id: {wanted}` on the host before it joins; a Node gets it once only."
+        fix = f"Set `provider_id: {wanted}` on the host before it joins; a Node's providerID cannot be changed later."
         yield _found(sight, "cloud-provider-id", "warning", "the Node has no spec.providerID", fix)
     elif not same_provider_id(sight.node.provider_id, wanted):
-        reason = f"the Node's providerID is {sight.node.provider_id}, and the machine's is {wanted}"
+        reason = f"the Node's providerID is {sight.node.provider_id}, but the machine's is {wanted}"
         # It cannot be changed: kubernetes pkg/apis/core/validation, ValidateNodeUpdate.
         fix = "Delete the Node and join the machine again: the field cannot be changed."
         yield _found(sight, "cloud-provider-id", "error", reason, fix)
@@ -71,11 +71,9 @@ def _metadata(sight: Sight) -> Iterator[Finding]:
     """Creating the HNS network, or a restart after it, loses the route (openshift/windows-machine-config-operator
     docs/TROUBLESHOOTING.md; projectcalico/calico libs/calico/calico.psm1 Set-MetaDataServerRoute)."""
     if sight.metadata is not None and not sight.metadata.reached:
-        reason = (
-            f"nothing answers at {ADDRESS} ({sight.metadata.problem}): pods and agents get no identity there"
-        )
+        reason = f"no metadata service answers at {ADDRESS} ({sight.metadata.problem}): pods and agents get no identity"
         fix = (
-            "Run `winboot repair` for the node: it puts back the routes that the adapter had; else `route add "
+            "Run `winboot repair` for the node: it restores the adapter's recorded routes. Or run `route add "
             f"{ADDRESS} mask 255.255.255.255` with the node's gateway."
         )
         yield _found(sight, "cloud-metadata", "warning", reason, fix)
@@ -91,7 +89,7 @@ def _forwarding(sight: Sight) -> Iterator[Finding]:
         if aws
         else "Set enableIPForwarding on the network interface, or in the scale set's network profile."
     )
-    reason = f"{what}: the cloud drops what the pods of {sight.network.id} send"
+    reason = f"{what}: the cloud drops packets of {sight.network.id}'s pods"
     yield _found(sight, "cloud-forwarding", "error", reason, fix)
 
 
@@ -113,9 +111,9 @@ def _no_route(sight: Sight, cidr: str) -> Finding:
     """Azure's network delivers by address alone; in one subnet of AWS nodes reach each other without a route, which
     the project has not seen on a real one."""
     level: Level = "error" if sight.host.provider == "azure" else "warning"
-    reason = f"no route table of the node's subnet has a route to its pods ({cidr})"
+    reason = f"no route table of the node's subnet has a route to the node's pods ({cidr})"
     fix = (
-        f"Let the cloud controller manager write routes (--configure-cloud-routes), or add {cidr} by way of "
+        f"Let the cloud controller manager write routes (--configure-cloud-routes), or add a route {cidr} through "
         f"{sight.host.private_ip}."
     )
     return _found(sight, "cloud-pod-route", level, reason, fix)
@@ -124,7 +122,7 @@ def _no_route(sight: Sight, cidr: str) -> Finding:
 def _astray(sight: Sight, route: PodRoute) -> str:
     """What is wrong with a route to the node's pods; empty for a good one."""
     if route.blackhole:
-        return f"the route {route.destination} of {route.table} leads nowhere (its target is gone)"
+        return f"the route {route.destination} of {route.table} has no effect (its target was deleted)"
     # AWS names an instance or an interface; only Azure names the address.
     if sight.host.provider == "azure" and route.target != sight.host.private_ip:
         return f"the route {route.destination} of {route.table} goes to {route.target}, not to {sight.host.private_ip}"

@@ -34,14 +34,14 @@ def settle(
     if node is None or (file.routes == "auto" and somebody_routes(node)):
         return ()
     if not node.pod_cidrs:
-        return ("no route was made: the Node has no pod CIDR (does the controller manager allocate them?)",)
+        return ("winboot made no route: the Node has no pod CIDR (see --allocate-node-cidrs)",)
     try:
         return provider.ensure_forwarding(host, node.pod_cidrs)
     except CloudRefused as error:
         if file.routes != "auto":
             raise
         # Nobody has asked for it in so many words: the Node is Ready, and the reader learns what its pods lack.
-        return (f"routes to its pods: {error.problem} ({error.hint})",)
+        return (f"routes to the node's pods: {error.problem} ({error.hint})",)
 
 
 def may_write(network: Network, file: CloudFile) -> bool:

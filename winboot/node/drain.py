@@ -42,7 +42,7 @@ def drain(cluster: Cluster, name: str, *, timeout: float, wait: Wait, rules: Dra
             cluster.uncordon(name)
         pods = "; ".join(f"{pod}: {why}" for pod, why in drained.left)
         raise NodeFailed(
-            f"{name}: not drained, nothing was changed: {pods}",
-            hint="Free these pods (disruption budgets, pods without a controller) and run the same command again.",
+            f"{name}: winboot could not drain the node, and changed nothing: {pods}",
+            hint="Check these pods (disruption budgets, pods without a controller) and run the same command again.",
             node=name,
         )

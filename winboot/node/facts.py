@@ -170,8 +170,8 @@ def bounded(lines: Iterable[str]) -> Iterator[str]:
         characters += len(line)
         if characters > LARGEST_FACTS or number > MOST_NOISE:
             raise ExcessiveOutput(
-                f"the machine says more than any node has to say of itself ({number} lines, {characters} characters)",
-                hint="See what runs as the account that winboot logs in with: this is not an answer to its script.",
+                f"the machine sent more than the facts of any node ({number} lines, {characters} characters)",
+                hint="Check for other programs in the sessions of winboot's account: its script does not send this.",
             )
         yield line
 
@@ -195,7 +195,7 @@ def facts_of(subject: str, given: Any) -> tuple[Sequence[Facts], str]:
     facts = given if isinstance(given, list) else []
     right = [one for one in facts[:MOST_FACTS] if form(one)]
     wrong = len(facts) - len(right) if isinstance(given, list) else 1
-    return right, f"{wrong} of its answers are not in the form of this script" if wrong else ""
+    return (right, f"{wrong} of the machine's answers are malformed" if wrong else "")
 
 
 def cleaned(value: Any, deepest: int = DEEPEST) -> Any:
@@ -203,7 +203,7 @@ def cleaned(value: Any, deepest: int = DEEPEST) -> Any:
     if isinstance(value, str):
         return clean(value).replace("\n", " ")
     if deepest == 0 and isinstance(value, list | dict):
-        raise Malformed(f"it is nested deeper than {DEEPEST} levels")
+        raise Malformed(f"the answer is nested deeper than {DEEPEST} levels")
     if isinstance(value, list):
         return [cleaned(one, deepest - 1) for one in value]
     if isinstance(value, dict):

@@ -116,7 +116,7 @@ def _answers(
     if missing:
         raise ProtocolError(
             f"{spec.node.name}: the machine sent no answer about {' and '.join(missing)}",
-            hint="See what else runs in the sessions of the account that winboot logs in with.",
+            hint="Check for other programs in the sessions of winboot's account, such as a profile script.",
             node=spec.node.name,
         )
     return found

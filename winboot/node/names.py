@@ -108,7 +108,7 @@ def refuse_second_claim(node: str, first: RunStarted, now: RunStarted) -> None:
 def _two(node: str, what: str, first: str, now: str) -> None:
     raise ClaimRefused(
         f"{node}: the machine gave two answers in one run: its {what} was {first} and is now {now}",
-        hint="Does its address in the inventory lead to one machine? Then run the same command again.",
+        hint="Check that the address in the inventory leads to only one machine, then run the same command again.",
         node=node,
     )
 
@@ -116,9 +116,9 @@ def _two(node: str, what: str, first: str, now: str) -> None:
 def _refused(spec: NodeSpec, said: str, why: str) -> ClaimRefused:
     name = spec.node.name
     return ClaimRefused(
-        f"{name}: the machine says that its address is {said}, which {why}; no certificate is given for that",
+        f"{name}: the machine reports the address {said}, which {why}; winboot approves no certificate for it",
         hint=f"If you know the address to be this machine's, write `node_ip: ADDRESS` for {name} in the inventory "
-        "(docs/certificates.md); else find out what the machine is.",
+        "(docs/certificates.md); otherwise check the machine.",
         node=name,
     )
 
@@ -126,7 +126,7 @@ def _refused(spec: NodeSpec, said: str, why: str) -> ClaimRefused:
 def _why_not(spec: NodeSpec, address: Ip | None, others: Others) -> str:
     """Why this address is not to be believed; empty when it is."""
     if not isinstance(address, ipaddress.IPv4Address):
-        return "is no IPv4 address"
+        return "is not an IPv4 address"
     owner = reserved(spec, address) or _of_another_machine(spec, address, others.machines)
     if owner:
         return owner
@@ -134,7 +134,7 @@ def _why_not(spec: NodeSpec, address: Ip | None, others: Others) -> str:
         # The inventory's own word. What the Nodes say of themselves cannot remove it: their kubelets write that.
         return ""
     if str(address) not in resolved(spec.machine.connection.host, spec.machine.connection.port_number):
-        return f"is not where the inventory reaches it ({spec.machine.address})"
+        return f"is not the machine's address in the inventory ({spec.machine.address})"
     return _of_another_node(spec, address, others.nodes)
 
 
@@ -152,7 +152,7 @@ def reserved(spec: NodeSpec, address: Ip) -> str:
                 return f"is in the {what} {cidr}"
     host = spec.cluster.server_host
     if address == _address(host) or str(address) in resolved(host, spec.cluster.server_port):
-        return f"is the API server's ({host})"
+        return f"is the API server's address ({host})"
     return ""
 
 
@@ -173,7 +173,7 @@ def _of_another_node(spec: NodeSpec, address: Ip, nodes: Callable[[], Sequence[N
     try:
         known = nodes()
     except ClusterRefused as error:
-        return f"could not be compared with those of the other Nodes ({error.problem})"
+        return f"could not be compared with the other Nodes' addresses ({error.problem})"
     for node in known:
         if node.name != spec.node.name and str(address) in {value for _, value in node.addresses}:
             return f"is an address of the Node {node.name}"

@@ -39,7 +39,7 @@ _CERTIFICATE: Final = timedelta(days=1)
 # several containers share, as a pod's.
 _ATTACHED: Final = frozenset({2, 3})
 _IN_EFFECT: Final = 2  # state of a policy list (AgentBaker, networkhealth.ps1)
-_THEIRS: Final = "Look at what brings the network: winboot makes none here."
+_THEIRS: Final = "Look at the program that makes this network: winboot does not make it."
 _VTEP: Final = "flannel.alpha.coreos.com/backend-data"
 
 
@@ -182,18 +182,18 @@ def judge(
 
 # What each probe is called, by its id: for help and documents.
 PROBES: Final[Mapping[str, str]] = {
-    "node-services": "services run, and did not end unasked lately",
-    "node-processes": "one kubelet and one kube-proxy",
+    "node-services": "services run and have not ended unexpectedly",
+    "node-processes": "exactly one kubelet and one kube-proxy",
     "node-runtime": "the container runtime and its network are ready",
     "node-object": "the Node is Ready and has its labels and taints",
     "node-address": "the Node has an address of its machine",
     "node-network": "the HNS network has its subnet and address",
     "node-endpoints": "HNS endpoints are attached",
-    "node-services-in-hns": "each service has a load balancer in effect",
-    "node-ports": "blocks of ports are left for HNS",
-    "node-server": "the API server takes a connection from the node",
-    "node-disk": "the disk has space, and the pause image is there",
-    "node-clock": "the clock is right, and the kubelet's certificate lasts",
+    "node-services-in-hns": "HNS has a working load balancer for each service",
+    "node-ports": "HNS has free blocks of ports",
+    "node-server": "the node can connect to the API server",
+    "node-disk": "the disk has space, and the pause image exists",
+    "node-clock": "the clock is right, and the kubelet's certificate does not expire soon",
 }
 
 
@@ -201,7 +201,7 @@ def _of(found: Look, subject: str, judged: Callable[[Sequence[Facts]], Probe]) -
     probe = judged(found.facts.get(subject, ()))
     problem = found.problems.get(subject)
     if subject not in found.facts:
-        problem = problem or "the machine said nothing of it"
+        problem = problem or "the machine sent no result"
     return _unasked(probe, problem) if problem else probe
 
 
@@ -210,7 +210,7 @@ _WINBOOTS: Final = frozenset({"node-runtime", "node-disk", "node-clock"})
 
 
 def _left_out(probe: Probe, maker: str) -> Probe:
-    why = f"another tool made this node ({maker}); it has no crictl and no certificate of winboot"
+    why = f"another tool made this node ({maker}), which has no crictl and no certificate of winboot"
     return replace(
         probe, passed=None, seen=why, cause="", next="`winboot join --adopt` takes it over.", left_out=True
     )
@@ -218,7 +218,7 @@ def _left_out(probe: Probe, maker: str) -> Probe:
 
 def _unasked(probe: Probe, problem: str) -> Probe:
     return Probe(
-        probe.id, probe.what, None, probe.expected, problem, "", "Run it again; see the machine's event log."
+        probe.id, probe.what, None, probe.expected, problem, "", "Run again; see the machine's event log."
     )
 
 
@@ -235,27 +235,27 @@ def _services(facts: Sequence[Facts]) -> Probe:
             if one["state"] != "Running":
                 yield f"{one['name']} is {one['state'] or 'missing'}"
             elif one["ends"]:
-                yield f"{one['name']} ended unasked {one['ends']} times lately"
+                yield f"{one['name']} ended unexpectedly {one['ends']} times"
 
     names = ", ".join(str(one["name"]) for one in facts)
     return _probe(
         "node-services",
-        "running, no unasked end",
+        "running, no unexpected end",
         faults(),
         f"running: {names}",
         "a service is stopped, or its program ends with an error again and again",
-        r"Read its log below C:\var\log; `winboot repair` starts what is stopped.",
+        r"Read the service's log below C:\var\log; `winboot repair` starts stopped services.",
     )
 
 
 def _processes(facts: Sequence[Facts]) -> Probe:
     return _probe(
         "node-processes",
-        "one of each",
-        (f"{one['count']} of {one['name']}" for one in facts if one["count"] != 1),
+        "one process of each",
+        (f"{one['count']} processes of {one['name']}" for one in facts if one["count"] != 1),
         ", ".join(f"1 {one['name']}" for one in facts),
-        "a program runs twice (by hand and as its service), or does not run",
-        "End the one that is no service's; `winboot repair` starts what is missing.",
+        "a program does not run, or runs twice (as a service and outside it)",
+        "End the process that is not a service; `winboot repair` starts missing programs.",
     )
 
 
@@ -276,14 +276,14 @@ def _runtime(facts: Sequence[Facts]) -> Probe:
         faults(),
         "both true",
         "containerd does not answer, or it has no CNI configuration",
-        "`winboot plan` shows what differs in containerd-config and cni-config.",
+        "`winboot plan` shows the differences in containerd-config and cni-config.",
     )
 
 
 def _node(spec: NodeSpec, node: NodeFacts | None) -> Probe:
     def faults() -> Iterator[str]:
         if node is None:
-            yield "there is no Node"
+            yield "the Node is missing"
             return
         if not node.ready:
             yield f"not Ready: {node.message or node.reason}"
@@ -294,15 +294,15 @@ def _node(spec: NodeSpec, node: NodeFacts | None) -> Probe:
             if taint not in node.taints:
                 yield f"taint {taint} is missing"
         if node.has_taint(spec.node.startup_taint.key):
-            yield f"taint {spec.node.startup_taint.key} is still there"
+            yield f"the Node still has the taint {spec.node.startup_taint.key}"
 
     return _probe(
         "node-object",
         "Ready, labels, taints",
         faults(),
-        "as the profile says",
+        "as in the profile",
         "the kubelet does not report, or the join is not finished",
-        "`winboot join` finishes it.",
+        "`winboot join` finishes the join.",
     )
 
 
@@ -315,7 +315,7 @@ def _address(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> 
         "node-address",
         "an InternalIP that the machine has",
         [": ".join(problem)] if problem else [],
-        "as the machine",
+        "as on the machine",
         "the kubelet was started with an address that the machine does not have",
         HINTS[problem[0]] if problem else "",
     )
@@ -342,7 +342,7 @@ def _network(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> 
         cidrs = () if asked is None else solution.pod_networks(asked.pod_cidrs, asked.annotations)
         if cidrs and not set(network["subnets"]) & set(cidrs):
             subnets = ", ".join(network["subnets"]) or "none"
-            yield f"{name} has the subnet {subnets}, the Node has {', '.join(cidrs)}"
+            yield f"{name} has the subnet {subnets}; the Node has {', '.join(cidrs)}"
         yield from _other_router(network, node)
 
     return _probe(
@@ -350,8 +350,8 @@ def _network(spec: NodeSpec, facts: Sequence[Facts], node: NodeFacts | None) -> 
         f"{name}, with the Node's pod CIDR" if spec.network.solution.pod_cidr else name,
         faults(),
         "as expected",
-        "the network was made for an earlier Node, or something removed it",
-        _THEIRS if theirs else "`winboot repair --drain` makes it again.",
+        "the network was made for an earlier Node, or a program removed it",
+        _THEIRS if theirs else "`winboot repair --drain` makes the network again.",
     )
 
 
@@ -363,7 +363,7 @@ def _some_network(facts: Sequence[Facts]) -> Probe:
         "a network with a management address",
         () if ready else ("no such network",),
         ", ".join(ready),
-        "whatever is to bring the network has not done it, or something removed it",
+        "the network's own program has not made it, or a program removed it",
         _THEIRS,
     )
 
@@ -391,7 +391,7 @@ def _other_router(network: Facts, node: NodeFacts | None) -> Iterator[str]:
     mac = vtep_mac(node) if node is not None else ""
     own = str(network["router"]).replace("-", ":").lower()
     if mac and own and mac.lower() != own:
-        yield f"other nodes send to {mac}, the network listens as {own}"
+        yield f"other nodes send to {mac}, but the network's MAC address is {own}"
 
 
 def _endpoints(facts: Sequence[Facts]) -> Probe:
@@ -405,8 +405,8 @@ def _endpoints(facts: Sequence[Facts]) -> Probe:
             if one["name"] and one["state"] not in _ATTACHED
         ),
         f"{len(facts)} attached",
-        "an endpoint is left over from a pod that is gone, or the host's own was detached",
-        "Restart the pods that answer nothing; `winboot repair --drain` clears the network.",
+        "an endpoint belongs to a deleted pod, or the host's own endpoint was detached",
+        "Restart pods that do not answer; `winboot repair --drain` makes the network again.",
     )
 
 
@@ -441,11 +441,11 @@ def _balanced(spec: NodeSpec, facts: Sequence[Facts], services: Sequence[Service
 
     return _probe(
         "node-services-in-hns",
-        "each service in effect, direct server return alike",
+        "a working load balancer per service, all with the same direct server return",
         faults(),
         f"{len(facts)} load balancers",
-        "kube-proxy does not run, cannot read the services, or ran with other settings before",
-        "`Restart-Service kube-proxy` writes them again; its log has the reason for a refused service.",
+        "kube-proxy does not run, cannot read the services, or ran with other settings earlier",
+        "`Restart-Service kube-proxy` makes them again; kube-proxy's log has the reason of a refusal.",
     )
 
 
@@ -482,7 +482,7 @@ def _ports(facts: Sequence[Facts]) -> Probe:
         f"more than {FREE_BLOCKS} free blocks of {_BLOCK} ports",
         (f"{name}: {count} blocks" for name, count in free.items() if count <= FREE_BLOCKS),
         ", ".join(f"{name}: {count}" for name, count in free.items()),
-        "the range of client ports is small, or endpoints and load balancers hold it",
+        "the range of client ports is small, or endpoints and load balancers use all of it",
         "Widen windows.dynamic_ports in the profile; remove unused services.",
     )
 
@@ -491,10 +491,10 @@ def _server(facts: Sequence[Facts]) -> Probe:
     return _probe(
         "node-server",
         "a TCP connection",
-        (f"{one['server']} takes no connection" for one in facts if not one["ok"]),
+        (f"{one['server']} does not accept a connection" for one in facts if not one["ok"]),
         ", ".join(str(one["server"]) for one in facts),
-        "a route or a firewall between node and control plane",
-        "`Test-NetConnection` from the node; check routes and the control plane's firewall.",
+        "a missing route, or a firewall, between node and control plane",
+        "Run `Test-NetConnection` on the node; check routes and the control plane's firewall.",
     )
 
 
@@ -516,8 +516,8 @@ def _disk(spec: NodeSpec, facts: Sequence[Facts]) -> Probe:
         f"more than {_FREE_SHARE:.0%} free, the pause image",
         faults(),
         free,
-        "images and logs fill the drive, or the kubelet removed the pause image with unused ones",
-        "`crictl rmi --prune`; `winboot repair` fetches the pause image.",
+        "images and logs fill the drive, or the kubelet removed the pause image as unused",
+        "Run `crictl rmi --prune`; `winboot repair` pulls the pause image.",
     )
 
 
@@ -534,11 +534,11 @@ def _clock(facts: Sequence[Facts], now: datetime, margin: timedelta) -> Probe:
 
     return _probe(
         "node-clock",
-        f"within {CLOCK_WARNS.total_seconds():.0f} s, a certificate for a day at least",
+        f"within {CLOCK_WARNS.total_seconds():.0f} s, and a certificate valid for at least one day",
         faults(),
         "right",
-        "no time server is reached, or the kubelet cannot renew its certificate",
-        r"w32tm /resync on the machine; read C:\var\log\kubelet for the renewal.",
+        "the machine reaches no time server, or the kubelet cannot renew its certificate",
+        r"Run `w32tm /resync` on the machine; the log in C:\var\log\kubelet shows failed renewals.",
     )
 
 

@@ -188,8 +188,8 @@ class ScriptState:
 def superseded(node: str, by: str) -> Superseded:
     """What ends a run whose node is another's by now."""
     return Superseded(
-        f"{node}: another run has taken over: {by}",
-        hint="Let that run finish; `winboot plan` shows what is left.",
+        f"{node}: another run has taken over this node: {by}",
+        hint="Wait until that run ends; then `winboot plan` shows the remaining differences.",
         node=node,
     )
 
@@ -292,12 +292,12 @@ class ScriptRunner:
                 case reason:
                     raise NodeFailed(
                         f"{self.node}: the script ended for the unknown reason {reason!r}",
-                        hint="The node's script is of another winboot version; run the command again.",
+                        hint="The script on the node is of another winboot version; run the command again.",
                         node=self.node,
                     )
         raise NodeFailed(
-            f"{self.node}: {MOST_PASSES} restarts and still not done",
-            hint="A step asks for a restart again and again; `winboot plan` names it. See the node's journal.",
+            f"{self.node}: not finished after {MOST_PASSES} restarts",
+            hint="A step asks for a restart after each restart; `winboot plan` shows this step. See the node's journal.",
             node=self.node,
         )
 
@@ -403,15 +403,15 @@ class ScriptRunner:
         for line in lines:
             self._said += len(line) + 1
             if self._said - before > LARGEST_PASS:
-                raise self._excess(f"more than {LARGEST_PASS >> 20} MiB in one pass")
+                raise self._excess(f"more than {LARGEST_PASS >> 20} MiB in one pass of the script")
             if self._said > LARGEST_RUN:
                 raise self._excess(f"more than {LARGEST_RUN >> 20} MiB in one run")
             yield line
 
     def _excess(self, what: str) -> ExcessiveOutput:
         return ExcessiveOutput(
-            f"{self.node}: the machine said {what}",
-            hint="No script of winboot does: find out what the machine is; docs/security.md has all bounds.",
+            f"{self.node}: the machine sent {what}",
+            hint="winboot's scripts never do this: check the machine. docs/security.md lists all limits.",
             node=self.node,
         )
 
@@ -420,7 +420,7 @@ class ScriptRunner:
         heard.events += 1
         most = EVENTS_PER_STEP * len(self._steps) + MORE_EVENTS
         if heard.events > most:
-            raise self._excess(f"more than {most} events in one pass")
+            raise self._excess(f"more than {most} events in one pass of the script")
         if isinstance(event, RunStarted) and heard.started is not None:
             raise self._excess("its identity twice in one pass")
 
@@ -464,11 +464,11 @@ class ScriptRunner:
         more, than its plan."""
         if heard.started is None or heard.ended is None:
             raise ConnectionLost(
-                f"{self.node}: the script's output ended early", hint="Run the command again.", node=self.node
+                f"{self.node}: the output is incomplete", hint="Run the command again.", node=self.node
             )
         self.record.pipelines += 1
         if heard.noise > MOST_NOISE:
-            self._journal.write("noise", {"line": f"({heard.noise - MOST_NOISE} more lines were not kept)"})
+            self._journal.write("noise", {"line": f"({heard.noise - MOST_NOISE} more lines were dropped)"})
         problem = heard.ended.problem
         if problem is not None:
             # Outside of any step: what the run needs itself, such as its fence, could not be read or written.
@@ -492,7 +492,7 @@ class ScriptRunner:
         if wrong:
             raise IncompleteRun(
                 f"{self.node}: the script reported {'; '.join(wrong)}",
-                hint="Run the same command again; if it stays so, report it with the node's journal.",
+                hint="Run the same command again; if it fails again, report a bug with the node's journal.",
                 node=self.node,
             )
 
@@ -504,8 +504,8 @@ class ScriptRunner:
             told = {step.step for step in heard.steps}
             due = next((name for name in self._steps if name not in told), "the end of the run")
             raise QuietNode(
-                f"{self.node}: the script has said nothing for {silence:.0f} s; what was due is {due}",
-                hint="Look at the machine (a hanging DISM, WMI or download), then run the same command again.",
+                f"{self.node}: the script has sent nothing for {silence:.0f} s; winboot waits for {due}",
+                hint="Look on the machine for a hanging DISM, WMI or download, then run the same command again.",
                 node=self.node,
             )
 
@@ -528,8 +528,8 @@ class ScriptRunner:
         names = ", ".join(done.reboot.steps) if done.reboot else "a pending change"
         if not self._restarts:
             raise RestartForbidden(
-                f"{self.node}: it needs a restart for {names}, and --no-restart was given",
-                hint="Run again without --no-restart when the machine may restart.",
+                f"{self.node}: the machine needs a restart for {names}, which --no-restart forbids",
+                hint="When the machine may restart, run the same command again without --no-restart.",
                 node=self.node,
             )
         self.record.reboots += 1
@@ -537,8 +537,8 @@ class ScriptRunner:
         before = done.started.boot_id
         if not before:
             raise NodeFailed(
-                f"{self.node}: it does not say which boot it is in, so that a restart could not be seen",
-                hint="Restart it by hand, then run the same command again.",
+                f"{self.node}: the machine reports no boot id, so winboot could not detect a restart",
+                hint="Restart the machine by hand, then run the same command again.",
                 node=self.node,
             )
         taken = self._ask_to_restart(names, before)
@@ -557,12 +557,12 @@ class ScriptRunner:
                 if not taken or answers % PATIENT_ANSWERS == 0:
                     taken = self._ask_to_restart(names, before)
             elif now:
-                self._listener.say(self.node, "back after the restart")
+                self._listener.say(self.node, "the machine answers again after the restart")
                 return
         if strange is not None:
             raise strange
         raise Unreachable(
-            f"{self.node}: not back {self._patience.restart:.0f} s after the restart",
+            f"{self.node}: the machine does not answer {self._patience.restart:.0f} s after the restart",
             hint="Look at the machine's console; when it answers again, run the same command.",
             node=self.node,
         )
@@ -597,7 +597,7 @@ class ScriptRunner:
 
     def _wait_detached(self, done: Pass, until: dict[str, float]) -> None:
         if done.detached is None:
-            raise NodeFailed(f"{self.node}: the script ended as detached and names no run", node=self.node)
+            raise NodeFailed(f"{self.node}: the script ended as detached without a run's id", node=self.node)
         run = done.detached
         if not 0 <= run.timeout_s <= LONGEST_DETACHED:
             raise self._excess(
@@ -605,7 +605,7 @@ class ScriptRunner:
             )
         if run.id not in until:
             if len(until) == MOST_DETACHED:
-                raise self._excess(f"of more than {MOST_DETACHED} runs that they are detached")
+                raise self._excess(f"more than {MOST_DETACHED} detached runs")
             self.record.detached += 1
             until[run.id] = time.monotonic() + run.timeout_s + self._patience.detached_margin
             self._listener.event(
@@ -613,7 +613,7 @@ class ScriptRunner:
             )
         if time.monotonic() > until[run.id]:
             raise NodeFailed(
-                f"{self.node}: {run.step} runs detached since more than {run.timeout_s} s and has not said how it ended",
+                f"{self.node}: {run.step} has run detached for more than {run.timeout_s} s and reported no result",
                 hint=rf"Read C:\ProgramData\winboot\detached\{run.id}.json on the node, then run the command again.",
                 node=self.node,
             )
@@ -625,7 +625,7 @@ class ScriptRunner:
         if time.monotonic() > deadline:
             raise NodeFailed(
                 f"{self.node}: held by another run: {holder}",
-                hint="Wait for it, or use --take-over when that run is gone.",
+                hint="Wait for that run, or use --take-over if that run no longer exists.",
                 node=self.node,
             )
         if holder != self._holder:
@@ -648,6 +648,6 @@ class ScriptRunner:
         if self._stop.requested:
             raise Interrupted(
                 f"{self.node}: interrupted",
-                hint="Run the same command again; it continues where it was.",
+                hint="Run the same command again: it continues where it stopped.",
                 node=self.node,
             )

@@ -22,7 +22,7 @@ SAME_FAILURES: Final = 3
 _FRESH_S: Final = 5.0
 # A node that waits looks this often whether it may begin, if nothing else wakes it.
 _LOOK_S: Final = 0.5
-_GOES_ON: Final = "Look at the nodes that it names; the same command continues with those that are left."
+_GOES_ON: Final = "Look at the nodes in the reason; the same command continues with the remaining nodes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +171,12 @@ class Pace:
             failed = [report.node for report in self._ended if report.outcome == "failed"]
             most = self._budget.max_failed.of(self._count)
             if len(failed) > most:
-                self._close(f"{_named(failed)} failed, and --max-failed bears {most}")
+                self._close(f"{_named(failed)} failed, but --max-failed allows only {most}")
         last = self._ended[-SAME_FAILURES:]
         causes = {cause_of(report) for report in last}
         if self._budget.given and len(last) == SAME_FAILURES and len(causes) == 1 and "" not in causes:
             names = _named([report.node for report in last])
-            self._close(f"{names} failed one after the other by the same cause, {causes.pop()}")
+            self._close(f"{names} failed in a row for the same reason, {causes.pop()}")
 
     def _judge_canaries(self) -> None:
         canaries = [report for report in self._ended if report.node in self._canaries]
@@ -203,7 +203,7 @@ class Pace:
                 self._hold_against_time()
                 waits_for = self._canary_first(node) or self._room_for(node)
             if self._closed:
-                raise BudgetUsedUp(f"{node}: not begun: {self._closed}", hint=_GOES_ON, node=node)
+                raise BudgetUsedUp(f"{node}: not started: {self._closed}", hint=_GOES_ON, node=node)
             if waits_for is None:
                 self._running.add(node)
             return waits_for
@@ -216,7 +216,7 @@ class Pace:
     def _canary_first(self, node: str) -> str | None:
         if not self._canaries_first or node in self._canaries:
             return None
-        return f"the canary {_named(self._canaries)} goes first"
+        return f"winboot starts with the canary {_named(self._canaries)}"
 
     def _room_for(self, node: str) -> str | None:
         """What keeps this node out of its group's share of nodes that may be down at once. Nodes that are down already
@@ -233,8 +233,8 @@ class Pace:
         where = f"the group {group}" if group else "this run"
         if not (self._running or self._availability.unsettled):
             states = ", ".join(f"{one} is {down[one]}" for one in sorted(away))
-            self._close(f"of {where} {most} may be unavailable, and {states}")
-        return f"of {where} {most} may be unavailable at once: {_named(sorted(away))}"
+            self._close(f"in {where} only {most} may be unavailable, and {states}")
+        return f"in {where} only {most} may be unavailable at once: {_named(sorted(away))}"
 
 
 def cause_of(report: NodeReport) -> str:
@@ -249,8 +249,8 @@ def cause_of(report: NodeReport) -> str:
 
 def _interrupted(node: str) -> Interrupted:
     return Interrupted(
-        f"{node}: interrupted: it was not begun",
-        hint="Run the same command again; it continues where it was.",
+        f"{node}: interrupted before the start of this node",
+        hint="Run the same command again: it continues where it stopped.",
         node=node,
     )
 

@@ -51,7 +51,7 @@ from winboot.script.steps.node_ready import NODE_READY
 # How long the API server may take to delete a token when a run is left, in seconds.
 FORGET_S: Final = 1.0
 # Of a node that did not end when the run was stopped.
-NOT_IN_TIME: Final = "it did not end in time; its script may run on for a while"
+NOT_IN_TIME: Final = "the work did not end in time; the script on the machine may continue for a while"
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][\w.:/@-]*", re.ASCII)
 # The controller's own step that shows what a rollback holds.
 HELD_VERSIONS: Final = "held-versions"
@@ -198,7 +198,7 @@ class NodeRun:
         thread.join(FORGET_S)
         if thread.is_alive():
             self.notes.append(
-                f"the bootstrap token {token.id} may be left; it expires at {token.expires:%H:%M} UTC"
+                f"the bootstrap token {token.id} may still exist; it expires at {token.expires:%H:%M} UTC"
             )
 
     def _forget_former(self, run: str) -> None:
@@ -253,8 +253,8 @@ class NodeRun:
                 target = note.way_back
                 if target is None:
                     raise NoVersionBefore(
-                        f"{self.name}: left alone: no version before this one is noted there with which it was Ready",
-                        hint="Set the versions in the profile, and run `winboot join --drain` for it.",
+                        f"{self.name}: skipped: the machine has no record of an earlier version with which the node was Ready",
+                        hint="Set the versions in the profile, and run `winboot join --drain` for this node.",
                         node=self.name,
                     )
             case "kept":
@@ -266,8 +266,8 @@ class NodeRun:
         machine = self.context.machines.get(self.name)
         if machine is None:
             raise VersionsHeld(
-                f"{self.name}: left alone: it was rolled back to {_in_words(target)}",
-                hint="`winboot upgrade` gives it the versions of the profile.",
+                f"{self.name}: skipped: the node was rolled back to {_in_words(target)}",
+                hint="`winboot upgrade` gives the node the profile's versions.",
                 node=self.name,
             )
         wanted = self.spec
@@ -356,11 +356,11 @@ class NodeRun:
             return
         planned = self.options.approved.nodes.get(self.name)
         if planned is None:
-            raise self._unplanned("the plan does not have it")
+            raise self._unplanned("the plan does not have this node")
         if planned.failure:
-            raise self._unplanned(f"the plan has no look of it ({planned.failure})")
+            raise self._unplanned(f"the plan has no facts of this node ({planned.failure})")
         if differing := differing_digests(planned, self.digests):
-            raise self._unplanned(f"since the plan {' and '.join(differing)} changed")
+            raise self._unplanned(f"{' and '.join(differing)} changed after the plan")
 
     def refuse_other_look(self, steps: Iterable[StepReport]) -> None:
         """OtherThanPlanned where the look found something else than the approved plan shows."""
@@ -368,12 +368,12 @@ class NodeRun:
             return
         planned = self.options.approved.nodes[self.name]
         if changed := changed_since(planned.steps, found_in(steps)):
-            raise self._unplanned(f"since the plan the machine or its Node changed: {'; '.join(changed)}")
+            raise self._unplanned(f"the machine or its Node changed after the plan: {'; '.join(changed)}")
 
     def _unplanned(self, why: str) -> OtherThanPlanned:
         return OtherThanPlanned(
-            f"{self.name}: left alone: {why}",
-            hint="`winboot plan --out FILE` makes a new plan; look at it, and run that.",
+            f"{self.name}: skipped: {why}",
+            hint="`winboot plan --out FILE` makes a new plan; review it, and run it.",
             node=self.name,
         )
 
@@ -459,10 +459,10 @@ class NodeRun:
 
     def _bug(self, error: Exception) -> InternalError:
         self._write("bug", {"traceback": "".join(traceback.format_exception(error))})
-        where = self._journal.path if self._journal is not None else "what this command printed"
+        where = self._journal.path if self._journal is not None else "the output of this command"
         return InternalError(
             f"{self.name}: a bug in winboot itself: {type(error).__name__}: {error}",
-            hint=f"Report it with {where}; running the command again loses nothing.",
+            hint=f"Report the bug with {where}; the same command continues.",
             node=self.name,
         )
 
@@ -478,8 +478,8 @@ def interrupted(node: str, what: str) -> Interrupted:
 
 def under_way(*, begun: bool) -> str:
     """Of a node that has not ended, in a report that may be the last."""
-    what = "it was still being worked on" if begun else "it was not begun"
-    return f"{what} when this report was written"
+    what = "winboot was still working on the node" if begun else "winboot had not started the node"
+    return f"{what} when the report was written"
 
 
 def _are_wanted(versions: VersionSet, spec: NodeSpec) -> bool:
@@ -511,8 +511,8 @@ def _held_step(name: str, wanted: NodeSpec, held: VersionSet) -> StepDone:
     since = f" at {held.at} by {held.by}" if held.at else ""
     problem = Problem(
         "RolledBack",
-        f"it was rolled back to {_in_words(held)}{since}, and stays there",
-        f"`winboot upgrade -l {name}` gives it the versions of the profile; or set these in the profile.",
+        f"the node was rolled back to {_in_words(held)}{since}, and keeps these versions",
+        f"`winboot upgrade -l {name}` gives the node the profile's versions; or set the node's versions in the profile.",
     )
     return StepDone("", HELD_VERSIONS, "blocked", 0, differences, problem)
 
@@ -533,8 +533,8 @@ def _of_image(image: ImageNote, spec: NodeSpec) -> str:
     missing = sorted(set(spec.runtime.images) - set(image.images))
     said = f"from an image that winboot {image.winboot} baked at {image.at} with the profile {image.profile}"
     if not (other or missing):
-        return f"{said}; it holds all programs and images"
-    return f"{said}; winboot downloads what it lacks: {', '.join((*other, *missing))}; bake a new image"
+        return f"{said}; the image has all programs and images"
+    return f"{said}; winboot downloads the missing files: {', '.join((*other, *missing))}; bake a new image"
 
 
 def _network_gone(spec: NodeSpec, steps: Sequence[StepDone]) -> bool:

@@ -123,17 +123,17 @@ class Ownership:
         if left <= 0:
             raise NodeFailed(
                 f"{spec.node.name}: held by another run: {holder}",
-                hint="Wait for it, or use --take-over when that run is gone.",
+                hint="Wait for that run, or use --take-over if that run no longer exists.",
                 node=spec.node.name,
             )
         say(
-            f"held by another run ({holder}); waiting" if holder else "its claim cannot be had now; waiting",
+            f"held by another run ({holder}); waiting" if holder else "its claim is not free now; waiting",
             left,
         )
         if wait(poll):
             raise Interrupted(
                 f"{spec.node.name}: interrupted",
-                hint="Run the same command again; it continues where it was.",
+                hint="Run the same command again: it continues where it stopped.",
                 node=spec.node.name,
             )
 

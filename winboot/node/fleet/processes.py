@@ -139,7 +139,7 @@ def _reported(work: Callable[[str], NodeReport], node: str) -> NodeReport:
         return work(node)
     except Exception as error:  # noqa: BLE001 - whoever waits for the node is to hear of it
         problem = f"{node}: a bug in winboot itself: {type(error).__name__}: {error}"
-        bug = InternalError(problem, hint="Report it; running the command again loses nothing.", node=node)
+        bug = InternalError(problem, hint="Report the bug; the same command continues.", node=node)
         return NodeReport(node, "", "", failure=Failure.of(bug))
 
 
@@ -231,7 +231,7 @@ class Processes:
         """Give a node to the process that has the fewest. Raises NodeFailed where no process is left, Interrupted
         where the run is to stop."""
         if self._stop.requested:
-            raise interrupted(node, "the process that had it ended, and no other has begun with it")
+            raise interrupted(node, "its process ended, and no other process has continued")
         with self._lock:
             if (
                 len(self._alive) < self.count
@@ -241,8 +241,8 @@ class Processes:
                 self._begin_one()
             if not self._alive:
                 raise NodeFailed(
-                    f"{node}: not begun: the processes of this run ended one after the other",
-                    hint="Is there memory enough? Try fewer --processes, or fewer --workers.",
+                    f"{node}: not started: all processes of this run ended unexpectedly",
+                    hint="Does this computer have enough memory? Try fewer --processes, or fewer --workers.",
                     node=node,
                 )
             process = min(self._alive, key=lambda one: len(one.errands))
@@ -331,8 +331,8 @@ class NodeElsewhere:
                 if report is not None:
                     return self._timed(report)
             raise NodeFailed(
-                f"{self.name}: {_TRIES} processes that worked on it ended in the middle of it",
-                hint="Is there memory enough? Try fewer --processes; the same command continues where it was.",
+                f"{self.name}: {_TRIES} processes ended unexpectedly while they worked on this node",
+                hint="Does this computer have enough memory? Try fewer --processes; the same command continues.",
                 node=self.name,
             )
         except WinbootError as error:
@@ -385,4 +385,4 @@ def _raise_what_kept_it_out(errand: _Errand) -> None:
     failure = errand.report.failure if errand.report is not None else None
     if failure is not None and failure.name == LoginRefused.__name__:
         raise LoginRefused(failure.message, hint=failure.hint, node=errand.node)
-    raise ConnectionLost(f"{errand.node}: it ended before its machine had answered", node=errand.node)
+    raise ConnectionLost(f"{errand.node}: the process ended before the machine answered", node=errand.node)

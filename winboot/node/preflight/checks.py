@@ -29,7 +29,7 @@ from winboot.report.finding import Finding
 
 Found: TypeAlias = Iterator[Finding]
 _CSR: Final = "certificatesigningrequests"
-_APPLY_RBAC: Final = "Apply what `winboot manifests rbac` prints."
+_APPLY_RBAC: Final = "Apply the output of `winboot manifests rbac`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ def _skew(view: ClusterView) -> Found:
 def _api_certificate(view: ClusterView) -> Found:
     if view.is_insecure:
         reason = (
-            "the kubeconfig has insecure-skip-tls-verify: any server on the way may answer as this cluster"
+            "the kubeconfig has insecure-skip-tls-verify: any server on the path may answer as this cluster"
         )
-        fix = "Give its cluster certificate-authority-data, and remove insecure-skip-tls-verify."
+        fix = "Add certificate-authority-data to its cluster, and remove insecure-skip-tls-verify."
         yield Finding("api-certificate", "warning", reason, fix)
 
 
@@ -80,13 +80,13 @@ def _controller_clock(view: ClusterView) -> Found:
         return
     side = "behind" if ahead > timedelta() else "ahead of"
     reason = f"this computer's clock is {abs(ahead).total_seconds():.0f} s {side} the API server's"
-    fix = "Set the clock that is wrong: Kerberos and clouds refuse a login if the clocks differ by more than 5 minutes."
+    fix = "Correct the wrong clock: Kerberos and clouds refuse a login if the clocks differ by more than 5 minutes."
     yield Finding("controller-clock", "warning", reason, fix)
 
 
 def _permissions(view: ClusterView) -> Found:
     """What the user of the kubeconfig must be allowed to do, found out before a machine restarts for it."""
-    fix = "Apply what `winboot manifests operator` prints, and bind it to this user."
+    fix = "Apply the output of `winboot manifests operator`, and bind the role to this user."
     for need in view.own_missing(rights.needed(mints=view.mints, drains=view.drains)):
         yield Finding("permissions", "error", f"this kubeconfig's user may not {need}: {need.why}", fix)
     for need in view.own_missing(rights.preflight(gmsa=any(spec.gmsa for spec in view.specs))):
@@ -101,8 +101,8 @@ def _bootstrap(view: ClusterView) -> Found:
     }
     fixes = {
         "create": "Bind ClusterRole system:node-bootstrapper to the group of bootstrap tokens, as kubeadm does.",
-        "approve": "Bind ClusterRole system:certificates.k8s.io:certificatesigningrequests:nodeclient to the group of"
-        " bootstrap tokens, as kubeadm does; else the kubelet's client certificate is not approved.",
+        "approve": "Bind ClusterRole system:certificates.k8s.io:certificatesigningrequests:nodeclient to the group "
+        "of bootstrap tokens, as kubeadm does; else the kubelet gets no client certificate.",
     }
     for what, need in needs.items():
         for lacking in view.missing({what: (need,)}, BOOTSTRAPPER, BOOTSTRAPPERS):
@@ -111,8 +111,8 @@ def _bootstrap(view: ClusterView) -> Found:
     renewal = Need("create", f"{_CSR}/selfnodeclient", rights.CERTIFICATES)
     for lacking in view.missing({"renewal": (renewal,)}, "system:node:any", NODES):
         fix = (
-            "Bind ClusterRole system:certificates.k8s.io:certificatesigningrequests:selfnodeclient to group system:nodes;"
-            " else nodes lose their certificate when it expires."
+            "Bind ClusterRole system:certificates.k8s.io:certificatesigningrequests:selfnodeclient to group "
+            "system:nodes; otherwise the nodes' certificates are not renewed and expire."
         )
         yield Finding("bootstrap-bindings", "warning", f"a node may not {lacking.need}", fix)
 
@@ -126,7 +126,7 @@ def _node_cidrs(view: ClusterView) -> Found:
     yield Finding(
         "node-cidrs",
         "error",
-        f"none of the {len(settled)} Ready nodes has a spec.podCIDR, which {wanting[0].network.solution.id} needs",
+        f"none of the {len(settled)} Ready Nodes has a spec.podCIDR, which {wanting[0].network.solution.id} needs",
         "Start kube-controller-manager with --allocate-node-cidrs and --cluster-cidr.",
         _names(wanting),
     )
@@ -153,7 +153,7 @@ def _cilium(view: ClusterView) -> Found:
             "the cluster's network is Cilium (ConfigMap kube-system/cilium-config), which has no agent for Windows: "
             "with Cilium alone there is no network for Windows nodes"
         )
-        fix = "Bring a network for Windows nodes and routes between it and Cilium's pods; docs/networks.md compares them."
+        fix = "Install a network for Windows nodes, with routes to Cilium's pods; docs/networks.md compares the networks."
         yield Finding("cilium", "warning", reason, fix, _names(alone))
 
 
@@ -172,9 +172,7 @@ def _daemon_sets(view: ClusterView) -> Found:
             f"kubectl -n {namespace} patch daemonset {short} --type merge -p "
             '\'{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}\''
         )
-        reason = (
-            f"DaemonSet {name} selects no operating system: its Linux pods would be sent to Windows nodes"
-        )
+        reason = f"DaemonSet {name} selects no operating system: its Linux pods would be scheduled on Windows nodes"
         yield Finding("daemonset-selectors", "warning", reason, fix)
 
 
@@ -188,8 +186,8 @@ def _kube_proxy(view: ClusterView) -> Found:
         yield Finding(
             "kube-proxy-daemonset",
             "error",
-            f"DaemonSet {name} runs kube-proxy on Windows nodes, and the profile wants winboot's service, too",
-            "Two of them fight over the same rules: delete the DaemonSet, or leave kube-proxy to it.",
+            f"DaemonSet {name} runs kube-proxy on Windows nodes, but the profile also wants winboot's service",
+            "Two kube-proxies overwrite each other's rules: delete the DaemonSet, or set kube_proxy.managed_by: operator.",
             _names(ours),
         )
 
@@ -203,10 +201,10 @@ def _kube_proxy_mode(view: ClusterView) -> Found:
             if mode in ("", "kernelspace"):
                 continue
             reason = (
-                f"DaemonSet {name} gives kube-proxy on Windows nodes ConfigMap {place}, which says mode: {mode}; "
-                "kube-proxy for Windows ends at any mode but kernelspace"
+                f"DaemonSet {name} gives kube-proxy on Windows nodes ConfigMap {place}, which has mode: {mode}; "
+                "kube-proxy for Windows exits unless the mode is kernelspace"
             )
-            fix = "Give it a ConfigMap of its own with mode: kernelspace, unless what its pods run sets the mode itself."
+            fix = "Give the DaemonSet its own ConfigMap with mode: kernelspace, unless its pods set the mode themselves."
             yield Finding("kube-proxy-mode", "warning", reason, fix)
 
 
@@ -216,8 +214,8 @@ def _privileged(view: ClusterView) -> Found:
     wanting = [spec for spec in view.specs if "host-process" in spec.network.solution.features]
     if wanting and not view.has_privileged:
         reason = (
-            f"{wanting[0].network.solution.id} needs HostProcess pods, and no DaemonSet of the cluster has a privileged "
-            "container: the API server may refuse them"
+            f"{wanting[0].network.solution.id} needs HostProcess pods, but the API server may refuse them: the cluster "
+            "has no privileged DaemonSet yet"
         )
         fix = "Start kube-apiserver with --allow-privileged=true, as kubeadm does."
         yield Finding("privileged-pods", "warning", reason, fix, _names(wanting))
@@ -230,12 +228,12 @@ def _csi_proxy(view: ClusterView) -> Found:
     without = [spec for spec in view.specs if "csi-proxy" not in spec.services]
     running = [name for name, role in view.csi_proxies if role == "runs"]
     for name in running if ours else ():
-        reason = f"DaemonSet {name} runs csi-proxy, and the profile wants winboot's service, too"
-        fix = "Two of them fight over the same pipes: delete the DaemonSet, or take storage.csi_proxy out of the profile."
+        reason = f"DaemonSet {name} runs csi-proxy, but the profile also wants winboot's service"
+        fix = "Two csi-proxies cannot serve the same pipes: delete the DaemonSet, or remove storage.csi_proxy from the profile."
         yield Finding("csi-proxy", "error", reason, fix, _names(ours))
     for name, role in view.csi_proxies if without and not running else ():
         if role == "mounts":
-            reason = f"the pods of DaemonSet {name} mount pipes of csi-proxy, and nothing on these nodes serves them"
+            reason = f"the pods of DaemonSet {name} mount csi-proxy's pipes, but csi-proxy does not run on these nodes"
             fix = "Set storage.csi_proxy in the profile, or let the driver's chart use HostProcess pods (docs/storage.md)."
             yield Finding("csi-proxy", "warning", reason, fix, _names(without))
 
@@ -266,7 +264,7 @@ def _tried(view: ClusterView, spec: str, subject: str, names: tuple[str, ...]) -
     """A pod of this service account, in a dry run; winboot's user needs the right to create one."""
     namespace, _, user = subject.partition("/")
     for need in view.own_missing((Need("create", "pods", namespace=namespace),)):
-        reason = f"not checked whether a pod of service account {subject} gets {spec}: this kubeconfig's user may not {need}"
+        reason = f"unchecked whether a pod of service account {subject} gets {spec}: this kubeconfig's user may not {need}"
         yield Finding(
             "gmsa", "warning", reason, "Start such a pod yourself, or give the user that right.", names
         )
@@ -343,10 +341,8 @@ def _machine_ids(view: ClusterView) -> Found:
     for machine_id, same in by_id.items():
         if len(same) > 1 and wanting.intersection(same):
             names = ", ".join(sorted(same))
-            reason = (
-                f"the Nodes {names} have one machine id, {machine_id}: OVN-Kubernetes treats them as one node"
-            )
-            fix = "Give each machine a computer name of its own (computer_name in the inventory), and join it again."
+            reason = f"the Nodes {names} share one machine id, {machine_id}: OVN-Kubernetes treats them as one node"
+            fix = "Give each machine its own computer_name in the inventory, and join it again."
             yield Finding("machine-ids", "error", reason, fix, tuple(sorted(wanting.intersection(same))))
 
 
@@ -370,8 +366,8 @@ def _agent_rights(view: ClusterView) -> Found:
     for spec in view.specs[:1]:
         user = f"system:node:{spec.node.name}"
         for one in view.missing(agent_needs(view.specs), user, NODES):
-            reason = f"{one.program} speaks as {user} and may not {one.need}"
-            yield Finding("node-rbac", "error", reason, f"{_APPLY_RBAC} It binds {one.binding}.")
+            reason = f"{one.program} logs in as {user}, which may not {one.need}"
+            yield Finding("node-rbac", "error", reason, f"{_APPLY_RBAC} This output binds {one.binding}.")
 
 
 def agent_needs(specs: Sequence[NodeSpec]) -> dict[str, list[Need]]:
@@ -395,36 +391,36 @@ def agent_needs(specs: Sequence[NodeSpec]) -> dict[str, list[Need]]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    Check("version-skew", "A kubelet newer than the API server, or too old for it, is not supported.", _skew),
-    Check("api-certificate", "The API server must prove that it is this cluster's.", _api_certificate),
+    Check("version-skew", "A kubelet must not be newer than the API server, or too old for it.", _skew),
+    Check("api-certificate", "The API server must prove its identity by a certificate.", _api_certificate),
     Check(
         "controller-clock",
-        "Certificates, and logins to domains and clouds, count by this computer's clock.",
+        "Certificates and logins to domains and clouds fail if this computer's clock is wrong.",
         _controller_clock,
     ),
-    Check("permissions", "The user of the kubeconfig must be allowed to do what a join does.", _permissions),
+    Check("permissions", "The kubeconfig's user needs the rights for all requests of a join.", _permissions),
     Check(
         "bootstrap-bindings",
-        "A bootstrap token must be able to ask for the kubelet's certificate.",
+        "A bootstrap token needs the right to request the kubelet's certificate.",
         _bootstrap,
     ),
-    Check("node-cidrs", "flannel and the reference plug-ins wait for spec.podCIDR.", _node_cidrs),
+    Check("node-cidrs", "flannel and the reference plug-ins need the Node's spec.podCIDR.", _node_cidrs),
     *(_agreement(one) for one in cluster_settings()),
     Check("cilium", "Cilium has no agent for Windows nodes.", _cilium),
     Check("daemonset-selectors", "Linux pods cannot run on a Windows node.", _daemon_sets),
-    Check("kube-proxy-daemonset", "Only one kube-proxy may run on a node.", _kube_proxy),
+    Check("kube-proxy-daemonset", "Only one kube-proxy may run on each node.", _kube_proxy),
     Check(
         "kube-proxy-mode",
-        "kube-proxy for Windows knows one mode, and the nodes share a ConfigMap.",
+        "kube-proxy for Windows supports only one mode, but Linux and Windows nodes may share a ConfigMap.",
         _kube_proxy_mode,
     ),
     Check("privileged-pods", "A solution in HostProcess pods needs --allow-privileged.", _privileged),
     Check("csi-proxy", "A CSI driver in ordinary pods needs one csi-proxy on the node.", _csi_proxy),
-    Check("gmsa", "A pod's account needs the CRD, a live webhook and a role.", _gmsa),
-    Check("cidr-overlap", "A node must not be inside the pod or the service network.", _cidrs),
-    Check("machine-ids", "OVN-Kubernetes knows Windows nodes by their machine id.", _machine_ids),
-    Check("node-name", "A node of another operating system keeps its name.", _node_names),
-    Check("node-rbac", "kube-proxy and the network's agent use the node's certificate.", _agent_rights),
+    Check("gmsa", "Pods with a gMSA need the CRD, a working webhook and a role.", _gmsa),
+    Check("cidr-overlap", "A node's address must not be in the pod network or the service network.", _cidrs),
+    Check("machine-ids", "OVN-Kubernetes needs a unique machine id on each node.", _machine_ids),
+    Check("node-name", "The name must not belong to a node of another operating system.", _node_names),
+    Check("node-rbac", "The node's certificate needs kube-proxy's and the network's rights.", _agent_rights),
 )
 
 
