@@ -1,10 +1,14 @@
 """`make test CHANGED=1`: the tests of what a change touches, in seconds. `python -m tests.changed [REF]` runs them.
 
-A change is what differs from where this branch left main (on main: the uncommitted files, or else the last commit), or from
-REF. To it belong: the test files that import a changed module or one that imports it; those whose name is the changed
-file's (`drive.ps1`, `steps/kubelet.py`: `test_drive.py`, `test_kubelet.py`); for the library, those of the steps and library
-files that call its functions; and the quick tests of the whole repository. Tests of whole joins run only where they
-themselves are changed: they are for `make test`.
+A change is the difference from where this branch left main (on main: the uncommitted files, or else the last commit), or
+from REF. The command runs these tests:
+
+- test files that import a changed module, or a module that imports it
+- test files with the changed file's name (`drive.ps1`, `steps/kubelet.py`: `test_drive.py`, `test_kubelet.py`)
+- for the library, the tests of the steps and library files that call its functions
+- the quick tests of the whole repository
+
+Tests of whole joins run only if they are changed themselves: they are for `make test`.
 """
 
 from __future__ import annotations
@@ -77,7 +81,7 @@ def module_of(path: str) -> str:
 
 
 def path_of(module: str) -> str | None:
-    """The file of a module of ours."""
+    """The file of a module of this repository."""
     inside = module.replace(".", "/")
     places = (f"{room}/{inside}".lstrip("/") for room in ("", "lab", "lab/tests"))
     return next((f"{one}.py" for one in places if (ROOT / f"{one}.py").is_file()), None)
@@ -85,7 +89,7 @@ def path_of(module: str) -> str | None:
 
 @functools.cache
 def graph_of_all() -> grimp.ImportGraph:
-    """Who imports whom: tool, lab, and the tests of both."""
+    """The imports of tool, lab, and the tests of both."""
     sys.path.insert(0, str(ROOT / "lab" / "tests"))
     labs = sorted(one.parent.name for one in (ROOT / "lab" / "tests").glob("lab_*/__init__.py"))
     return grimp.build_graph("winboot", "winboot_lab", "tests", *labs, cache_dir=None)

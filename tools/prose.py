@@ -75,8 +75,8 @@ _QUOTED: Final = (
 # A clause as the subject of a statement; a question may start like this.
 _CLAUSE: Final = re.compile(r"(?:What|Whatever|Whichever|Which)\b(?!.*\?$)")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])[)\"']*\s+(?=[\"'(`*]?(?:[A-Z`*]|winboot))")
-# An item of a list, a row of a table, `key: value`, `key = value`, and two columns with a gap between them.
-_ROW: Final = re.compile(r"^\s*(?:[-*|]|\d+\.|[\w.]+(?::| =)) |\S {2,}\S")
+# An item of a list, a row of a table, `key: value`, a line of TOML or INI, and two columns with a gap between them.
+_ROW: Final = re.compile(r"^\s*(?:[-*|]|\d+\.|[\w.]+(?::| =)) |^\[|^(?:\w+ )?\w+=|\S {2,}\S")
 _LOWER_CASE_WORD: Final = re.compile(r"\s[a-z]")  # a list of names has none
 # Messages of PowerShell and the kubelet, which the lab gives as they are.
 VERBATIM: Final = ("The input object cannot be bound to any parameters", "failed to validate kubelet flags:")

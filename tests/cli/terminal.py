@@ -1,4 +1,4 @@
-"""A person at the terminal, who is asked once."""
+"""A user at the terminal answers one question."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ def at_a_terminal(
     answer: str | type[BaseException],
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """Standard input and error are a terminal's. `answer` is typed, or raised as a signal is; `meanwhile` happens before. The
-    list gets an entry for each time that somebody is asked."""
+    """Make standard input and error a terminal; the user types `answer`, or it is raised like a signal; first `meanwhile` runs.
+
+    The list gets an entry for each question."""
     asked: list[str] = []
 
     class Keyboard:

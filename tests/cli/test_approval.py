@@ -1,4 +1,4 @@
-"""A question at the terminal is asked once, after all looks; what is shown is what a yes runs."""
+"""The terminal shows one question, after all looks; a yes runs the plan that was shown."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_damaged_plan_ends_a_join_before_any_contact(
 
 
 def forged(**texts: str) -> str:
-    """A plan that somebody edited, with a digest that fits."""
+    """A plan edited by hand, with a digest that fits."""
     plan = plan_of(REPORT, Selection(), texts.get("by", "me@here"))
     nodes = {texts.get("node", name): node for name, node in plan.nodes.items()}
     return structs.replace(plan, nodes=nodes).text()

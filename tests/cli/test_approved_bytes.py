@@ -1,4 +1,4 @@
-"""A plan is made, one byte is changed somewhere, and `join --plan` leaves those nodes alone whom it is about, by name."""
+"""After a plan one byte changes: `join --plan` leaves the nodes alone that the change concerns, and names them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def world(
 
 
 def _reread() -> None:
-    """Texts that were read are not those that stand there now."""
+    """Drop the cached texts, so that the files are read again."""
     for cache in CACHES:
         cache.cache_clear()
 
@@ -85,7 +85,7 @@ def _on_the_machine(world: World) -> None:
 
 
 SETTINGS: Final = "the settings of this node changed"
-# What is changed; the nodes that are left alone; why, as it is said; how often they are looked at.
+# The change; the nodes that are left alone; the reason in the output; the looks at the nodes.
 CASES: Final[dict[str, tuple[Callable[[World], None], tuple[str, ...], str, list[str]]]] = {
     "nothing": (lambda world: None, (), "", []),
     "the profile of a group": (_byte("other.yaml", "maxPods: 50", "maxPods: 51"), ("win-3",), SETTINGS, []),

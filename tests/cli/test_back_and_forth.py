@@ -24,7 +24,7 @@ def versions(kubernetes: str) -> dict[str, Any]:
 
 
 class Untold(Nodes):
-    """Nodes that do not say their versions yet: nobody waits for others."""
+    """Nodes that do not report their versions yet: no node waits for others."""
 
     def node(self, name: str) -> NodeFacts | None:
         found = super().node(name)

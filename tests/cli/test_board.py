@@ -89,7 +89,7 @@ def test_three_nodes() -> None:
 
 
 def test_forty_nodes_fit_with_what_failed_first_and_the_longest_at_work() -> None:
-    """Thirty at work, six failed, four done: all are counted, and nobody who fails is out of sight without a word."""
+    """Thirty at work, six failed, four done: the board counts all and shows or announces each failed node."""
     screen = Screen(names(40))
     for number, node in enumerate(screen.nodes):
         screen.now = number

@@ -92,7 +92,7 @@ def test_a_profile_alone_is_not_good_with_a_hash_of_any_version(
 def test_the_hash_of_the_version_before_may_stay_beside_the_wanted_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever goes back needs it again."""
+    """A downgrade needs it again."""
     keys = "".join(f"    kubectl/1.36.{patch}/kubectl.exe: {'a' * 64}\n" for patch in (3, 5))
     code, told = _checked(an_inventory(tmp_path, HOSTS, f"{GOOD}artifacts:\n  sha256:\n{keys}"), capsys)
 
@@ -240,7 +240,7 @@ def test_a_form_that_a_command_does_not_have_is_refused(
 def test_a_folder_that_cannot_be_written_is_wrong_use(
     target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file in its place was a bug of ours."""
+    """A file in its place is an error of the user, not a bug in winboot."""
     path = an_inventory(tmp_path, HOSTS)
     (tmp_path / "taken").write_text("", encoding="utf-8")
     out = tmp_path / "taken" / ("" if target == "file" else "more")

@@ -183,7 +183,7 @@ def test_the_remedy_for_a_clock_names_a_key_that_a_profile_has() -> None:
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
 def test_a_character_that_standard_output_lacks_ends_nothing(encoding: str, tmp_path: Path) -> None:
-    """Windows tells of its errors in its own language; a report of all nodes ended as a bug in winboot."""
+    """Windows reports errors in its own language; printing a report of all nodes must not fail."""
     path = tmp_path / "漢字.yaml"
     path.write_text(GOOD, encoding="utf-8")
     (tmp_path / "kubeconfig").write_text(KUBECONFIG, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`winboot csr` against a lab's API: what is approved, what is said, and how it exits."""
+"""`winboot csr` against a lab's API: its approvals, output and exit codes."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_without_a_kubeconfig_it_is_wrong_use(tmp_path: Path, capsys: pytest.Cap
 def test_in_a_pod_its_service_account_is_used(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where no kubeconfig is named: its token and CA. A pod without an account is told so."""
+    """Without a kubeconfig, winboot uses the pod's token and CA; a pod without a service account gets an error."""
     account: Any = {"metadata": {"name": "csr"}}
     desk.lab.request(ADMIN, "POST", "/api/v1/namespaces/kube-system/serviceaccounts", account)
     binding = {

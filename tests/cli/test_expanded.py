@@ -1,4 +1,4 @@
-"""Commands take their options from dataclasses, so that each option stands in one place."""
+"""Commands take their options from dataclasses, so that each option is declared once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every text of winboot's that names a command of winboot's: the command line takes it as it stands.
+"""The command line accepts every winboot command that a text of winboot names.
 
 The texts are read from the source. Their placeholders get a value, and the real command line reads them; the commands
 themselves do nothing, except those that contact nothing, which are run.
@@ -50,9 +50,9 @@ OF_OTHERS: Final = {
     "--cluster-cidr": "kube-controller-manager",
     "--configure-cloud-routes": "cloud-controller-manager",
     "--namespace": "kubectl",
-    "--output": "kubectl, and commands of winboot's",
+    "--output": "kubectl, and commands of winboot",
     "--print-join-command": "kubeadm",
-    "--force": "pipx, and commands of winboot's",
+    "--force": "pipx, and commands of winboot",
 }
 
 _QUOTED: Final = re.compile(r"`winboot ([^`]*)(`?)")
@@ -67,7 +67,7 @@ _OPTION: Final = re.compile(r"(?<![\w`-])`?(--[a-z][a-z-]+)")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A command in a text: `words` as they stand there; `explains` in a docstring, which may name it without arguments."""
+    """A command in a text: its `words`; `explains` in a docstring, which may name it without arguments."""
 
     place: str
     words: str

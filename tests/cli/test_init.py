@@ -245,7 +245,7 @@ def test_init_finds_the_ca_by_the_hash_of_its_key(tmp_path: Path) -> None:
 
 
 def test_a_server_that_shows_the_right_ca_must_be_one_of_its_servers(tmp_path: Path) -> None:
-    """The CA's certificate is public: whoever shows it need not have its key."""
+    """The CA's certificate is public: a server that shows it need not have its key."""
     real, other = LabCluster(), LabCluster()
     path = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
     shown = other.request(ADMIN, "GET", path).body
@@ -314,7 +314,7 @@ def test_init_writes_nothing_that_check_would_refuse(
 def test_init_into_a_file_is_wrong_use(
     kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not a bug of ours."""
+    """The error names the file and is not reported as a bug in winboot."""
     (tmp_path / "taken").write_text("", encoding="utf-8")
     more = ["--network", "flannel:vxlan", "--host", "win-1=10.0.1.1,2022", "--user", "a", "--no-hashes"]
     code = run(["init", "--kubeconfig", str(kubeconfig), "--folder", str(tmp_path / "taken"), *more])

@@ -60,7 +60,7 @@ def test_a_file_that_others_could_read_is_replaced_by_one_that_they_cannot(name:
 
 
 def test_a_link_in_the_place_of_the_part_file_is_not_followed(tmp_path: Path) -> None:
-    """In a folder that others may write to, it would have us overwrite any file of ours."""
+    """In a folder that others may write to, a link could make winboot overwrite any file of its user."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / ".r.html.part").symlink_to(victim)
@@ -80,7 +80,7 @@ def _full(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_full_disk_leaves_the_report_of_before_and_has_its_own_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is replaced as a whole, or not at all; nothing is left beside it."""
+    """It is replaced as a whole, or not at all; no other file is left in the folder."""
     file = ReportFile(tmp_path / "r.jsonl")
     file.save(REPORT)
     before = file.path.read_text()
@@ -139,7 +139,7 @@ def _await(condition: Callable[[], bool]) -> None:
 
 
 def test_the_file_follows_the_nodes_as_they_end(tmp_path: Path) -> None:
-    """Whoever kills winboot has what was known."""
+    """The file of a killed run has every result so far."""
     file, turns = ReportFile(tmp_path / "r.jsonl"), Turns()
 
     def nodes() -> int:

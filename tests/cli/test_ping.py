@@ -75,7 +75,7 @@ def test_a_certificate_that_is_not_trusted_is_shown_with_the_fingerprint_to_pin(
 def test_a_pinned_certificate_that_has_expired_is_a_warning_of_its_own(
     farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A join takes it: the pin names the certificate itself. Whoever looks is told that its time is over."""
+    """A join takes it: the pin names the certificate itself. `ping` warns that it has expired."""
     machine = node(farm, says())
     old = farm.authority.issue(["127.0.0.1"], valid=timedelta(days=-1))
     farm.down(machine)
@@ -102,7 +102,7 @@ def test_a_pinned_certificate_that_has_expired_is_a_warning_of_its_own(
 def test_our_own_clock_that_was_set_in_between_is_no_finding_about_a_machine(
     offset: int, again: tuple[str, int], held: tuple[str, int]
 ) -> None:
-    """A lab's first ping warned of three clocks: its time had leapt since the cluster was asked."""
+    """A lab's first ping warned of three clocks: its time had leapt since the request to the cluster."""
     probe: Any = SimpleNamespace(clock_offset=timedelta(seconds=offset))
 
     found = held_against(

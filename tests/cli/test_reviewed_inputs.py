@@ -1,5 +1,6 @@
-"""What reviewers typed: each input that was taken, crashed or was answered in a library's words has a complaint at its
-file, line and column, and ends `winboot check` with 64, or with a warning where a command can still do without it.
+"""Inputs of reviewers that winboot accepted, crashed on, or answered with a library's message.
+
+Each gets a complaint with its file, line and column. `winboot check` ends with 64, or warns if commands can work without it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _cluster(key: str, value: str) -> str:
     return "\n".join([*lines[:at], f"  {key}: {value}", *lines[at:]]) + "\n"
 
 
-# A profile that is good but for this, and a part of what must be said.
+# A profile that is good but for this, and a part of the expected message.
 PROFILES: Final = [
     # newcomer D2 and part C: values with types
     (GOOD + _kubelet("maxPods: sixty"), "maxPods"),
@@ -149,7 +150,7 @@ HOSTS: Final = [
 FILES: Final = [
     (GROUP.replace("pool", '"a,b"') + "    hosts: {win-1: }\n", "the group name 'a,b'"),
     ("", "groups"),
-    # the form of Ansible's
+    # Ansible's form
     ("all:\n  hosts:\n    win-1: {ansible_host: 10.0.0.1}\n", "all"),
     (GROUP.replace("profile.yaml", "none.yaml") + "    hosts: {win-1: }\n", "there is no file"),
     (GROUP.replace("profile.yaml", ".") + "    hosts: {win-1: }\n", "there is no file"),

@@ -1,4 +1,4 @@
-"""Runs to look back on: `runs`, `log`, `report`, and `status` beside them."""
+"""The commands about past runs: `runs`, `log`, `report` and `status`."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def test_a_pod_has_no_other_users(stranger: Stranger, monkeypatch: pytest.Monkey
 def test_a_private_key_beside_a_certificate_is_not_taken_into_the_script(
     stranger: Stranger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """{file: server.pem} of somebody who may read no key of ours, with certificate and key."""
+    """{file: server.pem} of another user without access to winboot's keys, with certificate and key."""
     pem = stranger.folder / "ca.crt"
     (stranger.folder / "profile.yaml").write_text(GOOD, encoding="utf-8")
     begin = "-----BEGIN RSA "

@@ -1,9 +1,9 @@
 """Azure Resource Manager as far as winboot speaks with it, on loopback, for the real SDK.
 
-It serves TLS with a certificate of its own, pages its lists, answers 429 on demand, runs long operations, and hands out
-tokens as Entra ID (service principals) and as the metadata service of a machine (managed identity) do. Bodies are read by
-the SDK's own models; a request it does not know is answered 404 and kept in `unknown`, so that the test fails. It shows
-neither eventual consistency nor quotas nor how long anything takes.
+It serves TLS with a certificate of its own, pages its lists, answers 429 on demand and runs long operations. It issues
+tokens like Entra ID (service principals) and like a machine's metadata service (managed identity). The SDK's own models
+read the bodies. An unknown request gets 404 and is kept in `unknown`, so that the test fails. It models neither eventual
+consistency nor quotas nor real durations.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Operation:
 
 
 class Arm:
-    """The state: resources by their ids in lower case, as ARM's JSON; and what was asked."""
+    """The state: resources by their ids in lower case, as ARM's JSON; and the requests."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -403,7 +403,7 @@ class Arm:
 
     @staticmethod
     def _shown(resource: dict[str, Any], query: dict[str, str]) -> dict[str, Any]:
-        """A resource as it is sent. Its running state only where it was asked for."""
+        """A resource as it is sent, with its running state only if the request wants it."""
         shown = {key: value for key, value in resource.items() if key not in ("power", "next", "reimaged")}
         if query.get("statusOnly") == "true" or query.get("$expand") == "instanceView":
             statuses = [
@@ -465,7 +465,7 @@ def serving(handler: type[BaseHTTPRequestHandler], certificate: Path | None = No
 
 
 def handler_for(arm: Arm) -> type[BaseHTTPRequestHandler]:
-    """Management, Entra ID's token endpoint and the metadata service, told apart by their paths."""
+    """Management, Entra ID's token endpoint and the metadata service, distinguished by their paths."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

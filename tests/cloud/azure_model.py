@@ -1,6 +1,6 @@
 """A scale set of spot machines in virtual time: what `hook_model` is for Auto Scaling, with the product's own `AzureQueue`.
 
-Azure sends nothing: there are machines and scheduled events, which a machine's own metadata service tells. Events take
+Azure sends nothing: there are machines and scheduled events, which a machine's own metadata service lists. Events take
 effect at their time or when they are approved (azure-compute-docs: windows/scheduled-events.md); a joined machine's task
 writes what concerns it into its Node. What a promise of the hook is broken by goes to `broken`.
 """
@@ -163,7 +163,7 @@ class AzureWorld(World):
         self.kernel.at(at + 5.0, look)
 
     def busy(self) -> bool:
-        """Whether a worker waits for an answer of a machine that gives none: it hears again after that."""
+        """True while a worker waits for a machine that does not answer; afterwards it receives again."""
         return any(
             one.terminated is None and one.away_until > self.kernel.now - 60 for one in self.machines()
         )
@@ -335,7 +335,7 @@ class AzureWork(ModelWork):
         self.cluster = AzureCluster(self.world)
 
     def targets(self, instances: Any = ()) -> list[Any]:
-        """All of ours, or these."""
+        """All machines of the cluster, or these."""
         self.world.api()
         return [self._target(one) for one in self.world.ours() if not instances or one.id in instances]
 
@@ -383,7 +383,7 @@ class AzureWork(ModelWork):
         """Half of it, then the Node, then the rest."""
         one: Any = self.world.instances[target.member.host.id]
         one.joining += 1
-        # Who could not renew a claim learns it within a minute; until then the machine's own fence keeps the two apart.
+        # A worker that cannot renew its claim notices within a minute; until then the machine's fence keeps the two apart.
         if one.joining > 1 and self.world.kernel.now > self.world.away_until + 60:
             self.world.broke(f"two joins of {one.id} at a time")
         try:

@@ -1,8 +1,8 @@
 """A worker of `winboot hook` on moto's queue and groups and the lab's API server; the machines are canned, its time is virtual.
 
 A canned machine answers winboot's script as `tests.join.fakes.FakeMachine` does, and registers its Node when the script
-changes it. The worker runs its own loop (`Worker.run`), one thread at a time: a scale-out costs tenths of a second, and a
-worker can be killed before each of its calls, always at the same place.
+changes it. The worker runs its own loop (`Worker.run`), one thread at a time. A scale-out costs tenths of a second, and a
+test can kill the worker before each of its calls, always at the same place.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ class CannedMachine(FakeMachine):
         )
         self.bench, self.spec, self.provider_id = bench, spec, provider_id
         self.dead = False
-        # What it answers to the script that asks its metadata service; and what that service answers (method and content give
-        # status and body), where it is not what the cloud lists.
+        # The machine's answer to the script that calls its metadata service. `lies` replaces that service: it gets method
+        # and content and returns status and body.
         self.answers: str | None = None
         self.lies: Callable[[str, str], tuple[int, str]] | None = None
 
@@ -365,7 +365,7 @@ class Bench:
 
     @staticmethod
     def said(worker: Worker) -> list[dict[str, Any]]:
-        """What a worker has logged beside its begin, its end and its transitions."""
+        """A worker's log without its start, its end and its transitions."""
         return [one for one in logged(worker) if one["message"] not in ("transition", "started", "stopped")]
 
 

@@ -1,7 +1,7 @@
 """Auto Scaling, EC2, SQS and a cluster as far as a hook's worker meets them, in virtual time.
 
 Hooks really expire (launch: ABANDON, end: CONTINUE), ABANDON really replaces, spot machines are taken two minutes after their
-notice, messages come late, twice, and again when nobody keeps them. An answer counts only for the hook and the token that
+notice, messages come late, twice, and again when no worker keeps them. An answer counts only for the hook and the token that
 wait (Auto Scaling API reference, CompleteLifecycleAction). What a promise of the hook is broken by goes to `broken`.
 """
 
@@ -106,7 +106,7 @@ class World:
         self.alive: dict[str, float] = {}
         self.deaf_until = self.away_until = -1.0
         self.never_boots = self.never_joins = self.boot_s = 0.0
-        # Whether EventBridge tells of states, beside hooks and spot.
+        # Whether EventBridge reports states, in addition to hooks and spot notices.
         self.bridge = True
         # By instance: how often its Node was made.
         self.made: Counter[str] = Counter()
@@ -263,7 +263,7 @@ class World:
         return any(since <= when for process, since in self.alive.items() if process not in self.kernel.dead)
 
     def answered(self, one: Instance, result: str) -> None:
-        """The group goes on with it."""
+        """The group continues with the instance."""
         if one.state.endswith("Terminating:Wait"):
             self.gone(one)
         elif result == "ABANDON":

@@ -1,5 +1,6 @@
-"""`winboot hook` when things go wrong: killed before each of its calls, messages twice and out of order, throttling, a
-machine that never boots, another cluster's machine, a worker that was paused, SIGTERM."""
+"""`winboot hook` under faults: a kill before each of its calls, messages twice and out of order, throttling, SIGTERM.
+
+Also a machine that never boots, another cluster's machine, and a paused worker."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ def test_a_worker_that_is_killed_before_each_of_its_calls_loses_nothing(
 
 
 def test_messages_may_come_out_of_order(bench: tuple[AwsSite, Bench]) -> None:
-    """The end of a machine comes before its beginning: it is drained, and the older message finds nobody waiting."""
+    """The end of a machine comes before its beginning: the machine is drained, and no hook waits for the older message."""
     aws, made = bench
     aws.scale("pool", 1)
     aws.client("autoscaling").complete_lifecycle_action(
@@ -153,7 +154,7 @@ def test_a_test_message_is_deleted_and_what_is_not_understood_is_counted_and_lef
 def test_an_instance_that_nobody_knows_is_forgotten_after_some_deliveries(
     bench: tuple[AwsSite, Bench],
 ) -> None:
-    """Its group says that it waits, and EC2 does not show it yet: it is asked for again, a few times."""
+    """Its group reports that it waits, but EC2 does not show it yet: the worker asks EC2 again a few times."""
     aws, made = bench
     aws.scale("pool", 1)
     (instance,) = aws.states("pool")
@@ -298,7 +299,7 @@ def test_sigterm_finishes_what_is_held_and_takes_nothing_new(bench: tuple[AwsSit
 
 
 def test_a_join_that_a_signal_interrupts_is_no_failed_one(bench: tuple[AwsSite, Bench]) -> None:
-    """The group would end the machine; the next worker goes on with it."""
+    """The group would end the machine; the next worker continues with it."""
     aws, made = bench
     aws.scale("pool", 1)
     made.dead = 1
@@ -329,7 +330,7 @@ def test_heartbeats_keep_message_hook_and_claim_while_the_work_lasts(bench: tupl
 
 
 def test_a_worker_that_lost_its_claim_prolongs_neither_message_nor_hook() -> None:
-    """The machine is another worker's: two that keep one hook alive would keep it alive for ever."""
+    """The machine is another worker's: two that keep one hook alive would keep it alive without end."""
     asked: list[str] = []
     refused = threading.Event()
 
@@ -354,7 +355,7 @@ def test_a_worker_that_lost_its_claim_prolongs_neither_message_nor_hook() -> Non
     with Owner(shared, item, leases, Claim("win-1", "w", 60)) as owner:
         assert refused.wait(30)
 
-    # The first heartbeat goes out at once, before the claim was asked for again.
+    # The first heartbeat goes out at once, before the worker reads the claim again.
     assert (owner.lost, asked, item.halt.requested) == (True, ["extend", "beat", "renew"], True)
 
 

@@ -108,7 +108,7 @@ class World:
                 self.not_ready(node["metadata"]["name"])
 
     def protections(self) -> list[bool]:
-        """What was asked of instances' protection, in order."""
+        """The requests about instance protection, in order."""
         policies = [
             body["properties"].get("protectionPolicy") for _, body in self.arm.bodies if "properties" in body
         ]
@@ -192,7 +192,7 @@ def test_a_machine_that_never_boots_is_abandoned_and_rests(world: World) -> None
 
 
 def lists(world: World) -> list[str]:
-    """The lists of machines and interfaces that ARM was asked for, by the last word of their paths."""
+    """The requested lists of machines and interfaces, by the last word of their paths."""
     words = ("virtualMachines", "networkInterfaces", "virtualMachineScaleSets")
     asked = [path.rpartition("/")[2] for method, path in world.arm.requests if method == "GET"]
     return [one for one in asked if one in words]
@@ -455,7 +455,7 @@ def test_a_machine_that_reports_the_end_of_others_ends_none_of_them(
 
 
 def test_a_malformed_answer_costs_its_own_machine_only(world: World) -> None:
-    """A proxy answers at the metadata address, say: the worker goes on, and joins the next machine."""
+    """A proxy answers at the metadata address, say: the worker continues, and joins the next machine."""
     count = len(MALFORMED)
     world.arm.scale(world.pool, count)
     worker = world.worker()

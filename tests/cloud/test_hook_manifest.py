@@ -164,7 +164,7 @@ def test_with_first_boot_it_joins_and_tells_and_remembers_and_is_reached(
 
 
 def ingress_of(objects: list[dict[str, Any]]) -> dict[int, list[Any]]:
-    """Who may call each port, by the NetworkPolicy, which must be about the hook's pods."""
+    """The clients that the NetworkPolicy allows for each port; it must select the hook's pods."""
     spec = next(one["spec"] for one in objects if one["kind"] == "NetworkPolicy")
     pods = next(one["spec"]["template"] for one in objects if one["kind"] == "Deployment")
     assert spec["podSelector"]["matchLabels"].items() <= pods["metadata"]["labels"].items()
@@ -208,7 +208,7 @@ DUAL = {"pod_cidr": "[10.244.0.0/16, 'fd00:99::/48']", "service_cidr": "[10.96.0
 def test_the_policy_keeps_pods_out_or_the_head_says_that_it_does_not(
     bench: tuple[AwsSite, Bench], profile: str, networks: dict[str, str]
 ) -> None:
-    """A NetworkPolicy cannot tell a pod from a machine in one network."""
+    """A NetworkPolicy cannot distinguish a pod from a machine in one network."""
     _, made = bench
     text = (ROOT / "profiles" / f"{profile}.yaml").read_text(encoding="utf-8")
     for name, value in networks.items():

@@ -1,7 +1,7 @@
 """The promises of `hook serve` under everything at once: bursts, spot storms, refreshes, warm pools, workers killed, APIs away.
 
     no machine waits unheard
-    each with notice is cordoned within 5 seconds of the message, and its drain goes on until done or the notice ends
+    each with notice is cordoned within 5 seconds of the message, and its drain continues until done or the notice ends
     no Node outlives its machine
     another cluster's machine is left alone
 
@@ -49,7 +49,7 @@ def settled(world: World) -> list[str]:
     wrong += [f"{one} is no node" for one in running if one not in nodes or not nodes[one].ready]
     if len(running) != world.desired:
         wrong.append(f"{len(running)} machines in service, {world.desired} wanted")
-    # The Lease of a worker that was killed on a machine that has ended has nobody who would ask for it.
+    # No worker asks for the Lease of a killed worker on a machine that has ended.
     there = {f"win-{one.id}" for one in world.instances.values() if one.terminated is None}
     wrong += [f"the claim on {one} stands" for one in world.claims if one in there]
     return wrong
@@ -90,7 +90,7 @@ def test_a_scale_out_of_200_with_eight_joins_at_a_time_loses_nobody(kernel: Kern
 
 
 def test_a_good_machine_behind_two_that_never_answer_is_joined_when_it_answers(kernel: Kernel) -> None:
-    """The review's backlog of two slots: nobody waits for a machine that does not boot."""
+    """The review's backlog of two slots: no worker waits for a machine that does not boot."""
     world = World(kernel, 1)
     worker = a_process(world, "one", workers=2)
     kernel.at(0.0, lambda: world.scale(3))
@@ -106,7 +106,7 @@ def test_a_good_machine_behind_two_that_never_answer_is_joined_when_it_answers(k
 
 
 def test_a_machine_that_answers_and_never_becomes_a_node_is_abandoned_in_time(kernel: Kernel) -> None:
-    """Its tries take turns with those of others; the time that it may take is over in between, and its reason is told."""
+    """Its tries alternate with those of others. Its time ends in between, and the worker reports the reason."""
     world = World(kernel, 3)
     worker = a_process(world, "one", workers=1)
     kernel.at(0.0, lambda: world.scale(1))
@@ -150,8 +150,8 @@ def an_old_end(world: World, *, warns: str = "") -> None:
 def test_an_end_that_the_cloud_says_nothing_about_is_cordoned_meanwhile_and_only_meanwhile(
     kernel: Kernel,
 ) -> None:
-    """Five seconds do not wait for a cloud that throttles; the message may be of an end that is long over. It is left to the
-    queue meanwhile: whoever has it next lifts the cordon."""
+    """Five seconds do not wait for a cloud that throttles; the message may be of an end that is long over. It stays in the
+    queue meanwhile: the next worker lifts the cordon."""
     world, node = one_in_service(kernel)
     silent: list[bool] = []
 
@@ -320,8 +320,9 @@ def killed_everywhere(
     process: Callable[[Any, str], Worker],
     wrong_in: Callable[[Any], list[str]],
 ) -> tuple[int, dict[int, list[str]]]:
-    """Scale a group out to three machines and in to one, once for each transition, with a kill there; gives how many there are,
-    and what was wrong after a kill at which."""
+    """Scale a group out to three machines and in to one, once for each transition, with a kill there.
+
+    Returns the number of transitions, and the faults after the kill at each."""
     wrong: dict[int, list[str]] = {}
     count = number = 0
     while number <= count:
@@ -355,7 +356,7 @@ def test_a_kill_at_every_transition_loses_no_machine_of_a_scale_set_and_joins_no
     assert count > 15 and wrong == {}
 
 
-# 194: a killed worker's machine that waits for a free worker of another one; 221: throttled when an end was asked for.
+# 194: a killed worker's machine that waits for a free worker of another one; 221: throttled when the worker asked for an end.
 @pytest.mark.check
 def test_a_group_never_lies_in_some_stories() -> None:
     assert {seed: wrong for seed in (*range(4), 194, 221) if (wrong := played(seed))} == {}
@@ -457,7 +458,7 @@ def played_azure(seed: int) -> list[str]:
 
 
 def test_a_cluster_in_which_the_inventory_has_no_machine_may_be_away(kernel: Kernel) -> None:
-    """A profile that nobody uses any more names one that is no more."""
+    """An unused profile names a cluster that no longer exists."""
     world = AzureWorld(kernel, 1)
     worker = an_azure_process(world, "p0")
     work, gone = cast("Any", worker.work), AzureCluster(AzureWorld(kernel, 1))
@@ -471,8 +472,8 @@ def test_a_cluster_in_which_the_inventory_has_no_machine_may_be_away(kernel: Ker
     assert [line["result"] for line in said(worker) if line["message"] == "done"] == ["CONTINUE"]
 
 
-# 1: a worker that ended after a join and before its answer; 28: a machine that went in the middle of a join; 418: the only
-# worker began when the last machine was gone.
+# 1: a worker ended between a join and its answer. 28: a machine ended during a join. 418: the only worker began after the
+# last machine was gone.
 @pytest.mark.check
 def test_a_scale_set_never_lies_in_some_stories() -> None:
     assert {seed: wrong for seed in (1, 28, 418) if (wrong := played_azure(seed))} == {}

@@ -1,5 +1,5 @@
-"""A group that never lies: machines that are gone first, spot and other notices, warm pools, another cluster's machine, an end
-in the middle of a join. moto is AWS; the machines are canned (`hook_bench`)."""
+"""Stories of a group: machines that end early, spot and other notices, warm pools, another cluster's machine, an end during
+a join. moto is AWS; the machines are canned (`hook_bench`)."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_spot_interruption_drains_until_the_notice_ends_and_the_node_goes_with
 
 
 def test_the_end_of_a_machine_takes_its_node_and_a_lie_about_it_does_not(bench: Scene) -> None:
-    """Whoever may write to the queue does not delete the Node of a machine that runs."""
+    """An account that may write to the queue cannot delete the Node of a machine that runs."""
     aws, made = bench
     instance = a_node(aws, made)
     notice(aws, "EC2 Instance State-change Notification", instance, state="terminated")
@@ -237,7 +237,7 @@ def test_a_machine_of_a_warm_pool_is_prepared_and_joined_when_it_is_wanted(bench
     chosen = {name for facts in machine.facts for name in facts["Steps"].split(",")}
     identity = {step.name for step in STEPS if step.identity}
     assert "artifacts" in chosen and not chosen & identity
-    # It is wanted: its group starts it again, and tells so by a hook of the same name.
+    # The group wants the machine: it starts it again and announces that by a hook of the same name.
     set_state(aws, "Pending:Wait")
     aws.hook(the_group(), instance, LAUNCHING)
     assert made.drive(a_worker(aws, made)) == ["continue"]
@@ -274,7 +274,7 @@ def test_a_machine_that_its_group_does_not_list_yet_is_tried_again(bench: Scene)
 
     hooks.stage = stage
 
-    # What answers is joined at once, and the stage is asked for then.
+    # A machine that answers is joined at once; the worker asks for the stage then.
     assert made.drive(made.worker(hooks)) == ["continue"] and len(looks) > 2
 
 
@@ -430,7 +430,7 @@ def test_a_worker_is_ready_only_while_it_receives(bench: Scene) -> None:
 
 
 def test_the_hook_calls_what_its_policy_says_and_nothing_else(bench: Scene) -> None:
-    """The worker runs, and every call of its session is noted; kms:Decrypt is asked by SQS itself."""
+    """The worker runs, and the test records every call of its session; SQS itself calls kms:Decrypt."""
     aws, made = bench
     text = yaml.safe_load(made.pool.read_text(encoding="utf-8"))
     made.pool.write_text(yaml.safe_dump({**text, "routes": "none"}), encoding="utf-8")

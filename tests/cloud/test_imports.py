@@ -1,4 +1,4 @@
-"""The clouds' SDKs are heavy: they are imported in the modules of their name alone, and only when a cloud is asked."""
+"""The clouds' SDKs are heavy: only the modules of their name import them, and only when winboot calls that cloud."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def joined(aws: AwsSite, made: Bench) -> tuple[str, dict[str, Any]]:
 
 
 def test_a_node_of_a_hand_made_cluster_gets_its_route_and_forwards(aws: AwsSite, bench: Make) -> None:
-    """By the hook; a second look changes nothing, and `winboot join` puts back what somebody has changed."""
+    """The hook adds the route; a second look changes nothing, and `winboot join` restores a changed route."""
     made = bench()
     instance, done = joined(aws, made)
 

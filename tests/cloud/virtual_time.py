@@ -1,4 +1,4 @@
-"""Time that passes at once: threads of which one runs at a time, and a clock that jumps to whoever waits the shortest.
+"""Time that passes at once: threads of which one runs at a time, and a clock that jumps to the shortest wait.
 
 So code that sleeps, spawns threads and waits for signals runs unchanged, hours of it in tenths of a second, and the same seed
 always gives the same run.
@@ -23,7 +23,7 @@ class Killed(BaseException):
 
 
 class Task:
-    """One thread of a process. `waits` is the number of the wait it is in: an older wake-up is for nobody."""
+    """One thread of a process. `waits` is the number of its current wait: an older wake-up has no effect."""
 
     def __init__(self, kernel: Kernel, process: str, work: Callable[[], object]) -> None:
         self.kernel, self.process, self.work = kernel, process, work

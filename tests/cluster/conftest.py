@@ -119,7 +119,7 @@ class LabTransport(httpx2.BaseTransport):
 
 
 def write_unasked(folder: Path) -> Path:
-    """A kubeconfig that names a server nobody asks: a LabTransport answers."""
+    """A kubeconfig whose server gets no request: a LabTransport answers."""
     path = folder / "lab.conf"
     # Reading this computer's own CAs takes longer than all the requests of a test.
     server = {"server": "https://10.0.0.10:6443", "insecure-skip-tls-verify": True}

@@ -41,7 +41,7 @@ def watch(cluster: Any, times: int, *nodes: ExpectedNode) -> Approver:
 
 
 def test_an_error_that_nobody_expected_is_told_and_the_next_look_goes_on() -> None:
-    """Once a ValueError ended the thread, and the kubelet waited for its certificate for ever."""
+    """Once a ValueError ended the thread, and the kubelet waited for its certificate without end."""
     cluster = Answers(ValueError("not an address"), (REFUSED,))
 
     refusals = watch(cluster, 3).refusals

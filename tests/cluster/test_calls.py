@@ -101,7 +101,7 @@ class Join:
         lab.request(self.transport.who, "POST", "/api/v1/namespaces/default/pods", pod)
 
     def run(self) -> dict[str, Any]:
-        """What became of it: everything that a caller is told, and that stays in the cluster."""
+        """The result: everything that a caller receives, and everything that stays in the cluster."""
         expected = ExpectedNode("win-1", addresses=frozenset({"10.0.1.11"}))
         with LightkubeCluster(
             self.kubeconfig, transport=self.transport, wait=self.time.wait, clock=self.time.clock
@@ -236,7 +236,7 @@ REFUSED = breaks(httpx2.ConnectError, "Connection refused")
 
 
 def test_an_address_that_never_answered_is_given_up_sooner(kubeconfig: Path) -> None:
-    """Without any patience for a first answer it is asked once; a server that has answered is asked again."""
+    """Without patience for a first answer the client tries once; it retries a server that has answered before."""
     patience = Patience(first=0.0, later=0.3)
 
     def asked(answered: bool) -> int:
@@ -263,7 +263,7 @@ def test_ctrl_c_ends_the_waiting_for_a_server(kubeconfig: Path) -> None:
 
 
 def test_a_server_that_stays_away_is_the_reason_why_a_node_was_not_seen_ready(kubeconfig: Path) -> None:
-    """Not `not Ready`: nobody could know."""
+    """Not `not Ready`: winboot could not read the Node."""
     time_ = Time()
     transport = LabTransport(LabCluster(), faults=always(REFUSED))
     with (

@@ -1,4 +1,4 @@
-"""Claims by Lease keep their promises: one holder at a time, whoever is quicker, paused or killed."""
+"""Claims by Lease have one holder at a time, also if a holder is slower, paused or killed."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_who_was_paused_learns_which_nodes_are_anothers(place: Places) -> None:
 def test_who_was_paused_looks_at_its_nodes_though_its_session_is_still_there(
     place: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever took a node over did not come to clear the session away."""
+    """A holder that takes a node over may end before it removes the session."""
     time, others = Time(), place()
     one, two = a_session(place(), time), a_session(others, time, "two")
     held = one.take("win-1")

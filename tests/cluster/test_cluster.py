@@ -262,7 +262,7 @@ def test_the_startup_taint_is_lifted_once(scene: Scene) -> None:
 
 
 def test_many_threads_may_change_one_node(scene: Scene) -> None:
-    """Every patch carries the version it has seen; who is overtaken looks again."""
+    """Every patch carries the version it has seen; a thread that is too late reads the Node again."""
     scene.join(spec={"taints": [{"key": f"k{i}", "effect": "NoSchedule"} for i in range(3)]})
     threads = [threading.Thread(target=scene.cluster.lift_taint, args=("win-1", f"k{i}")) for i in range(3)]
 

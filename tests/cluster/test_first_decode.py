@@ -106,7 +106,7 @@ def test_hundreds_of_first_calls_end_without_a_signal(tmp_path: Path) -> None:
 
 
 def test_every_type_of_the_client_is_prepared() -> None:
-    """A type that the client imports and nobody prepares would bring the signal back."""
+    """A type that the client imports without preparation would bring the signal back."""
     from lightkube.core.resource import Resource
     from lightkube.generic_resource import Generic
 

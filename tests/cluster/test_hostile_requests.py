@@ -1,4 +1,4 @@
-"""Requests that somebody has tampered with are refused with their reason, by the rules and through the API alike."""
+"""The rules and the API refuse forged requests with the same reason."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def forged(text: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """A hostile request: its PEM, who asks with which usages, and a word of the reason."""
+    """A hostile request: its PEM, its requester, its usages, and a word of the reason."""
 
     pem: Callable[[], bytes]
     why: str
@@ -193,7 +193,7 @@ def test_through_the_api_it_is_never_approved(name: str, lab: LabCluster, kubeco
     who = replace(case.who)
     path = f"{CSRS}/{list(CASES).index(name)}"
     try:
-        # RBAC decides who may ask at all; here everybody may, so that the rules alone stand in the way.
+        # RBAC decides which accounts may ask at all; here all accounts may, so that only the rules refuse.
         body = {"metadata": {"name": path.rpartition("/")[2]}, "spec": spec}
         as_asked = (
             user(who.name, "system:masters", *who.groups) if not who.name.startswith("system:node:") else who

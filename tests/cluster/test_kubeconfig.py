@@ -103,7 +103,7 @@ def test_a_file_that_is_no_kubeconfig_is_refused_by_its_path(content: bytes, tmp
     ids=["lists in lists", "maps in maps", "a list in itself", "no date", "an alias of nothing"],
 )
 def test_a_hostile_text_is_no_kubeconfig(text: str) -> None:
-    """Deep nesting ended the command as a bug of winboot's."""
+    """Deep nesting is the user's error, not a bug in winboot."""
     with pytest.raises(InvalidInput, match="it is not a kubeconfig"):
         Kubeconfig.from_text(Secret(text), "here").user(None)
 

@@ -246,7 +246,7 @@ def test_a_token_file_is_read_again_when_its_token_is_over(cloud: Cloud) -> None
 
 
 class Proxy(socketserver.ThreadingTCPServer):
-    """A proxy that knows CONNECT, and keeps the targets it was asked for."""
+    """A proxy that knows CONNECT, and keeps the requested targets."""
 
     daemon_threads = True
 

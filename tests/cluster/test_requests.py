@@ -155,7 +155,7 @@ def test_names_that_a_cloud_adds_are_allowed_by_the_inventory() -> None:
 
 
 def test_a_request_that_is_not_signed_by_its_own_key_is_refused() -> None:
-    """Whoever has no key for it must not get the certificate."""
+    """A requester without the key must not get the certificate."""
     request = a_request()
     der = x509.load_pem_x509_csr(base64.b64decode(request.pem)).public_bytes(serialization.Encoding.DER)
     # The last byte is of the signature.

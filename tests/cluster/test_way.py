@@ -1,4 +1,4 @@
-"""How requests reach an API server: its name, the identity, the proxy. kubectl is asked the same where it is installed."""
+"""How requests reach an API server: its name, the identity, the proxy. Where kubectl is installed, it must do the same."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_every_kind_of_request_has_the_identity_once(tmp_path: Path) -> None:
 
 
 def a_program(folder: Path, status: Mapping[str, Any]) -> Path:
-    """An exec plug-in that writes down what it is asked."""
+    """An exec plug-in that records its input."""
     program = folder / "login"
     answer = {
         "apiVersion": "client.authentication.k8s.io/v1",

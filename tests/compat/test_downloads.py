@@ -40,7 +40,7 @@ def test_each_minor_of_calico_is_run_as_its_program_wants(
 
 @pytest.mark.parametrize("version", ["3.29.7", "3.30.7", "3.34.0", "4.0.0"])
 def test_another_minor_of_calico_is_refused_with_the_range(version: str) -> None:
-    """Up to 3.30 an unknown switch ends the agent with 1, and NSSM would start it for ever."""
+    """Up to 3.30 an unknown switch ends the agent with 1, and NSSM would restart it without end."""
     (found,) = [one for one in complaints(CALICO.format(version)) if one.path == "artifacts.calico"]
 
     assert found.level == "error"

@@ -131,7 +131,7 @@ def test_a_flag_is_found_with_underscores_and_with_dashes(name: str) -> None:
     ],
 )
 def test_a_gate_is_judged_by_its_stage(gate: str, value: bool, minor: str, expected: str | None) -> None:
-    """Unknown, removed and contradicted gates stop a program; the rest is said or passed."""
+    """Unknown, removed and contradicted gates stop a program; the rest gets a warning or passes."""
     found = check_gate(FACTS, "kube-proxy", gate, value, Version.parse(minor))
 
     assert [one.level for one in found] == ([expected] if expected else [])
@@ -162,7 +162,7 @@ def test_a_gate_of_the_client_library_is_known(component: Component, gate: str) 
 
 
 def test_a_null_in_a_configuration_is_not_judged_as_a_value() -> None:
-    """It takes away one of winboot's fields; only the name must exist."""
+    """It removes one of winboot's fields; only the name must exist."""
     version = Version.parse("1.30.0")
 
     assert check_field(FACTS, "kubelet", {"cgroupsPerQOS": None}, version) == []

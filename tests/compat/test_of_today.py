@@ -21,7 +21,7 @@ FACTS = load()
 V = Version.parse
 MAINSTREAM_2022 = "Windows Server 2022: mainstream support ended 2026-10-13, extended until 2031-10-14"
 
-# Minor and what stands in its explanation.
+# Minor and parts of its explanation.
 STATES: list[tuple[str, list[str]]] = [
     (
         "1.34",

@@ -82,7 +82,7 @@ def test_bake_writes_an_overlay_into_the_data(tmp_path: Path) -> None:
 
 
 def test_the_page_about_the_data_names_every_section() -> None:
-    """docs/compat.md is what somebody reads who writes an overlay."""
+    """The author of an overlay reads docs/compat.md."""
     page = (Path(__file__).parents[2] / "docs" / "compat.md").read_text(encoding="utf-8")
 
     assert [name for sections in FILES.values() for name in sections if f"`{name}`" not in page] == []

@@ -1,4 +1,4 @@
-"""Upstream's own texts are held against the data: what is added, removed, deprecated, of another stage or default is told."""
+"""The command compares upstream's texts with the data, and lists additions, removals, deprecations, stages and defaults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ type KubeletConfiguration struct {
 
 	// Default: true
 	EnableServer *bool `json:"enableServer,omitempty"`
-	// What is asked of whom.
+	// Authentication of requests.
 	Authentication KubeletAuthentication `json:"authentication"`
 	Logging logsapi.LoggingConfiguration `json:"logging,omitempty"`
 	// Default: 0.9
@@ -195,7 +195,7 @@ def test_the_differences_are_written_as_an_overlay_that_can_be_baked(
     assert load(overlay).section("kubelet_flags")["brand-new"]["added"] == "1.37"
 
 
-# Repository, tags, what is told: a pre-release or an older patch is nothing new.
+# Repository, tags, expected output: a pre-release or an older patch is nothing new.
 TAGS: list[tuple[str, list[str], str]] = [
     ("kubernetes", ["v1.37.2", "v1.37.1"], "has 1.37.2; the data has 1.37.1"),
     ("kubernetes", ["v1.38.0"], "has the minor 1.38; the data ends with 1.37"),

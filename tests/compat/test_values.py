@@ -147,7 +147,7 @@ ENDS = [
 
 
 def test_gates_that_need_another_one_are_refused_alone() -> None:
-    """Those that a real kubelet refuses, beside locked, unknown and removed ones."""
+    """Gates that a real kubelet refuses, in addition to locked, unknown and removed ones."""
     refused = []
     for gate in FACTS.section("gates"):
         for value in (True, False):

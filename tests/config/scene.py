@@ -44,7 +44,7 @@ def a_profile(text: str = "", folder: Path | None = None) -> Profile:
 
 
 def an_inventory(folder: Path, inventory: str, profile: str = GOOD) -> Path:
-    """An inventory file with profile.yaml, a CA and a kubeconfig beside it."""
+    """An inventory file with profile.yaml, a CA and a kubeconfig next to it."""
     (folder / FILE).write_text(profile, encoding="utf-8")
     (folder / "ca.crt").write_text(CA, encoding="utf-8")
     path = folder / "inventory.yaml"

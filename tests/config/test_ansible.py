@@ -1,4 +1,4 @@
-"""Inventories of Ansible's, as they are."""
+"""Ansible inventories, unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from winboot.config.inventory import Inventory, check_inventory, load_inventory
 from winboot.config.profile import Profile
 
 INI = """\
-# A site of ours.
+# An example site.
 [linux]
 db-[a:c].corp.example
 
@@ -203,7 +203,7 @@ def test_group_vars_and_host_vars_are_read_in_ansibles_order(tmp_path: Path) -> 
     path = _beside(
         tmp_path,
         {
-            "group_vars/all.yml": "winboot_os: 2019\nansible_user: nobody\nansible_port: 2\n",
+            "group_vars/all.yml": "winboot_os: 2019\nansible_user: unused\nansible_port: 2\n",
             "group_vars/rack_a/10-way.yaml": "ansible_user: CORP\\ops\nansible_port: 5985\npackages: [a, {b: c}]\n",
             "group_vars/rack_a/20-os": "winboot_os: 2022\n",
             "group_vars/rack_a/.hidden.yml": "ansible_port: 9\n",
@@ -267,7 +267,7 @@ def test_a_wrong_file_of_variables_has_its_place(tmp_path: Path) -> None:
 
 
 def complaints_of(folder: Path, line: str) -> list[str]:
-    """What is said of one host, each line with its level, as `winboot check` has it."""
+    """The findings about one host, each line with its level, as `winboot check` prints them."""
     path = a_file(
         folder, f"win-1 ansible_host=10.0.1.1 winboot_os=2022 ansible_user=a winboot_password_env=P {line}\n"
     )

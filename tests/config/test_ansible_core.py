@@ -216,7 +216,7 @@ SAMPLES: Mapping[str, Mapping[str, str]] = {
         "group_vars/all.yml": "{ansible_connection: winrm, ansible_user: a, winboot_os: 2022, winboot_password_env: PW}",
         "host_vars/w1.yml": "ansible_winrm_host: 10.0.0.1",
     },
-    "an empty group and groups with words of winboot's": {
+    "an empty group and groups with winboot's words": {
         "hosts.yml": """\
 linux:
 ungrouped: {}

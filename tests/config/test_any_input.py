@@ -1,4 +1,4 @@
-"""Whatever stands in a file: complaints, never a crash."""
+"""Any text in a file leads to complaints, never to a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles that somebody could write, each with one thing wrong: the complaint has its place, reason and remedy."""
+"""Likely profiles with one error each: the complaint has its place, reason and remedy."""
 
 from __future__ import annotations
 
@@ -549,7 +549,7 @@ def test_the_first_and_the_last_virtual_network_that_windows_takes_are_good(vni:
 
 
 def test_azure_carries_one_family_and_pods_have_addresses_of_the_nodes_network() -> None:
-    """IPv6 would need a second IPAM plug-in of Azure's; that pod_cidr and node_cidr overlap is right there."""
+    """IPv6 would need a second Azure IPAM plug-in; for Azure, pod_cidr and node_cidr may overlap."""
     azure = "network: {cni: azure}\nartifacts: {azure_cni: 1.6.48}\n"
     nodes = "10.244.0.0/16"
     dual = _cluster(pod_cidr="[10.244.0.0/16, fd00::/56]", service_cidr="[10.96.0.0/12, 'fd01::/112']")

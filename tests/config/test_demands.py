@@ -170,7 +170,7 @@ def test_a_kubeconfig_shows_its_programs_in_each_encoding_that_is_read(encoding:
 
 
 def test_the_programs_and_files_of_a_kubeconfig_are_its_own_demands(tmp_path: Path) -> None:
-    """A kubeconfig beside a profile is data that runs a program."""
+    """A kubeconfig next to a profile is data that runs a program."""
     config = tmp_path / "kubeconfig"
     config.write_text(
         """
@@ -207,7 +207,7 @@ def test_the_files_of_an_inventory_are_those_that_were_loaded(tmp_path: Path) ->
 
 
 def test_a_file_that_cannot_be_read_has_no_demands(tmp_path: Path) -> None:
-    """Whoever loads it says so."""
+    """The code that loads the file reports the error."""
     (tmp_path / "i.yaml").write_text("{[", encoding="utf-8")
 
     assert files_of(tmp_path / "i.yaml") == {}
@@ -230,7 +230,7 @@ def test_a_file_that_cannot_be_read_has_no_demands(tmp_path: Path) -> None:
 def test_check_says_what_this_computer_does_not_have(
     password: str, lacks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """operator N13: both passed without a word. No warning: files are checked where nobody has the passwords, too."""
+    """operator N13: both passed without a word. No warning: files are also checked on computers without the passwords."""
     monkeypatch.delenv("UNSET", raising=False)
     monkeypatch.setenv("EMPTY", "")
     monkeypatch.setenv("SET", "x")

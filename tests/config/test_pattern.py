@@ -62,7 +62,7 @@ def test_a_limit_that_names_nothing_is_never_all_hosts(limit: str) -> None:
 
 
 def test_a_file_without_a_word_is_never_all_hosts(tmp_path: Path) -> None:
-    """Last night's failures, of which there were none."""
+    """For example the list of last night's failures after a night without any."""
     (tmp_path / "failed").write_text("# none\n", encoding="utf-8")
 
     with pytest.raises(UsageError, match="names no host"):
@@ -82,7 +82,7 @@ def test_a_file_without_a_word_is_never_all_hosts(tmp_path: Path) -> None:
 def test_a_file_that_is_none_is_named_in_words(
     make: Callable[[Path], object], said: str, tmp_path: Path
 ) -> None:
-    """A named pipe that nobody writes to was waited for without end."""
+    """winboot does not wait for a named pipe without a writer."""
     make(tmp_path / "failed")
 
     with pytest.raises(UsageError, match=said) as caught:

@@ -47,7 +47,7 @@ def test_there_is_an_example_of_every_network() -> None:
 
 @pytest.mark.parametrize("path", INVENTORIES, ids=lambda path: path.stem)
 def test_every_example_inventory_can_be_resolved(path: Path, tmp_path: Path) -> None:
-    """With a CA beside the profiles, as `winboot init` writes it."""
+    """With a CA next to the profiles, as `winboot init` writes it."""
     for folder in ("profiles", "inventories"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "profiles" / "ca.crt").write_text(CA, encoding="utf-8")

@@ -96,7 +96,7 @@ def test_anchors_and_merge_keys_work() -> None:
 
 
 def test_an_alias_inside_itself_is_refused() -> None:
-    """Instead of running for ever."""
+    """Instead of running without end."""
     assert "contains itself" in _problems("a: &a [*a]\n")[0]
 
 
@@ -144,7 +144,7 @@ def test_the_nearest_word_is_found_whatever_its_spelling(word: str, meant: str) 
 
 
 def test_a_complaint_without_details_is_short() -> None:
-    """Only what is known is said."""
+    """It leaves out unknown parts."""
     assert str(Complaint(None, "a.b", "is wrong")) == "a.b: is wrong"
     assert str(Complaint(Place("f", 1, 2), "", "x", level="warning")) == "f:1:2: warning: x"
 
@@ -249,7 +249,7 @@ def test_a_refusal_of_standard_input_shows_nothing_of_it(monkeypatch: pytest.Mon
     ],
 )
 def test_a_complaint_shows_no_credential_of_an_address(text: str, shown: str) -> None:
-    """Whoever made the complaint; an image's digest is none."""
+    """This holds for complaints from any module; an image's digest is not a credential."""
     assert str(Complaint(None, "", text)) == shown
 
 

@@ -22,7 +22,7 @@ from winboot.config.node_spec.node import Paths
 
 
 def test_a_node_address_that_nobody_named_is_known_after_the_join(tmp_path: Path) -> None:
-    """In the flags, in the CNI configuration, in the service's words; one that was named stands there."""
+    """It goes into the flags, the CNI configuration and the service's arguments; a named address is there from the start."""
     spec = a_spec(tmp_path)
     named = a_spec(tmp_path, host="{address: 10.0.1.11, node_ip: 10.0.1.11}")
 
@@ -351,7 +351,7 @@ def test_only_programs_that_run_are_downloaded(tmp_path: Path) -> None:
 
 
 def test_what_init_has_to_find_out_is_listed(tmp_path: Path) -> None:
-    """Hashes and a CA that only a hash stands for; a hash in the profile reaches its download and its member."""
+    """Missing hashes, and a CA with only a hash; a hash in the profile reaches its download and its member."""
     profile = f"""
 artifacts:
   sha256:
@@ -420,7 +420,7 @@ def test_a_known_fix_brings_its_values_with_reason_and_source(tmp_path: Path) ->
 
 
 def test_services_take_the_profiles_variables_and_priority(tmp_path: Path) -> None:
-    """Beside the proxy's, one service at a time; a null drops one of winboot's."""
+    """In addition to the proxy's variables, for each service; a null drops one of winboot's variables."""
     profile = """
 proxy: {http: 'http://proxy:3128'}
 services:

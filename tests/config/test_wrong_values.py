@@ -226,7 +226,7 @@ def _nested(path: str, value: str) -> str:
     return "\n".join([*lines, f"{'  ' * len(above)}{last}: {value}", ""])
 
 
-# What a section needs beside the key that is looked at.
+# The other keys that a section needs.
 BESIDE: Final = {"cluster": yaml.safe_load(GOOD)["cluster"], "network": {"cni": "flannel"}}
 
 
