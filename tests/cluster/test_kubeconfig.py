@@ -56,6 +56,21 @@ def test_a_ca_file_is_meant_from_the_kubeconfigs_folder(tmp_path: Path) -> None:
     assert Kubeconfig.from_file(file).ca_pem(None) == CA
 
 
+def test_a_ca_in_a_block_or_with_remarks_is_read(tmp_path: Path) -> None:
+    """As client-go does: a block of YAML ends with a line break, and bundles name their certificates in any language."""
+    remark = "# Aussteller: Müller AG\n"
+    broken = "\n".join(INLINE[at : at + 20] for at in range(0, len(INLINE), 20)) + "\n"
+    assert read(a_config(**{"certificate-authority-data": broken})).ca_pem(None) == CA
+    inline = base64.b64encode(f"{remark}{CA}".encode()).decode()
+    assert CA in read(a_config(**{"certificate-authority-data": inline})).ca_pem(None)
+    (tmp_path / "ca.crt").write_text(remark + CA, encoding="utf-8")
+    file = tmp_path / "config"
+    file.write_text(yaml.safe_dump(a_config(**{"certificate-authority": "ca.crt"})))
+    found = Kubeconfig.from_file(file).ca_pem(None)
+    assert CA in found
+    assert found.isascii()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -67,6 +82,9 @@ def test_a_ca_file_is_meant_from_the_kubeconfigs_folder(tmp_path: Path) -> None:
         lambda config: config["clusters"][0].update(cluster="x"),
         lambda config: config["clusters"][0]["cluster"].pop("server"),
         lambda config: config["clusters"][0]["cluster"].update({"certificate-authority-data": "%%%"}),
+        lambda config: config["clusters"][0]["cluster"].update(
+            {"certificate-authority-data": "DATA+OMITTED"}
+        ),
         lambda config: config["clusters"][0]["cluster"].update({"certificate-authority": "nowhere.crt"}),
     ],
 )

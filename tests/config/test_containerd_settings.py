@@ -146,6 +146,8 @@ def test_a_setting_is_in_the_file_of_the_lines_that_have_it(
             "did you mean 'max_concurrent_downloads'?",
         ),
         ("{plugins: {io.containerd.cri.v1.image: {}}}", f"did you mean '{IMAGES}'?"),
+        ("{plugins: {cri: {enable_tls_streaming: true}}}", f"did you mean '{CRI}'?"),
+        ("{plugins: {scheduler: {pause_threshold: 0.5}}}", "did you mean 'io.containerd.gc.v1.scheduler'?"),
         ("{image_pull_progress_timeout: 30m}", f"instead: plugins.{IMAGES}.image_pull_progress_timeout"),
         (
             f"{{plugins: {{{CRI}: {{containerd: {{discard_unpacked_layers: true}}}}}}}}",
@@ -232,6 +234,21 @@ def test_layers_and_pulls_fit_images_of_windows(
 def test_the_profiles_own_limit_of_pulls_counts(tmp_path: Path):
     words = "{discard_unpacked_layers: false, image_pull_progress_timeout: 1h}"
     assert pulls(tmp_path, "2.3", words)["image_pull_progress_timeout"] == "1h"
+
+
+@pytest.mark.parametrize("line", ALL)
+def test_empty_words_of_a_dumped_configuration_are_right(line: str) -> None:
+    """`containerd config default` writes them (cmd/containerd/command/main.go, `setLogLevel`; plugins/metadata/plugin.go)."""
+    bolt = "plugins: {io.containerd.metadata.v1.bolt: {content_sharing_policy: ''}}"
+
+    assert wrong(f"{{debug: {{level: '', format: ''}}, {bolt}}}", line) == []
+
+
+def test_a_setting_of_cri_is_not_looked_for_outside_of_cri() -> None:
+    """The image verifier has a `bin_dir`, too."""
+    (said,) = [one for one in wrong(f"{{plugins: {{{CRI}: {{cni: {{bin_dir: x}}}}}}}}") if "any more" in one]
+
+    assert "instead" not in said
 
 
 def test_settings_of_1_7_have_another_place_in_its_file():

@@ -140,7 +140,9 @@ def _unknown_plugin(
         # Version 4 of the file, which older lines do not read, has them there (config.go, serviceMigrate).
         return _unknown(plugin, reason, "", "debug, grpc, metrics or ttrpc next to plugins")
     other_line = plugin in compat.section("containerd_settings")
-    meant = "" if other_line else nearest(plugin, [one for one in known if one != TOP])
+    # Version 1 of the file has the last part alone (docs/PLUGINS.md, "Configuration Versions").
+    names = [one for one in known if one.endswith(f".{plugin}")] or [nearest(plugin, known.keys() - {TOP})]
+    meant = "" if other_line else names[0]
     return _unknown(plugin, reason, meant, "" if meant else _elsewhere(known, plugin, settings))
 
 
@@ -163,7 +165,8 @@ def _since(entry: Facts, line: str) -> bool:
 
 
 def _elsewhere(known: Mapping[str, Mapping[str, Facts]], plugin: str, settings: Any) -> str:
-    """The one other place in which this line has the first of these settings: 2.0 moved many."""
+    """The one other place in which this line has the first of these settings: 2.0 moved many, and those of CRI within CRI."""
+    of_cri = "cri" in plugin.split(".")
     last = ""
     while isinstance(settings, Mapping) and settings:
         last, settings = next(iter(settings.items()))
@@ -171,7 +174,7 @@ def _elsewhere(known: Mapping[str, Mapping[str, Facts]], plugin: str, settings: 
         name if other == TOP else f"plugins.{other}.{name}"
         for other, names in known.items()
         for name in names
-        if other != plugin and name.rpartition(".")[2] == last
+        if other != plugin and name.rpartition(".")[2] == last and ("cri" in other.split(".") or not of_cri)
     ]
     return places[0] if len(places) == 1 else ""
 

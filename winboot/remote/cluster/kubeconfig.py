@@ -236,10 +236,12 @@ class Kubeconfig:
         inline, file = cluster.get("certificate-authority-data"), cluster.get("certificate-authority")
         try:
             if inline is not None:
-                return base64.b64decode(str(inline), validate=True).decode("ascii")
+                # Go's decoder ignores line breaks, which a block of YAML ends with (encoding/base64, `Encoding.Decode`).
+                text = "".join(str(inline).splitlines())
+                return _certificates(base64.b64decode(text, validate=True))
             if file is not None and (self.path is not None or Path(str(file)).is_absolute()):
                 folder = self.path.parent if self.path is not None else Path()
-                return (folder / str(file)).read_text(encoding="ascii")
+                return _certificates((folder / str(file)).read_bytes())
         except (ValueError, OSError) as error:
             raise InvalidInput(
                 f"{self.origin}: the CA of its context cannot be read ({type(error).__name__})", hint=_HINT
@@ -272,6 +274,11 @@ def _text(path: Path) -> str:
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 2**20} MiB")
     return decoded(data)
+
+
+def _certificates(data: bytes) -> str:
+    """PEM text. Its remarks may be in any language (crypto/x509, `AppendCertsFromPEM`). Raises ValueError."""
+    return data.decode("utf-8").encode("ascii", "ignore").decode("ascii")
 
 
 def _header_key(key: str) -> str:
