@@ -189,7 +189,6 @@ class Cmdlet(Instance):
         default_set: str | None = None,
         suffix: str | None = None,
         should_process: bool = False,
-        script: bool = False,
     ) -> None:
         self.name = name
         self.run = run
@@ -198,7 +197,6 @@ class Cmdlet(Instance):
         self._default_set = default_set
         self.suffix = suffix or f"Microsoft.PowerShell.Commands.{name.replace('-', '')}Command"
         self._should_process = should_process
-        self.script = script
         self.guards: dict[str, Callable[[Value], bool]] = {}
         self._spec: CommandSpec | None = None
 

@@ -434,13 +434,12 @@ def enum_type(
     *,
     flags: bool = False,
     underlying: str = "System.Int32",
-    accelerators: Iterable[str] = (),
 ) -> DotNetType:
     """Declare an enum. Names keep their order; flags enums print as `A, B`."""
     made = DotNetType(
         name, base=ENUM, kind="enum", constants=constants, flags=flags, underlying=named(underlying)
     )
-    return register(made, None, accelerators)
+    return register(made)
 
 
 def generic(name: str, make: Callable[[tuple[DotNetType, ...]], DotNetType]) -> None:

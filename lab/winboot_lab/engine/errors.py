@@ -59,12 +59,10 @@ def copy_record(record: ErrorRecord, exception: DotNetException | None = None) -
     return made
 
 
-def stop_exception(
-    record: ErrorRecord, variable: str = "ErrorActionPreference"
-) -> ActionPreferenceStopException:
+def stop_exception(record: ErrorRecord) -> ActionPreferenceStopException:
     """What a non-terminating error becomes under -ErrorAction Stop."""
     made = ActionPreferenceStopException(
-        f'The running command stopped because the preference variable "{variable}" or common parameter is set to'
+        'The running command stopped because the preference variable "ErrorActionPreference" or common parameter is set to'
         f" Stop: {record}",
         record.id,
         record.category,

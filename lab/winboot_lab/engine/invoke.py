@@ -458,12 +458,11 @@ def call_block(
     arguments: Sequence[Value] = (),
     *,
     out: Emit,
-    dotted: bool = False,
     this: Value = NOTHING,
 ) -> None:
     """Run a script block with positional arguments; its output goes to `out`."""
     code, home = code_of(block)
-    stage = BlockStage(scope, code, positional(arguments), out, Line(), dotted=dotted, home=home, this=this)
+    stage = BlockStage(scope, code, positional(arguments), out, Line(), home=home, this=this)
     run_stage(stage)
 
 

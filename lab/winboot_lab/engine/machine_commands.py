@@ -30,7 +30,6 @@ class _Running:
         self.suffix = command.spec.suffix
         self.module = command.module
         self.kind = command.kind
-        self.script = False
 
     def run(self, call: Call) -> None:
         """Once for each bound pipeline object."""

@@ -447,8 +447,6 @@ def _write_added(value: Value, member: Any, new: Value, runtime: Runtime) -> Non
                 "NotSpecified",
             )
         runtime.call(member.setter, [new], value)
-    elif type(member) is CodeProperty and member.set is not None:
-        member.set(plain(value), new)
     else:
         raise _read_only(member.name)
 
@@ -621,13 +619,13 @@ def _invoke_static(value: Value, name: str, arguments: Sequence[Value], runtime:
     raise Refusal("member", f"[{kind.name}]::{name}()")
 
 
-def new_object(kind: DotNetType, arguments: Sequence[Value], runtime: Runtime, *, name: str = "new") -> Value:
-    """An instance made by the best constructor; `name` is what an error calls it."""
+def new_object(kind: DotNetType, arguments: Sequence[Value], runtime: Runtime) -> Value:
+    """An instance made by the best constructor."""
     constructors = kind.constructors
     if not constructors.overloads and kind.definition is not None:
         constructors = kind.definition.constructors
     if constructors.overloads and not _is_open(kind):
-        return _construct(kind, constructors, arguments, runtime, name)
+        return _construct(kind, constructors, arguments, runtime)
     if kind.kind == "array" and len(arguments) == kind.rank:
         return _new_array(kind, arguments)
     if kind.is_value_type and not arguments and kind.default is not None:
@@ -635,7 +633,7 @@ def new_object(kind: DotNetType, arguments: Sequence[Value], runtime: Runtime, *
     if kind.kind == "enum" and not arguments:
         return EnumValue(kind, 0)
     if kind.kind in ("static", "abstract", "interface"):
-        raise no_overload(name, len(arguments))
+        raise no_overload("new", len(arguments))
     raise Refusal("member", f"[{kind.name}]::new()")
 
 
@@ -644,13 +642,11 @@ def _construct(
     constructors: Method,
     arguments: Sequence[Value],
     runtime: Runtime,
-    name: str,
 ) -> Value:
     if kind.is_value_type and not arguments and kind.default is not None:
         return kind.default()
-    method = constructors if name == "new" else Method(name, constructors.overloads)
     leading = (kind,) if kind.definition is not None else ()
-    return call(method, leading, arguments, runtime, kind)
+    return call(constructors, leading, arguments, runtime, kind)
 
 
 def _new_array(kind: DotNetType, arguments: Sequence[Value]) -> Value:

@@ -45,7 +45,7 @@ def redirected(scope: Scope, targets: Sequence[Target], out: Emit) -> Iterator[t
             try:
                 file = FileSink(scope, target.path, append=target.append)
             except (IOException, UnauthorizedAccessException) as failure:
-                raise open_failure(failure, "OutFileCommand", target.path) from None
+                raise open_failure(failure, target.path) from None
             files.append(file)
             sink = file.write
         if target.stream in (0, 1):

@@ -46,15 +46,12 @@ class Scope:
 
     blocks: ClassVar[Blocks]  # set by `invoke`, which needs this module first
 
-    def __init__(self, session: Session, parent: Scope | None, *, script: Scope | None = None) -> None:
+    def __init__(self, session: Session, parent: Scope | None) -> None:
         self.session = session
         self.parent = parent
         self.top: Scope = self if parent is None else parent.top
         self.variables: dict[str, Variable] = {}
-        if script is not None:
-            self.script = script
-        else:
-            self.script = parent.script if parent is not None else self
+        self.script: Scope = self if parent is None else parent.script
         self.strict: int = parent.strict if parent is not None else 0
         self._functions: dict[str, Any] | None = None
         self._aliases: dict[str, Any] | None = None

@@ -334,17 +334,14 @@ class ScriptMethod:
 
 
 class CodeProperty:
-    """A property computed in Python (the added properties of 5.1's type data): `get(self)`, perhaps `set(self, value)`."""
+    """A property computed in Python (the added properties of 5.1's type data): `get(self)`."""
 
-    __slots__ = ("get", "name", "set")
+    __slots__ = ("get", "name")
     kind: ClassVar[str] = "CodeProperty"
 
-    def __init__(
-        self, name: str, get: Callable[[Any], Value], set: Callable[[Any, Value], None] | None = None
-    ) -> None:
+    def __init__(self, name: str, get: Callable[[Any], Value]) -> None:
         self.name = name
         self.get = get
-        self.set = set
 
 
 class PropertySet:

@@ -37,14 +37,11 @@ class Variable:
 class ComputedVariable(Variable):
     """An automatic variable whose value is worked out when it is read (`$PWD`, `$?`)."""
 
-    __slots__ = ("_get", "_set")
+    __slots__ = "_get"
 
-    def __init__(
-        self, name: str, get: Callable[[], Value], set_: Callable[[Value], None] | None = None
-    ) -> None:
+    def __init__(self, name: str, get: Callable[[], Value]) -> None:
         super().__init__(name)
         self._get = get
-        self._set = set_
 
     @property
     def value(self) -> Value:
@@ -55,9 +52,7 @@ class ComputedVariable(Variable):
         pass  # only the constructor of the base class comes here
 
     def set(self, value: Value) -> None:
-        if self._set is None:
-            raise not_writable(self.name)
-        self._set(value)
+        raise not_writable(self.name)
 
 
 def not_writable(name: str) -> SessionStateUnauthorizedAccessException:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import datetime as py
 import hashlib
-import hmac
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,12 +31,11 @@ _NS = "System.Security.Cryptography."
 
 
 class Hash(Instance):
-    """A HashAlgorithm; with a key it is an HMAC."""
+    """A HashAlgorithm."""
 
-    def __init__(self, name: str, kind: str, key: bytes | None = None) -> None:
+    def __init__(self, name: str, kind: str) -> None:
         self.name = name
         self.kind = kind
-        self.key = key
         self.value: bytes | None = None
         self.gathered = b""
 
@@ -48,10 +46,7 @@ class Hash(Instance):
         return named(_NS + self.kind)
 
     def digest(self, data: bytes) -> bytes:
-        if self.key is not None:
-            self.value = hmac.new(self.key, data, self.name).digest()
-        else:
-            self.value = hashlib.new(self.name, data).digest()
+        self.value = hashlib.new(self.name, data).digest()
         return self.value
 
 

@@ -85,9 +85,9 @@ def lines_of(text: str) -> list[str]:
     return out
 
 
-def write_bytes(runtime: Runtime, path: str | None, content: bytes, mode: str = "Create") -> None:
+def write_bytes(runtime: Runtime, path: str | None, content: bytes) -> None:
     """Write a whole file."""
-    ask(runtime, "file.write", path=_needed(path), content=content, mode=mode)
+    ask(runtime, "file.write", path=_needed(path), content=content, mode="Create")
 
 
 @FILE.static_method("ReadAllText(string path)", f"ReadAllText(string path, {_ENCODING})", effect=True)

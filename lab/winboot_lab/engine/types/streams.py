@@ -69,11 +69,10 @@ class Stream(Instance):
 class MemoryStream(Stream):
     """System.IO.MemoryStream."""
 
-    def __init__(self, data: bytes = b"", *, writable: bool = True, fixed: bool = False) -> None:
+    def __init__(self, data: bytes = b"", *, writable: bool = True) -> None:
         super().__init__()
         self.data = bytearray(data)
         self.can_write = writable
-        self.fixed = fixed
 
     def length(self, runtime: Runtime) -> int:
         return len(self.data)
@@ -86,8 +85,6 @@ class MemoryStream(Stream):
     def write(self, runtime: Runtime, data: bytes) -> None:
         if not self.can_write:
             raise NotSupportedException("Stream does not support writing.")
-        if self.fixed and self.position + len(data) > len(self.data):
-            raise NotSupportedException("Memory stream is not expandable.")
         self.data.extend(bytes(max(0, self.position - len(self.data))))
         self.data[self.position : self.position + len(data)] = data
         self.position += len(data)

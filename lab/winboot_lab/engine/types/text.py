@@ -12,7 +12,6 @@ from winboot_lab.engine.exceptions import (
     ArgumentException,
     ArgumentNullException,
     ArgumentOutOfRangeException,
-    declare_exception,
 )
 from winboot_lab.engine.formatting import dotnet_text
 from winboot_lab.engine.refusal import Refusal
@@ -434,9 +433,6 @@ def _join_range(separator: str, values: Value, start: int, count: int) -> str:
 
 # -- encodings
 
-DecoderFallbackException = declare_exception("System.Text.DecoderFallbackException", ArgumentException)
-EncoderFallbackException = declare_exception("System.Text.EncoderFallbackException", ArgumentException)
-
 
 class Encoding(Instance):
     """System.Text.Encoding: a Python codec, its byte order mark, and what it does with what it cannot express."""
@@ -448,14 +444,12 @@ class Encoding(Instance):
         code_page: int,
         bom: bytes = b"",
         *,
-        strict: bool = False,
         kind: str = "",
     ) -> None:
         self.codec = codec
         self.web_name = web_name
         self.code_page = code_page
         self.bom = bom
-        self.strict = strict
         self.kind = kind or "System.Text.SBCSCodePageEncoding"
 
     @property
@@ -469,24 +463,14 @@ class Encoding(Instance):
         try:
             return text.encode(self.codec)
         except UnicodeEncodeError:
-            if self.strict:
-                raise EncoderFallbackException(
-                    "Unable to translate Unicode character at index 0 to specified code page."
-                ) from None
             paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             return paired.encode(self.codec)
 
     def decode(self, data: bytes) -> str:
-        """Text; malformed bytes become the replacement character (ASCII: `?`) or an exception."""
+        """Text; malformed bytes become the replacement character (ASCII: `?`)."""
         if self.codec == "ascii":
             return "".join(chr(number) if number < 128 else "?" for number in data)
-        try:
-            return data.decode(self.codec, "strict" if self.strict else "replace")
-        except UnicodeDecodeError as problem:
-            bad = "".join(f"[{number:02X}]" for number in problem.object[problem.start : problem.start + 1])
-            raise DecoderFallbackException(
-                f"Unable to translate bytes {bad} at index {problem.start} from specified code page to Unicode."
-            ) from None
+        return data.decode(self.codec, "replace")
 
 
 UTF8 = Encoding("utf-8", "utf-8", 65001, codecs.BOM_UTF8, kind="System.Text.UTF8Encoding")
