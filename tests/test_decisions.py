@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,11 +21,29 @@ from winboot_lab.language.syntax import (
     walk,
 )
 
+from tests.every import assert_none_wrong
 from winboot.report.events import KNOWN_LATER
 from winboot.script.library import library_files, templates_root
 
 ROOT = Path(__file__).parents[1]
-STEPS = sorted((templates_root() / "steps").glob("*.j2"))
+
+
+def all_powershell(findings: Callable[[str], list[str]]) -> dict[str, list[str]]:
+    """Each library file and each template of a step → its findings."""
+    steps = {
+        path.name: without_template(path.read_text(encoding="utf-8"))
+        for path in sorted((templates_root() / "steps").glob("*.j2"))
+    }
+    return {name: findings(text) for name, text in (library_files() | steps).items()}
+
+
+@cache
+def all_modules() -> dict[str, ast.Module]:
+    """The Python of the tool: path below the repository → its syntax tree."""
+    return {
+        str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted((ROOT / "winboot").rglob("*.py"))
+    }
 
 
 # ---- PowerShell: what, is and want of an object stand inside texts that people read, and nowhere else ------------------
@@ -54,14 +73,8 @@ def without_template(text: str) -> str:
     return re.sub(r"\{\{.*?\}\}", "'value'", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("name", library_files())
-def test_no_function_of_the_library_decides_by_what_people_read(name: str):
-    assert decided(library_files()[name]) == []
-
-
-@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.name)
-def test_no_step_decides_by_what_people_read(path: Path):
-    assert decided(without_template(path.read_text(encoding="utf-8"))) == []
+def test_no_function_of_the_library_and_no_step_decides_by_what_people_read():
+    assert_none_wrong(all_powershell(decided))
 
 
 @pytest.mark.parametrize(
@@ -111,14 +124,8 @@ def _is_worded(node: Node) -> bool:
     return isinstance(node, Variable) and node.name.lower() in WORDED
 
 
-@pytest.mark.parametrize("name", library_files())
-def test_every_difference_of_the_library_has_a_stable_key(name: str):
-    assert keyless(library_files()[name]) == []
-
-
-@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.name)
-def test_every_difference_of_a_step_has_a_stable_key(path: Path):
-    assert keyless(without_template(path.read_text(encoding="utf-8"))) == []
+def test_every_difference_of_the_library_and_of_a_step_has_a_stable_key():
+    assert_none_wrong(all_powershell(keyless))
 
 
 @pytest.mark.parametrize(
@@ -147,29 +154,23 @@ def test_how_something_unknown_is_shown_is_written_once_on_each_side():
         if isinstance(node, StringConstant) and KNOWN_LATER in node.value
     ]
     spelled = [
-        path.name
-        for path in (ROOT / "winboot").rglob("*.py")
-        for value in _texts(path)
-        if value == KNOWN_LATER
+        path
+        for path, module in all_modules().items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and node.value == KNOWN_LATER
     ]
 
     assert holders == ["difference.ps1"]
-    assert spelled == ["events.py"]
-
-
-def _texts(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+    assert spelled == ["winboot/report/events.py"]
 
 
 # ---- Python: such a text is shown, joined and handed on; it is compared with nothing but None ----------------------------
 
 
-def decided_in_python(text: str) -> list[str]:
+def decided_in_python(module: ast.Module) -> list[str]:
     """Places where an attribute of that name is compared, searched, matched, or asked for one of its methods."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(module):
         match node:
             case ast.Compare(left=left, ops=ops, comparators=others):
                 if all(isinstance(op, ast.Is | ast.IsNot) for op in ops):
@@ -195,11 +196,8 @@ def _is_shown(node: ast.expr) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr in ("what", "is_", "want") for one in inner)
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "winboot").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
-)
-def test_no_module_decides_by_what_people_read(path: Path):
-    assert decided_in_python(path.read_text(encoding="utf-8")) == []
+def test_no_module_decides_by_what_people_read():
+    assert_none_wrong({path: decided_in_python(module) for path, module in all_modules().items()})
 
 
 @pytest.mark.parametrize(
@@ -214,9 +212,9 @@ def test_no_module_decides_by_what_people_read(path: Path):
     ],
 )
 def test_each_way_to_decide_by_a_text_is_seen_in_python(text: str):
-    assert len(decided_in_python(text)) == 1
+    assert len(decided_in_python(ast.parse(text))) == 1
 
 
 @pytest.mark.parametrize("text", ["d.is_ is None", "f'{d.what}'", "show(d.want)", "{'what': d.what}"])
 def test_a_text_may_be_shown_in_python(text: str):
-    assert decided_in_python(text) == []
+    assert decided_in_python(ast.parse(text)) == []

@@ -12,9 +12,13 @@ import pytest
 from typer.exceptions import TyperException
 
 from tests.docs_commands import command_lines, parse
+from tests.every import assert_none_wrong, failure
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = {
+    path: path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 # What the how-to pages add is not there.
 EXAMPLES = ("error_reporting", "lagoon")
@@ -22,9 +26,9 @@ EXAMPLES = ("error_reporting", "lagoon")
 PATH = re.compile(r"`((?:winboot|lab|templates|profiles|inventories|tests|docs|benchmarks)/[^`\s:]*)`")
 
 
-def links(page: Path) -> Iterator[str]:
+def links(text: str) -> Iterator[str]:
     """The targets of links to other files of the repository."""
-    for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
+    for target, _ in LINK.findall(text):
         if "://" not in target:
             yield target
 
@@ -35,35 +39,51 @@ def is_there(path: str) -> bool:
     return any(ROOT.glob(pattern))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_leads_somewhere() -> None:
     """Relative to the page that has it."""
-    assert [target for target in links(page) if not (page.parent / target).exists()] == []
+    assert_none_wrong(
+        {
+            page.name: [target for target in links(text) if not (page.parent / target).exists()]
+            for page, text in PAGES.items()
+        }
+    )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_file_that_is_named_is_there(page: Path) -> None:
+def test_every_file_that_is_named_is_there() -> None:
     """Also as a pattern."""
-    named = PATH.findall(page.read_text(encoding="utf-8"))
+    named = {page.name: PATH.findall(text) for page, text in PAGES.items()}
+    missing = {
+        path
+        for path in set().union(*named.values())
+        if not any(one in path for one in EXAMPLES) and not is_there(path)
+    }
 
-    assert [path for path in named if not any(one in path for one in EXAMPLES) and not is_there(path)] == []
+    assert_none_wrong({page: sorted(missing.intersection(paths)) for page, paths in named.items()})
 
 
 MODULE = re.compile(r"\bpython -m ((?:winboot|winboot_lab|tools|tests|benchmarks)[\w.]*)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_module_that_a_page_runs_can_be_run(page: Path) -> None:
-    for name in MODULE.findall(page.read_text(encoding="utf-8")):
-        inside = name.replace(".", "/")
-        places = [
-            ROOT / room / f"{inside}{end}"
-            for room in ("", "lab")
-            for end in (".py", "/__main__.py", "/__init__.py")
-        ]
-        found = next((one for one in places if one.is_file()), None)
-        assert found is not None, name
-        assert found.name == "__main__.py" or "__main__" in found.read_text(encoding="utf-8"), name
+def can_be_run(module: str) -> bool:
+    inside = module.replace(".", "/")
+    places = [
+        ROOT / room / f"{inside}{end}"
+        for room in ("", "lab")
+        for end in (".py", "/__main__.py", "/__init__.py")
+    ]
+    found = next((one for one in places if one.is_file()), None)
+    return found is not None and (
+        found.name == "__main__.py" or "__main__" in found.read_text(encoding="utf-8")
+    )
+
+
+def test_every_module_that_a_page_runs_can_be_run() -> None:
+    assert_none_wrong(
+        {
+            page.name: [name for name in MODULE.findall(text) if not can_be_run(name)]
+            for page, text in PAGES.items()
+        }
+    )
 
 
 COMMANDS: Final = [
@@ -74,11 +94,17 @@ COMMANDS: Final = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("page", "words"), COMMANDS, ids=[f"{page}-{' '.join(words)}" for page, words in COMMANDS]
-)
-def test_a_command_line_of_a_page_is_one_that_winboot_takes(page: str, words: list[str]) -> None:
-    parse(words)
+def test_a_command_line_of_a_page_is_one_that_winboot_takes() -> None:
+    pages: dict[tuple[str, ...], list[str]] = {}
+    for page, words in COMMANDS:
+        pages.setdefault(tuple(words), []).append(page)
+
+    assert_none_wrong(
+        {
+            f"{', '.join(names)}: winboot {' '.join(words)}": failure(TyperException, parse, [*words])
+            for words, names in pages.items()
+        }
+    )
 
 
 def test_a_wrong_command_line_is_noticed() -> None:
@@ -116,14 +142,19 @@ QUESTIONS: Final = (
 )
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_of_the_first_day_is_answered_by_two_files_at_most(question: str) -> None:
+def unanswered(question: str) -> str:
+    """What the page lacks; empty if one row names one or two files."""
     rows = [line for line in ARCHITECTURE.splitlines() if line.startswith("| ") and question in line]
-
-    assert len(rows) == 1
+    if len(rows) != 1:
+        return f"{len(rows)} rows"
     answer = rows[0].split("|")[2]
-    if not rows[0].startswith("| how to add"):  # one row for three pages, one for each
-        assert 1 <= len({*PATH.findall(answer), *LINK.findall(answer)}) <= 2
+    named = {*PATH.findall(answer), *LINK.findall(answer)}
+    # One row for three pages, one for each.
+    return "" if rows[0].startswith("| how to add") or 1 <= len(named) <= 2 else f"{len(named)} files"
+
+
+def test_a_question_of_the_first_day_is_answered_by_two_files_at_most() -> None:
+    assert_none_wrong({question: unanswered(question) for question in QUESTIONS})
 
 
 def _layers() -> dict[str, list[str]]:

@@ -3,13 +3,12 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 import winboot
+from tests.every import assert_none_wrong, untrue
 from tools.problems_page import problems_page
 from winboot.base.errors import WinbootError
 from winboot.report.hints import HINTS, hint_for
-from winboot.script.problems import Problem, explain_problem, failures, problems
+from winboot.script.problems import explain_problem, failures, problems
 
 PAGE = Path(__file__).parents[1] / "docs" / "problems.md"
 
@@ -41,11 +40,17 @@ def test_a_step_of_ones_own_tells_its_own_hint():
     assert hint_for("Mine", "") == ""
 
 
-@pytest.mark.parametrize("problem", problems(), ids=lambda one: one.id)
-def test_every_problem_says_what_happened_and_what_to_do_and_can_be_explained(problem: Problem) -> None:
-    assert problem.message
-    assert problem.hint.endswith((".", "?"))
-    assert problem.hint in explain_problem(problem.id)
+def test_every_problem_says_what_happened_and_what_to_do_and_can_be_explained() -> None:
+    assert_none_wrong(
+        {
+            one.id: untrue(
+                message=one.message,
+                hint=one.hint.endswith((".", "?")),
+                explained=one.hint in explain_problem(one.id),
+            )
+            for one in problems()
+        }
+    )
 
 
 def test_every_failure_that_a_report_can_show_has_its_next_step() -> None:

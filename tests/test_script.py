@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from winboot_lab.engine.run import run_script
 from winboot_lab.language import check
-from winboot_lab.language.check import check_script, check_template
+from winboot_lab.language.check import check_script
 from winboot_lab.language.parser import parse
 from winboot_lab.windows.machine import Machine
 
@@ -19,7 +19,7 @@ from winboot.base.secret import Secret
 from winboot.config.networks.others import NONE
 from winboot.config.node_spec import StepSource
 from winboot.script import rendering as script
-from winboot.script.library import functions_for, library, library_files, templates_root
+from winboot.script.library import functions_for, library, library_files
 from winboot.script.pieces import BOUNDARY, split
 from winboot.script.plan import make_plan
 from winboot.script.steps import STEPS
@@ -206,11 +206,6 @@ def test_the_helpers_are_complete_and_short_scripts(name: str):
 
     assert [str(one) for one in check_script(text, origin=name)] == []
     assert len(text) < len(library().text) / 5
-
-
-@pytest.mark.parametrize("template", sorted(templates_root().rglob("*.j2")), ids=lambda path: path.name)
-def test_a_value_stands_only_where_an_expression_may_stand(template):
-    assert check_template(template.read_text(encoding="utf-8"), origin=template.name) == ()
 
 
 def test_a_long_table_is_laid_out_in_lines_and_means_the_same():

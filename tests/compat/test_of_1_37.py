@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.every import assert_none_wrong, differs
 from winboot.config.compat import (
     Version,
     check_build,
@@ -151,13 +152,19 @@ NEW_GATES = {
 }
 
 
-@pytest.mark.parametrize("flag", REMOVED_FLAGS)
-def test_a_flag_of_cadvisor_is_linux_only_in_1_36_and_gone_in_1_37(flag: str) -> None:
+def test_a_flag_of_cadvisor_is_linux_only_in_1_36_and_gone_in_1_37() -> None:
     """Eighteen; kubelet.exe never took one, and from 1.37 on no kubelet does."""
-    assert [one.id for one in check_flag(FACTS, "kubelet", flag, "x", BEFORE)] == ["linux-only"]
-    (found,) = check_flag(FACTS, "kubelet", flag, "x", AFTER)
-    assert (found.level, found.id) == ("error", "removed")
-    assert "removed in 1.37" in found.reason
+    assert_none_wrong({flag: differs(*_judged(flag)) for flag in REMOVED_FLAGS})
+
+
+def _judged(flag: str) -> tuple[object, object]:
+    before = check_flag(FACTS, "kubelet", flag, "x", BEFORE)
+    after = check_flag(FACTS, "kubelet", flag, "x", AFTER)
+    found = (
+        [one.id for one in before],
+        [(one.level, one.id, "removed in 1.37" in one.reason) for one in after],
+    )
+    return found, (["linux-only"], [("error", "removed", True)])
 
 
 def test_the_flag_of_cadvisor_that_stays_is_still_linux_only() -> None:
@@ -167,37 +174,60 @@ def test_the_flag_of_cadvisor_that_stays_is_still_linux_only() -> None:
         ]
 
 
-@pytest.mark.parametrize("gate", REMOVED_GATES)
+def _gate_errors(gate: str, value: bool, version: Version) -> list[str]:
+    return [one.id for one in check_gate(FACTS, "kubelet", gate, value, version) if one.level == "error"]
+
+
 @pytest.mark.parametrize("component", ["kubelet", "kube-proxy"])
-def test_a_removed_gate_is_known_in_1_36_and_stops_1_37(component: Component, gate: str) -> None:
+def test_a_removed_gate_is_known_in_1_36_and_stops_1_37(component: Component) -> None:
     """Twenty-five, each locked to its default before it went, or in alpha still."""
-    default = bool(FACTS.section("gates")[gate]["stages"][-1][2])
-    before = check_gate(FACTS, component, gate, default, BEFORE)
-    (after,) = check_gate(FACTS, component, gate, default, AFTER)
+    found = {
+        gate: [check_gate(FACTS, component, gate, _default(gate, "1.37"), one) for one in (BEFORE, AFTER)]
+        for gate in REMOVED_GATES
+    }
 
-    assert [one for one in before if one.level == "error"] == []
-    assert (after.level, after.id, after.instead) == ("error", "removed", "drop it")
-
-
-@pytest.mark.parametrize(("gate", "row"), CHANGED_GATES.items())
-def test_a_changed_gate_has_its_default_of_each_minor_and_is_locked_from_1_37_on(
-    gate: str, row: tuple[bool, bool, bool]
-) -> None:
-    before, after, locked = row
-    assert (_default(gate, "1.36"), _default(gate, "1.37")) == (before, after)
-
-    wrong = [one.id for one in check_gate(FACTS, "kubelet", gate, not after, AFTER) if one.level == "error"]
-    assert wrong == (["locked"] if locked else [])
-    assert [
-        one for one in check_gate(FACTS, "kubelet", gate, not after, BEFORE) if one.level == "error"
-    ] == []
+    assert_none_wrong(
+        {
+            gate: [one for one in before if one.level == "error"]
+            or differs([(one.level, one.id, one.instead) for one in after], [("error", "removed", "drop it")])
+            for gate, (before, after) in found.items()
+        }
+    )
 
 
-@pytest.mark.parametrize(("gate", "default"), NEW_GATES.items())
-def test_a_new_gate_does_not_exist_in_1_36(gate: str, default: bool) -> None:
-    assert _default(gate, "1.37") is default
-    assert [one.id for one in check_gate(FACTS, "kubelet", gate, True, BEFORE)] == ["not-yet"]
-    assert [one for one in check_gate(FACTS, "kubelet", gate, default, AFTER) if one.level == "error"] == []
+def test_a_changed_gate_has_its_default_of_each_minor_and_is_locked_from_1_37_on() -> None:
+    assert_none_wrong(
+        {
+            gate: differs(
+                (
+                    (
+                        _default(gate, "1.36"),
+                        _default(gate, "1.37"),
+                    ),
+                    _gate_errors(gate, not after, BEFORE),
+                    _gate_errors(gate, not after, AFTER),
+                ),
+                ((before, after), [], ["locked"] if locked else []),
+            )
+            for gate, (before, after, locked) in CHANGED_GATES.items()
+        }
+    )
+
+
+def test_a_new_gate_does_not_exist_in_1_36() -> None:
+    assert_none_wrong(
+        {
+            gate: differs(
+                (
+                    _default(gate, "1.37"),
+                    [one.id for one in check_gate(FACTS, "kubelet", gate, True, BEFORE)],
+                    _gate_errors(gate, default, AFTER),
+                ),
+                (default, ["not-yet"], []),
+            )
+            for gate, default in NEW_GATES.items()
+        }
+    )
 
 
 def _default(gate: str, minor: str) -> bool:

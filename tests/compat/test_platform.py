@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every import assert_none_wrong
 from winboot.config.compat import (
     Version,
     check_build,
@@ -114,21 +115,29 @@ def test_containerd_is_held_to_the_table_of_its_maker(
     assert [one.level for one in check_containerd(FACTS, V(containerd), V(kubernetes))] == levels
 
 
-@pytest.mark.parametrize("minor", FACTS.minors())
-def test_the_default_containerd_of_every_minor_is_one_it_is_tested_with(minor: str) -> None:
+def test_the_default_containerd_of_every_minor_is_one_it_is_tested_with() -> None:
     """No finding for winboot's own choice, unless every tested line has ended."""
-    found = check_containerd(FACTS, V(default_containerd(FACTS, V(minor))), V(minor))
+    found = {
+        minor: check_containerd(FACTS, V(default_containerd(FACTS, V(minor))), V(minor))
+        for minor in FACTS.minors()
+    }
 
-    assert [one for one in found if one.id != "end-of-life"] == []
+    assert_none_wrong(
+        {minor: [one for one in own if one.id != "end-of-life"] for minor, own in found.items()}
+    )
 
 
-@pytest.mark.parametrize("minor", FACTS.minors())
-@pytest.mark.parametrize("build", BUILDS.values())
-def test_the_default_pause_image_has_a_variant_for_every_build(minor: str, build: int) -> None:
+def test_the_default_pause_image_has_a_variant_for_every_build() -> None:
     """Whatever the minor recommends, the machine's build decides."""
-    image = default_pause_image(FACTS, V(minor), build)
-
-    assert check_pause_image(FACTS, image, build, V("2.0.11")) == []
+    assert_none_wrong(
+        {
+            f"{minor} on {build}": check_pause_image(
+                FACTS, default_pause_image(FACTS, V(minor), build), build, V("2.0.11")
+            )
+            for minor in FACTS.minors()
+            for build in BUILDS.values()
+        }
+    )
 
 
 def test_a_pause_image_without_the_build_is_refused_unless_an_older_one_runs() -> None:

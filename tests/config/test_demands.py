@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests.config.scene import an_inventory
+from tests.every import assert_none_wrong, differs
 from winboot.config.demands import Demand, demands, files_of
 from winboot.config.inventory import HostKeys, load_inventory
 from winboot.config.profile import Profile
@@ -63,9 +64,10 @@ def as_yaml(line: str) -> str:
 KEYS: Final = [one for model, schema in SCHEMAS.items() for one in places(schema, schema)]
 
 
-@pytest.mark.parametrize(("line", "path"), KEYS)
-def test_every_key_that_names_something_is_found(line: str, path: str) -> None:
-    assert [one.path for one in found(as_yaml(line))] == [path]
+def test_every_key_that_names_something_is_found() -> None:
+    assert_none_wrong(
+        {line: differs([one.path for one in found(as_yaml(line))], [path]) for line, path in KEYS}
+    )
 
 
 def test_the_schemas_have_such_keys() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,16 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.config.scene import a_spec
+from tests.config.scene import a_profile, a_spec, an_inventory
+from tests.every import assert_none_wrong, differs
 from winboot.config import networks
 from winboot.config.compat import Version, check_field, check_flag, load
 from winboot.config.compat.flags import Component
 from winboot.config.compat.platform import support
+from winboot.config.inventory import Machine, load_inventory
 from winboot.config.networks import NETWORKS
 from winboot.config.networks.base import Known, Network, Owner
-from winboot.config.node_spec import NodeSpec
+from winboot.config.node_spec import NodeSpec, resolve
 from winboot.script.plan import make_plan
 from winboot.script.rendering import render
 from winboot.script.steps import STEPS
@@ -28,6 +31,9 @@ FACTS = load()
 OFFERED = [network for network in NETWORKS if not network.later]
 # A patch of each minor that is not known to be bad.
 PATCH = {"1.31": 9}
+MANAGERS = ("sc", "nssm")
+# Release → build.
+RELEASES = {"2019": 17763, "2022": 20348, "2025": 26100}
 
 
 def _profile(minor: str, network: Network, manager: str) -> str:
@@ -49,6 +55,15 @@ network: {{{chosen}}}
 services: {{manager: {manager}}}
 artifacts: {{{artifacts}}}
 """
+
+
+def a_machine_of_each(releases: Iterable[str], folder: Path) -> dict[str, Machine]:
+    groups = "".join(
+        f'  r{os}: {{profile: profile.yaml, os: "{os}", hosts: {{win-{os}: {{address: 10.0.1.{at}}}}}}}\n'
+        for at, os in enumerate(releases, 11)
+    )
+    machines = load_inventory(an_inventory(folder, f"groups:\n{groups}"))
+    return {os: machines[f"win-{os}"] for os in releases}
 
 
 def _text(value: object) -> str:
@@ -83,28 +98,33 @@ def _findings(spec: NodeSpec) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("minor", FACTS.minors())
-@pytest.mark.parametrize("network", OFFERED, ids=lambda network: network.id)
-def test_a_spec_uses_only_flags_and_fields_that_its_version_has(
-    minor: str, network: Network, tmp_path: Path
-) -> None:
-    """No unknown, removed, future, ignored or misused one, under either manager, on any supported Windows."""
-    for manager in ("sc", "nssm"):
-        for os, build in (("2019", 17763), ("2022", 20348), ("2025", 26100)):
-            if support(FACTS, Version.parse(minor), build) == "refused":
-                continue
-            spec = a_spec(tmp_path, profile=_profile(minor, network, manager), os=os)
+def test_a_spec_uses_only_flags_and_fields_that_its_version_has(tmp_path: Path) -> None:
+    """No unknown, removed, future, ignored or misused one, in any minor, under either manager, on any supported Windows."""
+    machines = a_machine_of_each(RELEASES, tmp_path)
+    findings = {}
+    for network, minor, manager in itertools.product(OFFERED, FACTS.minors(), MANAGERS):
+        profile = a_profile(_profile(minor, network, manager), tmp_path)
+        for os, build in RELEASES.items():
+            if support(FACTS, Version.parse(minor), build) != "refused":
+                spec = resolve(profile, replace(machines[os], profile=profile))
+                findings[f"{network.id}, {minor}, {manager}, {os}"] = _findings(spec)
 
-            assert _findings(spec) == []
+    assert_none_wrong(findings)
 
 
-@pytest.mark.parametrize("minor", FACTS.minors())
-@pytest.mark.parametrize("manager", ["sc", "nssm"])
-def test_the_script_that_runs_names_only_what_its_version_has(
-    minor: str, manager: str, tmp_path: Path
-) -> None:
+def test_the_script_that_runs_names_only_what_its_version_has(tmp_path: Path) -> None:
     """Read from the text itself: the command lines of the services, and the configuration files that it writes."""
-    spec = a_spec(tmp_path, profile=_profile(minor, NETWORKS[0], manager))
+    assert_none_wrong(
+        {
+            f"{minor}, {manager}": _findings_of_script(
+                a_spec(tmp_path, profile=_profile(minor, NETWORKS[0], manager))
+            )
+            for minor, manager in itertools.product(FACTS.minors(), MANAGERS)
+        }
+    )
+
+
+def _findings_of_script(spec: NodeSpec) -> list[str]:
     version = spec.kubernetes.version
     script = render(make_plan(spec, STEPS), spec)
     files = {file.path: file.text for file in script.files}
@@ -112,6 +132,7 @@ def test_the_script_that_runs_names_only_what_its_version_has(
         ("kubelet", spec.paths.kubelet_config),
         ("kube-proxy", spec.paths.kube_proxy_config),
     ]
+    found = []
     for component, path in parts:
         # What the program is asked whether it takes is made of the same words.
         lines = [one for one in script.text.splitlines() if f"--config={path}" in one]
@@ -120,41 +141,52 @@ def test_the_script_that_runs_names_only_what_its_version_has(
 
         assert {"config", "v"} <= {name for name, _ in flags}, line
         for name, value in flags:
-            assert check_flag(FACTS, component, name, value, version) == [], name
+            found += [f"{component} --{one}" for one in check_flag(FACTS, component, name, value, version)]
         config = yaml.safe_load(files[path])
-        assert [
+        found += [
             str(one)
             for _, one in check_field(FACTS, component, _filled_in(config), version)
             if one.level != "info"
-        ] == []
+        ]
+    return found
 
 
-@pytest.mark.parametrize("minor", FACTS.minors())
-def test_kubelet_settings_stand_exactly_once(minor: str, tmp_path: Path) -> None:
+def _in_every_minor(folder: Path, profile: str = "") -> dict[str, NodeSpec]:
+    return {
+        minor: a_spec(folder, profile=f'kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}\n{profile}')
+        for minor in FACTS.minors()
+    }
+
+
+def test_kubelet_settings_stand_exactly_once(tmp_path: Path) -> None:
     """The runtime's endpoint is a flag up to 1.26 and a field from 1.27 on, never both, never neither."""
-    spec = a_spec(tmp_path, profile=f'kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}')
+    specs = _in_every_minor(tmp_path)
+    places = {
+        minor: (
+            "container-runtime-endpoint" in spec.kubelet.arguments,
+            "containerRuntimeEndpoint" in spec.kubelet.config,
+        )
+        for minor, spec in specs.items()
+    }
 
-    flag = "container-runtime-endpoint" in spec.kubelet.arguments
-    field = "containerRuntimeEndpoint" in spec.kubelet.config
-    assert flag is not field
-    assert field is spec.kubernetes.version.at_least("1.27")
+    fields = [minor for minor, place in places.items() if place == (False, True)]
+    assert fields == [minor for minor, spec in specs.items() if spec.kubernetes.version.at_least("1.27")]
+    assert {minor for minor, place in places.items() if place == (True, False)} == {*specs} - {*fields}
 
 
-@pytest.mark.parametrize("minor", FACTS.minors())
-def test_gates_of_the_network_are_named_while_they_must_be_and_never_after(
-    minor: str, tmp_path: Path
-) -> None:
+def test_gates_of_the_network_are_named_while_they_must_be_and_never_after(tmp_path: Path) -> None:
     """WinDSR up to 1.32 where DSR is on; from 1.33 on nothing, for a locked gate must not be named."""
-    profile = f"""
-kubernetes: {{version: "{minor}.{PATCH.get(minor, 0)}"}}
-network: {{cni: flannel, mode: vxlan}}
-kube_proxy: {{dsr: on}}
-"""
-    spec = a_spec(tmp_path, profile=profile)
+    specs = _in_every_minor(tmp_path, "network: {cni: flannel, mode: vxlan}\nkube_proxy: {dsr: on}\n")
+    named = {"WinDSR": True, "WinOverlay": True}
 
-    gates = spec.kube_proxy.config.get("featureGates")
-    assert gates == (
-        None if spec.kubernetes.version.at_least("1.33") else {"WinDSR": True, "WinOverlay": True}
+    assert_none_wrong(
+        {
+            minor: differs(
+                spec.kube_proxy.config.get("featureGates"),
+                None if spec.kubernetes.version.at_least("1.33") else named,
+            )
+            for minor, spec in specs.items()
+        }
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
-import pytest
 import typer
 
+from tests.every import assert_none_wrong
 from winboot.config.compat import load
 from winboot.config.inventory import HostKeys
 from winboot.config.model import model_at
@@ -114,6 +115,7 @@ def _rows() -> list[tuple[str, str]]:
     return [row for row in rows if row[0] not in ("named", "---")]
 
 
+@cache
 def _commands() -> set[str]:
     from winboot.cli.commands import register
 
@@ -165,19 +167,25 @@ _KINDS = (
 )
 
 
-@pytest.mark.parametrize("row", _rows(), ids=lambda row: row[0][:50])
-def test_each_row_leads_somewhere(row: tuple[str, str]) -> None:
+def _wrong(answer: str) -> list[str]:
+    references = [word for word in re.findall(r"`([^`]+)`", answer) if word.startswith(_KINDS)]
+    if not references and not re.search(r"\b(later|not on this OS)\b", answer):
+        return ["it has no reference"]
+    return [reference for reference in references if not _exists(reference)]
+
+
+def test_each_row_leads_somewhere() -> None:
     """All its references exist; a row without any says later, or that this OS has no such thing."""
-    references = [word for word in re.findall(r"`([^`]+)`", row[1]) if word.startswith(_KINDS)]
-
-    assert [reference for reference in references if not _exists(reference)] == []
-    assert references or re.search(r"\b(later|not on this OS)\b", row[1])
+    assert_none_wrong({f"{name}: {answer}": _wrong(answer) for name, answer in _rows()})
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_what_the_sources_name_has_its_row(name: str) -> None:
+def test_what_the_sources_name_has_its_row() -> None:
     """The list of systems, modes, flags, services, troubles and flows."""
-    assert any(row[0].startswith(name) for row in _rows())
+    rows = _rows()
+
+    assert_none_wrong(
+        {name: "" if any(row[0].startswith(name) for row in rows) else "no row" for name in NAMED}
+    )
 
 
 def test_each_flow_that_verify_tries_or_names_has_its_row() -> None:

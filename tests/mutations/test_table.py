@@ -6,8 +6,7 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
+from tests.every import assert_none_wrong, failure, untrue
 from tests.mutations.decision import ROOT, Decision, places, sources
 from tests.mutations.runner import a_copy, known_survivors
 from tests.mutations.table import DECISIONS
@@ -15,21 +14,36 @@ from tests.mutations.table import DECISIONS
 TEXTS = sources()
 
 
-@pytest.mark.parametrize("decision", DECISIONS, ids=lambda one: one.name)
-def test_each_decision_is_made_at_one_place_in_the_tool(decision: Decision) -> None:
-    """Where the line was rewritten, write the new one into table.py; where the decision is gone, take the entry out."""
+def unusable(decision: Decision) -> str:
+    """Why the decision cannot be made wrong; empty if it can."""
     found = places(decision, TEXTS)
+    if len(found) != 1:
+        return f"made at {[str(path) for path in found] or 'no place'}"
+    if decision.wrong == decision.right:
+        return "right and wrong are equal"
+    if found[0].suffix != ".py":
+        return ""
+    return failure(SyntaxError, ast.parse, TEXTS[found[0]].replace(decision.right, decision.wrong))
 
-    assert len(found) == 1, f"{decision.name}: {found or 'nowhere'}"
-    assert decision.wrong != decision.right
-    if found[0].suffix == ".py":
-        ast.parse(TEXTS[found[0]].replace(decision.right, decision.wrong))
+
+def test_each_decision_is_made_at_one_place_in_the_tool() -> None:
+    """If you rewrote the line, write the new one into table.py; if the decision is gone, take the entry out."""
+    assert_none_wrong({one.name: unusable(one) for one in DECISIONS})
 
 
-@pytest.mark.parametrize("decision", DECISIONS, ids=lambda one: one.name)
-def test_the_tests_that_are_to_notice_are_there(decision: Decision) -> None:
-    assert decision.tests
-    assert [one for one in decision.tests if not (ROOT / "tests" / one.partition("::")[0]).exists()] == []
+def test_the_tests_that_are_to_notice_are_there() -> None:
+    there = {one for decision in DECISIONS for one in decision.tests if _file(one).exists()}
+
+    assert_none_wrong(
+        {
+            decision.name: [one for one in decision.tests if one not in there] or untrue(tests=decision.tests)
+            for decision in DECISIONS
+        }
+    )
+
+
+def _file(test: str) -> Path:
+    return ROOT / "tests" / test.partition("::")[0]
 
 
 def test_no_two_decisions_have_one_name() -> None:

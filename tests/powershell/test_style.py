@@ -9,6 +9,7 @@ import pytest
 from winboot_lab.language.parser import parse
 from winboot_lab.language.syntax import Assignment, FunctionDefinition, Hashtable, Variable, walk
 
+from tests.every import assert_none_wrong
 from tests.powershell.style import Remark, Switches, remarks, switches_of
 from tests.steps.builders import ROOT, a_spec_of
 from winboot.script.library import functions, library, library_files, summary, templates_root
@@ -16,6 +17,7 @@ from winboot.script.plan import make_plan
 from winboot.script.rendering import helpers, probes, render
 from winboot.script.steps import STEPS
 
+PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
 # A function with a value, a switch and a second value.
 GET_ONE: Switches = {"get-one": frozenset({"deep"})}
 # Functions that are called with one table or by a computed name, as their siblings are, and do not read all of it.
@@ -127,13 +129,17 @@ def library_switches() -> Switches:
     }
 
 
-@pytest.mark.parametrize("file", library_files())
-def test_the_library_is_held_to_the_rules(file: str) -> None:
-    found = remarks(library_files()[file], library_switches())
-
-    assert [
-        f"{file}:{one.line}: {one}" for one in found if (one.name, one.subject) not in ONE_SIGNATURE
-    ] == []
+def test_the_library_is_held_to_the_rules() -> None:
+    assert_none_wrong(
+        {
+            file: [
+                one
+                for one in remarks(text, library_switches())
+                if (one.name, one.subject) not in ONE_SIGNATURE
+            ]
+            for file, text in library_files().items()
+        }
+    )
 
 
 # One sentence, which an administrator reads in the contents of the library.
@@ -162,12 +168,22 @@ def frame_and_steps(profile: str, *, undo: bool) -> str:
     return render(make_plan(spec, STEPS), spec, undo=undo).node_part
 
 
-@pytest.mark.parametrize("undo", [False, True], ids=["change", "undo"])
-@pytest.mark.parametrize("profile", sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
-def test_steps_and_frame_name_the_arguments_that_they_pass(profile: str, undo: bool) -> None:
-    found = remarks(frame_and_steps(profile, undo=undo), library_switches())
+def scripts_of_profiles() -> dict[str, str]:
+    """The scripts of join and remove of each shipped profile. Upgrade, rollback and repair run the script of join."""
+    return {
+        f"{profile}, {'remove' if undo else 'join'}": frame_and_steps(profile, undo=undo)
+        for profile in PROFILES
+        for undo in (False, True)
+    }
 
-    assert [one for one in found if one.rule == "positional"] == []
+
+def test_steps_and_frame_name_the_arguments_that_they_pass() -> None:
+    assert_none_wrong(
+        {
+            name: [one for one in remarks(text, library_switches()) if one.rule == "positional"]
+            for name, text in scripts_of_profiles().items()
+        }
+    )
 
 
 @pytest.mark.parametrize("profile", ["minimal", "ltsc-2019"])
@@ -202,29 +218,31 @@ def test_a_value_that_nothing_reads_is_named() -> None:
     assert values_that_nothing_reads(step) == [("'one'", "a")]
 
 
-@pytest.mark.parametrize("undo", [False, True], ids=["join", "remove"])
-@pytest.mark.parametrize("profile", sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
-def test_no_script_has_values_that_nothing_reads(profile: str, undo: bool) -> None:
-    """Upgrade, rollback and repair run the script of join."""
-    assert values_that_nothing_reads(frame_and_steps(profile, undo=undo)) == []
+def test_no_script_has_values_that_nothing_reads() -> None:
+    assert_none_wrong({name: values_that_nothing_reads(text) for name, text in scripts_of_profiles().items()})
 
 
-@pytest.mark.parametrize("profile", sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
-def test_the_look_of_verify_has_no_values_that_nothing_reads(profile: str) -> None:
+def test_the_look_of_verify_has_no_values_that_nothing_reads() -> None:
+    assert_none_wrong({profile: unread_by_verify(profile) for profile in PROFILES})
+
+
+def unread_by_verify(profile: str) -> list[str]:
     text = probes(a_spec_of(profile, "2019" if profile == "ltsc-2019" else "2022"))
     _, _, rest = text.partition("$script:Wanted = ")
     (table, *_) = (node for node in walk(parse(f"$wanted = {rest}")) if isinstance(node, Hashtable))
     keys = [key.extent.text for key, _ in table.pairs]
 
     assert "services" in keys
-    assert [key for key in keys if f"$script:Wanted.{key}" not in text] == []
+    return [key for key in keys if f"$script:Wanted.{key}" not in text]
 
 
-@pytest.mark.parametrize("file", sorted(path.name for path in templates_root().glob("*.ps1")))
-def test_functions_outside_the_library_have_singular_nouns(file: str) -> None:
-    text = (templates_root() / file).read_text(encoding="utf-8")
-
-    assert of_rule("plural", text) == []
+def test_functions_outside_the_library_have_singular_nouns() -> None:
+    assert_none_wrong(
+        {
+            path.name: of_rule("plural", path.read_text(encoding="utf-8"))
+            for path in templates_root().glob("*.ps1")
+        }
+    )
 
 
 @pytest.mark.parametrize("text", [helpers().restart, helpers().boot_id], ids=["restart", "boot id"])

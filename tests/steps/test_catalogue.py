@@ -1,12 +1,12 @@
 """One name, four places: step, template, test, doc."""
 
+import re
 from pathlib import Path
 
-import pytest
-
 from tests.config.scene import a_spec
+from tests.every import assert_none_wrong, untrue
 from tools.steps_page import steps_page
-from winboot.script.library import templates_root
+from winboot.script.library import library_files, templates_root
 from winboot.script.problems import problems
 from winboot.script.steps import STEPS
 
@@ -14,26 +14,23 @@ ROOT = Path(__file__).parents[2]
 NODE_SIDE = [step for step in STEPS if step.side == "node"]
 
 
-@pytest.mark.parametrize("step", NODE_SIDE, ids=lambda step: step.name)
-def test_a_step_on_the_node_has_a_template(step):
-    assert (templates_root() / step.template).is_file()
+def test_a_step_says_why_in_one_sentence_without_a_full_stop():
+    assert_none_wrong(
+        {step.name: untrue(why=step.why, no_full_stop=not step.why.endswith(".")) for step in STEPS}
+    )
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_a_step_says_why_in_one_sentence_without_a_full_stop(step):
-    assert step.why
-    assert not step.why.endswith(".")
+def test_a_step_has_a_test_that_runs_it():
+    assert_none_wrong({step.name: untested(step) for step in STEPS})
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_a_step_has_a_test_that_runs_it(step):
+def untested(step):
     path = Path(__file__).parent / f"test_{step.stem}.py"
-
-    assert path.is_file(), f"tests/steps/{path.name} is missing: docs/how-to-add-a-step.md says what it holds"
+    if not path.is_file():
+        return f"tests/steps/{path.name} is missing; write it as docs/how-to-add-a-step.md shows"
     text = path.read_text(encoding="utf-8")
-    assert f'"{step.name}"' in text
     runs = (".run(", ".look(", ".change(") if step.side == "node" else (".join(", ".plan(")
-    assert any(one in text for one in runs), "a test of what the step is given is not yet one of the step"
+    return untrue(name=f'"{step.name}"' in text, run=any(one in text for one in runs))
 
 
 def test_a_step_without_identity_takes_nothing_that_tells_one_node_from_another(tmp_path):
@@ -82,29 +79,34 @@ def test_the_page_names_every_step_with_its_reason_and_what_it_builds_on():
         assert all(f"`{need}`" in line for need in step.needs)
 
 
-@pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.id)
-def test_a_problem_that_a_script_can_name_is_met_in_a_test(problem):
+def test_a_problem_that_a_script_can_name_is_met_in_a_test():
     """Where the step fails with it, or where it is the reason for which a detached run failed."""
-    roots = (ROOT / "tests", ROOT / "lab" / "tests")
-    tests = [path for root in roots for path in root.rglob("test_*.py") if path.name != "test_problems.py"]
+    met = {
+        word
+        for root in (ROOT / "tests", ROOT / "lab" / "tests")
+        for path in root.rglob("test_*.py")
+        if path.name != "test_problems.py"
+        for word in re.findall(r'"(?=([\w-]+)")', path.read_text(encoding="utf-8"))
+    }
 
-    assert any(f'"{problem.id}"' in path.read_text(encoding="utf-8") for path in tests)
+    assert_none_wrong({one.id: "" if one.id in met else "no test names it" for one in problems()})
 
 
 def test_the_page_of_steps_is_the_one_that_is_written_from_them():
     assert (ROOT / "docs" / "steps.md").read_text(encoding="utf-8") == steps_page()
 
 
-@pytest.mark.parametrize("path", sorted((templates_root() / "lib").glob("*.ps1")), ids=lambda path: path.name)
-def test_a_library_file_is_plain_ascii_and_opens_with_what_it_is_for_or_with_what_it_does(path):
+def test_a_library_file_is_plain_ascii_and_opens_with_what_it_is_for_or_with_what_it_does():
     """Windows PowerShell reads a script without a byte order mark in the code page of the machine.
 
     A heading travels with the script; where the names of file and functions say it all, there is none.
     """
-    text = path.read_text(encoding="utf-8")
-
-    assert text.startswith(("# ", "function "))
-    assert text.isascii()
+    assert_none_wrong(
+        {
+            name: untrue(opening=text.startswith(("# ", "function ")), ascii=text.isascii())
+            for name, text in library_files().items()
+        }
+    )
 
 
 def test_the_page_of_steps_says_for_each_step_and_build_where_it_was_seen() -> None:

@@ -1,11 +1,11 @@
 """Every shipped profile, on every Windows release it may have, gives scripts that Windows PowerShell 5.1 can run."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from winboot_lab.language.check import check_script, check_template
 
+from tests.every import assert_none_wrong
 from tests.steps.builders import ROOT, a_spec_of
 from winboot.base.errors import InvalidInput
 from winboot.script.library import templates_root
@@ -58,6 +58,12 @@ def test_what_cannot_be_together_is_refused_with_its_reason(profile: str, releas
     assert REFUSED[profile, release] in "\n".join(map(str, (refused.value, *refused.value.problems)))
 
 
-@pytest.mark.parametrize("path", sorted(templates_root().rglob("*.j2")), ids=lambda path: path.name)
-def test_a_template_puts_values_only_where_an_expression_may_stand(path: Path) -> None:
-    assert [str(one) for one in check_template(path.read_text(encoding="utf-8"), origin=path.name)] == []
+def test_a_template_puts_values_only_where_an_expression_may_stand() -> None:
+    assert_none_wrong(
+        {
+            path.name: [
+                str(one) for one in check_template(path.read_text(encoding="utf-8"), origin=path.name)
+            ]
+            for path in templates_root().rglob("*.j2")
+        }
+    )

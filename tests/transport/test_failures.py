@@ -32,6 +32,7 @@ from pypsrp.serializer import Serializer
 from pypsrp.wsman import SelectorSet
 from spnego.exceptions import FeatureMissingError, SpnegoError
 
+from tests.every import assert_none_wrong, untrue
 from winboot.base.errors import (
     AccessDenied,
     Busy,
@@ -137,16 +138,18 @@ def test_the_walk_finds_the_libraries():
     assert len(ALL) > 90
 
 
-@pytest.mark.parametrize("kind", ALL, ids=lambda kind: f"{kind.__module__}.{kind.__qualname__}")
-def test_every_exception_has_a_name_here(kind):
-    """It is caught where libraries are called, and means one of our errors, with the machine's name."""
-    assert issubclass(kind, LIBRARY_ERRORS)
-
+def untranslated(kind: type[Exception]) -> list[str]:
     ours = translate(an_instance(kind), "win-a1", "Administrator")
+    return untrue(
+        caught=issubclass(kind, LIBRARY_ERRORS),
+        ours=isinstance(ours, TransportError | UsageError),
+        named=str(ours).startswith("win-a1: ") and ours.node == "win-a1",
+    )
 
-    assert isinstance(ours, TransportError | UsageError)
-    assert str(ours).startswith("win-a1: ")
-    assert ours.node == "win-a1"
+
+def test_every_exception_has_a_name_here():
+    """It is caught where libraries are called, and means one of our errors, with the machine's name."""
+    assert_none_wrong({f"{kind.__module__}.{kind.__qualname__}": untranslated(kind) for kind in ALL})
 
 
 def test_our_own_errors_stay_as_they_are():
@@ -305,16 +308,14 @@ def test_a_quota_is_waited_for_and_named(code: int, quota: str):
     assert quota in error.hint
 
 
-@pytest.mark.parametrize(
-    "code", [5, *SHORT, *QUOTAS, 995, 1726, 2150858793, 2150858843, 2150858770, 87, "w:Odd"]
-)
-def test_every_fault_has_a_hint(code: int | str):
-    assert translate(WSManFaultError(code, None, "reason", None, None, None), "win-1", "u").hint
+def test_every_fault_and_every_status_has_a_hint():
+    codes = (5, *SHORT, *QUOTAS, 995, 1726, 2150858793, 2150858843, 2150858770, 87, "w:Odd")
+    faults = {code: WSManFaultError(code, None, "reason", None, None, None) for code in codes}
+    statuses = {
+        status: WinRMTransportError("http", status, "") for status in (400, 401, 403, 404, 413, 500, 503)
+    }
 
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 500, 503])
-def test_every_status_has_a_hint(status: int):
-    assert translate(WinRMTransportError("http", status, ""), "win-1", "u").hint
+    assert [code for code, one in (faults | statuses).items() if not translate(one, "win-1", "u").hint] == []
 
 
 def test_a_bad_request_names_the_long_ticket():
