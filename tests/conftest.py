@@ -1,4 +1,4 @@
-"""How property tests choose their examples, and what a run says at its end beside pytest's own line."""
+"""How property tests choose their examples, and what a run prints at its end in addition to pytest's line."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--engine", choices=("lab", "pwsh"), default="lab", help="what runs the scripts of the lab's machines"
     )
     group.addoption("--pwsh", default="pwsh", help="the PowerShell for --engine pwsh")
-    group.addoption("--told", help="a folder for what the scripts of each test tell (tests/real/both.py)")
+    group.addoption("--told", help="a folder for the output of each test's scripts (tests/real/both.py)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A real engine takes the lab's place before the first test; what scripts tell is kept where that is wanted."""
+    """A real engine replaces the lab's before the first test; `--told` keeps the output of scripts."""
     if config.getoption("--told"):
         engines.listen(Recorder(Path(config.getoption("--told"))))
     if config.getoption("--engine") == "pwsh":
@@ -80,8 +80,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """The first property test of a process parses all local modules for constants: some 200 MB for a moment, which are better
-    taken before the labs and boto3 are there than on top of them."""
+    """The first property test of a process parses all local modules for constants and needs some 200 MB for a moment.
+
+    Run one before the labs and boto3 need memory, too."""
     if any(getattr(getattr(item, "obj", None), "is_hypothesis_test", False) for item in session.items):
         a_first_example()
 
@@ -106,8 +107,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    """A joined machine has a task that runs for ever, whose thread would keep it, with some 15 MiB, long after its test. The
-    machines of fixtures go on."""
+    """A joined machine has a task without end, whose thread would keep it, with some 15 MiB, long after its test. The
+    machines of fixtures continue."""
     there = forking.living()
     try:
         return (yield)

@@ -1,7 +1,7 @@
 """The example of a how-to page, applied to a copy of the repository as the page says it.
 
-A block of code whose first line names a file (```python PATH, ```diff PATH) is written to that file, or added to it: in
-a diff the lines with a plus go below the lines before them, which are there exactly once, one below the other.
+A block of code whose first line names a file (```python PATH, ```diff PATH) is written to that file, or added to it. In
+a diff the lines with a plus go below the lines before them; the file has those lines exactly once, in that order.
 """
 
 from __future__ import annotations

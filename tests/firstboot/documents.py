@@ -41,7 +41,7 @@ KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 @dataclass(frozen=True)
 class Signer:
-    """A region's key and certificate, in the place of AWS'."""
+    """A region's key and certificate, instead of those of AWS."""
 
     key: rsa.RSAPrivateKey = KEY
     region: str = "eu-west-1"
@@ -70,7 +70,7 @@ class Signer:
         return path
 
     def sign(self, content: bytes, *, says: bytes | None = None) -> str:
-        """The signed form; `says` is a content put in the place of the one that was signed."""
+        """The signed form; `says` replaces the content that was signed."""
         digest = hashlib.sha256(content).digest()
         attributes = der(0x30, CONTENT_TYPE, der(0x31, DATA)) + der(
             0x30, DIGEST, der(0x31, der(0x04, digest))

@@ -1,8 +1,8 @@
 """A model of how EC2Launch v1 and v2 read user data.
 
-EC2 user guide, "Run commands when you launch an EC2 instance with user data input" (Windows): `<script>`, `<powershell>`,
-`<powershellArguments>`, `<persist>`, and for v2 `<runAsLocalSystem>` and `<detach>` are the tags; text that begins with
-`version:` is v2's YAML; each tag stands once; a script runs once unless `<persist>true</persist>`. cloudbase-init reads the
+EC2 user guide, "Run commands when you launch an EC2 instance with user data input" (Windows). The tags are `<script>`,
+`<powershell>`, `<powershellArguments>`, `<persist>`, and for v2 `<runAsLocalSystem>` and `<detach>`. Text that begins with
+`version:` is v2's YAML. Each tag appears once. A script runs once unless `<persist>true</persist>`. cloudbase-init reads the
 same form with `<powershell>([\\s\\S]+?)</powershell>` (cloudbaseinit/plugins/common/execcmd.py). The agents themselves are
 closed: what is not in the guide, such as whether case counts, is taken in the stricter way here.
 """

@@ -1,4 +1,4 @@
-"""One host's script in a file, for where there is no endpoint: its secrets are beside it and nowhere else."""
+"""One host's script in a file, for sites without an endpoint: its secrets are in a second file and nowhere else."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_restarts_that_change_nothing_end_and_the_console_says_so() -> None:
 
 
 def sets_up(machine: Machine, secrets: bytes | None) -> tuple[int, str]:
-    """One run of the file that an administrator has, with its secrets beside it or without."""
+    """One run of the file that an administrator has, with or without its file of secrets."""
     text = small_script(
         "_first_boot_setup.ps1.j2",
         folder=FOLDER,

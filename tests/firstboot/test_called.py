@@ -1,4 +1,4 @@
-"""A machine that calls: what it says is heard once and in order, and a script begins once, whatever is lost on the way."""
+"""A machine that calls: the endpoint takes its output once and in order, and a script begins once, despite lost calls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_piece_that_comes_twice_is_heard_once(line: Line) -> None:
 
     assert line.hear(job.id, "one", 0, b"abc") == 3
     assert line.hear(job.id, "one", 0, b"abcd") == 4
-    assert line.hear(job.id, "one", 9, b"later") == 4, "what is between was not heard yet"
+    assert line.hear(job.id, "one", 9, b"later") == 4, "the bytes between have not arrived yet"
     assert line.output(job, 0.0) == b"abcd"
 
 

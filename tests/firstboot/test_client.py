@@ -44,7 +44,7 @@ def answers_to(machine: Machine, given: str, ask: str) -> list[str]:
     ("answers", "told"),
     [
         ([(200, "6")], "6 1"),
-        # Nobody has read what is there: the endpoint has no room, and hears it with a later call.
+        # The endpoint has no room until its output is read, and takes more with a later call.
         ([(200, "3"), (200, "3"), (200, "6")], "6 3"),
         ([(503, ""), (200, "6")], "6 2"),
         ([(410, "")], "-1 1"),
@@ -80,7 +80,7 @@ $script:Seen = ''
     ],
 )
 def test_output_goes_in_calls_that_the_endpoint_takes_however_long_a_line_is(length: int, seen: str) -> None:
-    """The exit code goes with the last: the endpoint hears nothing of a script after it."""
+    """The exit code goes with the last call: the endpoint takes no output of a script after it."""
     ask = f"$all = Send-Output -Said @{{ 'Winboot-Exit' = 0 }} -Heard 7 -Text ('y' * {length}); \"$all $script:Seen\""
 
     assert answers_to(Machine(), TAKES_ALL, ask) == [f"{7 + length} {seen}"]

@@ -1,4 +1,4 @@
-"""Who is let in at first boot: each forged or stale proof is refused by its own name."""
+"""The first-boot endpoint refuses each forged or stale proof by its own name."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_proof_that_is_not_its_own_is_refused(scene: Scene, changed: dict[str,
 
 @pytest.mark.parametrize("secret", ["", ".", ".another"])
 def test_the_id_of_a_voucher_lets_nobody_in(scene: Scene, secret: str) -> None:
-    """It stands in lists and logs."""
+    """Lists and logs show it."""
     id_ = scene.store.voucher("group", "windows").reveal().partition(".")[0]
 
     assert scene.ask(f"{id_}{secret}") == "UnknownVoucher"

@@ -217,7 +217,7 @@ def test_an_address_that_calls_without_end_is_told_to_stop(
     statuses = [site.call(f"/v1/{call}").status for call in ("nonce", "hello", "nonce", "hello")]
 
     assert statuses == [200, 400, 200, 429]
-    assert site.call("/v1/nonce", source="127.0.0.2").status == 200, "others are heard"
+    assert site.call("/v1/nonce", source="127.0.0.2").status == 200, "other addresses get answers"
 
 
 def test_a_machine_that_is_ready_is_told_so_again_and_gets_no_session(

@@ -289,7 +289,7 @@ def test_a_second_machine_with_the_same_document_and_one_that_is_ready_are_refus
     assert scene.ask(uuid=ANOTHER) == "AnotherMachine"
     scene.store.note(name, "Ready", "", uuid=OURS, address=HERE)
     scene.cluster.node_facts = a_node(name=name, system_uuid=OURS)
-    assert scene.ask() == "Ready", "pods of a node have its document, too, and are told nothing else"
+    assert scene.ask() == "Ready", "pods of a node have its document, too, and get the same answer"
     assert scene.ask(uuid=ANOTHER) == "AnotherMachine"
 
 

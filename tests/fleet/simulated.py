@@ -1,8 +1,8 @@
 """A worker process whose nodes are simulated: `python -m tests.fleet.simulated SETTINGS.json INDEX`.
 
-A node is a file that processes share under a lock: its mutex, its fence, and what was effectively done. Like a real one it lets
-a second run wait for its mutex unless that one takes over, raises its fence for each run, refuses a step of an older run, and
-does no step twice.
+A node is a file that processes share under a lock: its mutex, its fence, and the steps done. Like a real node, it lets a
+second run wait for its mutex unless that run takes over. It raises its fence for each run, refuses a step of an older run,
+and does no step twice.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _lives(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    # One that was killed and that nobody has asked for its end yet.
+    # A killed process whose parent has not read its exit code yet.
     return " Z " not in f" {Path(f'/proc/{process}/stat').read_text(encoding='utf-8')}"
 
 

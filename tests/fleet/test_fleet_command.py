@@ -1,6 +1,6 @@
 """`winboot fleet`: what it renders, and a run of it on the lab's API.
 
-The lab has no Job controller: `run_job` stands in for it. It gives each index its number and runs the container's arguments
+The lab has no Job controller: `run_job` replaces it. It gives each index its number and runs the container's arguments
 with the pod's service account.
 """
 
@@ -53,7 +53,7 @@ def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files of a lab, without one."""
-    monkeypatch.setenv(PASSWORD_VARIABLE, "nobody is asked")
+    monkeypatch.setenv(PASSWORD_VARIABLE, "not used")
     (tmp_path / "profiles").mkdir()
     (tmp_path / "ca.crt").write_text(CA, encoding="utf-8")
     (tmp_path / "profiles" / "site.yaml").write_text(GOOD.replace("ca.crt", "../ca.crt"), encoding="utf-8")
@@ -150,7 +150,7 @@ ANSIBLES = {
 def test_variables_of_other_programs_stay_where_they_are(
     name: str, site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The workers get what winboot has read, variables beside the inventory included, and mean the same machines."""
+    """The workers get what winboot has read, with the variables next to the inventory, and mean the same machines."""
     hosts = site.with_name(name)
     hosts.write_text(ANSIBLES[name], encoding="utf-8")
     (site.parent / "group_vars").mkdir()
@@ -189,7 +189,7 @@ def test_the_same_files_are_the_same_run_and_others_another(
     ("words", "says"),
     [
         pytest.param(("--image", ""), "--image is missing", id="no image"),
-        pytest.param(("--canary", "many"), "--canary many", id="a word in the place of a number"),
+        pytest.param(("--canary", "many"), "--canary many", id="a word instead of a number"),
     ],
 )
 def test_wrong_words_are_told_before_a_pod_meets_them(
@@ -209,7 +209,7 @@ def test_a_file_elsewhere_is_named(tmp_path: Path) -> None:
 
 
 class Stage:
-    """A lab's API with what was rendered, and somebody who runs its Job."""
+    """A lab's API with the rendered objects, and a runner of its Job."""
 
     def __init__(self, lab: Lab, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lab, self.folder = lab, folder

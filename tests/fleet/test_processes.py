@@ -126,7 +126,7 @@ def test_all_processes_share_the_nodes_and_one_report_has_them_in_the_order_of_t
     assert [node.node for node in report.nodes] == list(names)
     assert ({node.outcome for node in report.nodes}, report.exit_code) == ({"ok"}, 0)
     assert {text for _, text in run.heard} == {"RunStarted", "in 0", "in 1", "NodeEnded"}
-    # What each of them has found is told once.
+    # The report has each finding once.
     assert [one.id for one in report.preflight] == ["kubelet-rights"]
     assert all(node.seconds > 0 for node in report.nodes)
 

@@ -181,7 +181,7 @@ def test_killed_and_paused_workers_cost_no_node_and_no_step(
         assert fences == sorted(fences), name
         assert view.result(name) == "ok", name
     taken_over = [name for name, node in found.items() if len(set(node["runs"])) > 1]
-    assert taken_over, "nobody had to take a node over"
+    assert taken_over, "no worker had to take a node over"
     assert sum(node["refused"] for node in found.values()), "the one that woke up was refused by no node"
     assert not any(claim.holder for claim in view.claims.values() if "/" not in claim.node)
     refused = run.writes.pop("refused", 0)

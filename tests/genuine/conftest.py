@@ -272,7 +272,7 @@ def _apiserver(folder: Path, ports: list[int], files: Mapping[str, Path]) -> dic
         "service-account-signing-key-file": files["sa.key"],
         "service-cluster-ip-range": "10.96.0.0/16",
         "endpoint-reconciler-type": "none",
-        # As kubeadm has it, but for the tunnel: nodes are reached at their addresses, and prove who they are.
+        # As kubeadm has it, but for the tunnel: the server reaches nodes at their addresses, and verifies their certificates.
         "egress-selector-config-file": files["egress"],
         "kubelet-preferred-address-types": "InternalIP,ExternalIP,Hostname",
         "kubelet-certificate-authority": files["ca.crt"],

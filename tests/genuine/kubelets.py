@@ -1,8 +1,8 @@
-"""The kubelets of lab machines as a genuine API server reaches them: through a tunnel that it is told to dial all nodes by.
+"""The kubelets of lab machines for a genuine API server, which is configured to dial all nodes through a tunnel.
 
 `EgressSelectorConfiguration` (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/): each connection to a
 node is a CONNECT to a socket of this test; whether it comes about, the lab's network says. Behind it is TLS with the
-kubelet's own serving certificate, and the server's client certificate is asked for, as a kubelet does.
+kubelet's own serving certificate, and the kubelet demands the server's client certificate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from winboot_lab.programs.base import GoError
 
 from tests.genuine import spdy
 
-# Who may ask a kubelet for everything: kubeadm's certificate of the API server has this name and group.
+# A client with full rights on a kubelet: kubeadm's certificate of the API server has this name and group.
 # https://github.com/kubernetes/kubernetes/blob/v1.36.0/cmd/kubeadm/app/constants/constants.go
 CLIENT: Final = "kube-apiserver-kubelet-client"
 ADMINS: Final = "kubeadm:cluster-admins"
@@ -43,7 +43,7 @@ class Kubelets:
         self.folder = folder
         self.authority = authority
         self.dial: Dial = _nobody
-        # What was asked of kubelets: the path, and how it was upgraded.
+        # The requests to kubelets: the path, and the upgrade.
         self.asked: list[tuple[str, str]] = []
         self._server = _Tunnel(str(folder / "nodes.sock"), self)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -82,7 +82,7 @@ class _Tunnel(socketserver.ThreadingUnixStreamServer):
         super().__init__(path, _Connect)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who hangs up or fails the handshake is told of on the other side."""
+        """The other side reports a client that hangs up or fails the handshake."""
 
 
 class _Connect(socketserver.BaseRequestHandler):
@@ -222,7 +222,7 @@ class _Kubelet(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(raw)))
-        # Else the API server keeps the connection for the next logs, and whether the port is open is asked no more.
+        # Otherwise the API server keeps the connection for the next logs, and no longer checks whether the port is open.
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(raw)

@@ -47,7 +47,7 @@ class Forwarded(LabCluster):
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> Answer:
-        assert isinstance(identity, Credentials)  # nobody comes past the wire
+        assert isinstance(identity, Credentials)  # the wire has checked it
         if self._closed:
             raise ApiFailure(503, "the test is over")
         content = None if body is None else json.dumps(body).encode()

@@ -1,7 +1,7 @@
 """The programs of a Job's pods, run by the test in a kubelet's place.
 
-The pods are the Job controller's; nobody schedules them, and there is no image. Their container's arguments are winboot's: they
-run here, each as a process with a token of the pod's own service account, and how it ends becomes the pod's status, as a
+The Job controller makes the pods; no scheduler places them, and there is no image. Their container's arguments are winboot's.
+Each runs here as a process with a token of the pod's own service account, and its end becomes the pod's status, as a
 kubelet writes it. `python -m tests.genuine.pods FOLDER WORDS` is such a process.
 """
 
@@ -77,7 +77,7 @@ class Kubelet:
         return [pod for pod in list(self.pods) if pod.index == index]
 
     def evict(self, pod: Pod) -> None:
-        """As a node that is drained does: the pod has the condition DisruptionTarget, and its program is asked to end."""
+        """Like the drain of a node: the pod gets the condition DisruptionTarget, and its program gets SIGTERM."""
         pod.disrupted = True
         pod.process.terminate()
 

@@ -86,7 +86,7 @@ def _headers(block: bytes) -> dict[str, str]:
 
 
 def run(sock: socket, execute: Callable[[], Ran], kinds: frozenset[str]) -> None:
-    """Take the streams that were announced, run the command, and tell its output and outcome on them."""
+    """Take the streams that were announced, run the command, and send its output and outcome on them."""
     inflate = zlib.decompressobj(zdict=dictionary())
     deflate = zlib.compressobj(zdict=dictionary())
     streams: dict[str, int] = {}

@@ -77,7 +77,7 @@ def test_a_job_gives_up_what_failed_and_another_try_goes_on_over_evicted_and_kil
     assert run(["fleet", "render", *words, "--name", "r1", "--max-failed", "0"]) == 0
     genuine.apply(capsys.readouterr().out)
 
-    # The Secret has a wrong password: who has the node ends with 3, and that index is not tried again.
+    # The Secret has a wrong password: the worker with the node ends with 3, and the Job does not retry that index.
     with Kubelet(genuine, SPACE, tmp_path / "first", {PASSWORD_VARIABLE: "wrong"}) as kubelet:
         first = the_job(genuine, "winboot-fleet-r1-1")
         begun = [pod.index for pod in kubelet.pods]

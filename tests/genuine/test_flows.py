@@ -1,5 +1,6 @@
-"""`winboot verify` in a genuine cluster with lab machines: what it makes is admitted there, gets real endpoint slices, is
-reached through the real API server's exec, logs and port-forward, and is deleted by real controllers.
+"""`winboot verify` in a genuine cluster with lab machines. The cluster admits its objects and makes real endpoint slices.
+
+The real API server's exec, logs and port-forward reach its pods, and real controllers delete them.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def test_all_flows_pass_and_nothing_is_left(cluster: Joined, capsys: pytest.Capt
 def test_a_kubelet_that_is_not_reached_breaks_the_flows_of_the_api_and_no_other(
     cluster: Joined, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the real API server says of it comes into the row; no pod can be asked for the other flows."""
+    """The row has the real API server's message; no pod can try the other flows."""
     firewall = cluster.lab.nodes["win-1"].machine.firewall
     kept = firewall.find("winboot-kubelet")
     assert kept is not None

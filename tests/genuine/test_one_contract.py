@@ -86,7 +86,7 @@ def test_an_update_without_a_version_is_taken_or_refused_by_its_kind(either: Gen
     name = named("thing")
     made = either.ask("POST", path, {**body, "metadata": {"name": name}})
     assert made.status_code == 201, made.text
-    if kind == "nodes":  # its pod network comes later, and would be taken away by an update without it
+    if kind == "nodes":  # its pod network comes later, and an update without it would delete it
         assert until(lambda: either.ask("GET", f"{path}/{name}").json()["spec"].get("podCIDR"))
     bare = {**either.ask("GET", f"{path}/{name}").json(), "metadata": {"name": name, "labels": {"a": "b"}}}
 
@@ -163,7 +163,7 @@ def test_a_token_of_another_making_is_refused(either: Genuine) -> None:
 
 
 def test_a_client_request_is_approved_and_signed_after_its_answer(either: Genuine) -> None:
-    """Nothing of it within the request: whoever reads its answer alone sees no certificate."""
+    """Nothing of it within the request: a client that reads its answer alone sees no certificate."""
     either.bind_joiners()
     node = named("win")
 

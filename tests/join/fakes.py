@@ -116,7 +116,7 @@ class FakeLeases:
 
 @dataclass
 class FakeCluster:
-    """Answers from its fields, and keeps what it was asked in `calls`."""
+    """Answers from its fields, and records the requests in `calls`."""
 
     node_facts: NodeFacts | None = None
     server: str = "1.36.5"
@@ -332,7 +332,7 @@ class Found:
 
     @property
     def data(self) -> dict[str, Any]:
-        """As it stands in an event."""
+        """The data of its event."""
         said = {"what": self.what, "is": self.is_, "want": self.want, **dict.fromkeys(self.flags, True)}
         return {**said, "key": self.key} if self.key else said
 
@@ -340,7 +340,7 @@ class Found:
 class FakeMachine:
     """Runs winboot's script by its arguments alone: every step is `ok` but those that a look finds to differ.
 
-    A change mends them, unless `needs_drain` names the step and nobody has drained; `during` runs in mid-change.
+    A change corrects them, unless `needs_drain` names the step and the node is not drained; `during` runs in mid-change.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from winboot.remote.cluster.labels import all_of, differences
 
 
 def test_labels_that_failed_keep_the_node_closed(tmp_path: Path) -> None:
-    """Pods would come to a node without the labels and taints that tell whose it is."""
+    """Pods would come to a node without the labels and taints that restrict it."""
     scene = Scene(tmp_path, cluster=FakeCluster(a_node(taints=(STARTING,)), fails={"change_node": CUT}))
 
     report = scene.join()

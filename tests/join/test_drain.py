@@ -29,8 +29,8 @@ def test_a_rough_difference_on_a_live_node_is_drained_for(flag: str, tmp_path: P
 @pytest.mark.parametrize(
     ("why", "node", "flags", "drain"),
     [
-        ("nobody allowed it", a_node(), ("reboot",), False),
-        ("it disturbs nobody", a_node(), (), True),
+        ("not allowed", a_node(), ("reboot",), False),
+        ("it disturbs no pod", a_node(), (), True),
         ("a policy holds it, and it is not changed", a_node(), ("reboot", "policy"), True),
         ("no pod was ever let on it", a_node(taints=(STARTING,)), ("reboot",), True),
         ("there is no Node", None, ("reboot",), True),
@@ -111,7 +111,7 @@ def test_a_plan_asks_for_a_drain_only_where_something_runs(
     ("is_", "want", "unknown", "disturbs"),
     [
         ("cbr0", f"subnet {KNOWN_LATER}", True, False),
-        # Nothing is there yet: making it disturbs nobody who waits for it, but the change is made.
+        # There is no network yet: making it disturbs no pod, but the change is made.
         (None, KNOWN_LATER, True, True),
         ("cbr0", "other", False, True),
         # Words that a profile may hold decide nothing.

@@ -33,7 +33,7 @@ CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 STRATEGIC = "application/strategic-merge-patch+json"
 # A request by its words and how many of its kind were before it: threads do not change that.
 Place = tuple[str, int]
-# The approver lists the requests as long as it has to, and rights are asked for one by one: two stand for all.
+# The approver lists the requests several times, and checks rights one by one: two places represent all.
 LOOKS = f"GET {CSRS}"
 REVIEWS = "accessreviews"
 
@@ -255,7 +255,7 @@ def test_every_fault_at_every_request_of_a_join_changes_nothing(
 def test_a_lost_answer_to_any_write_of_a_join_changes_nothing(
     plain: Plain, tmp_path: Path, kubeconfig: Path
 ) -> None:
-    """The request was carried out, and nobody knows."""
+    """The server carried out the request, but its answer was lost."""
     writes = [place for place in plain.places if not place[0].startswith("GET")]
     for number, place in enumerate(writes):
         outcome = Story(

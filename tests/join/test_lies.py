@@ -52,7 +52,7 @@ LIES: Final[Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]] = {
 }  # fmt: skip
 
 
-# Of each kind of lie some; `make check` tells them all.
+# Some lies of each kind; `make check` tries all.
 TOLD: Final = [
     pytest.param(lie, marks=() if at % 3 == 0 else pytest.mark.check) for at, lie in enumerate(LIES)
 ]
@@ -80,7 +80,7 @@ def test_a_lie_gains_nothing_and_touches_nobody_else(lie: str, tmp_path: Path) -
     assert touched == {"win-1"}
     assert all(wish.labels == scene.spec.node.labels for wish in scene.cluster.wishes)
     assert all(wish.taints == scene.spec.node.taints for wish in scene.cluster.wishes)
-    # A refused claim is named, and it ends the node before a secret is made, unless it is told only later.
+    # winboot names a refused claim and ends the node before it makes a secret, unless the lie comes only later.
     if report.failure is not None:
         assert report.failure.name == "ClaimRefused"
         assert report.failure.hint
@@ -117,7 +117,7 @@ def test_a_foreign_address_is_refused_with_what_to_write(address: str, tmp_path:
 
 
 def test_the_address_at_which_the_inventory_reaches_it_is_believed(tmp_path: Path) -> None:
-    """What other Nodes say of theirs cannot take it away: a lying neighbour would keep this one from joining."""
+    """Other Nodes' claims cannot block it: a lying neighbour would keep this one from joining."""
     thief = a_node(name="linux-1", addresses=(("InternalIP", "10.0.1.11"),))
 
     assert believed(a_spec(tmp_path), said("10.0.1.11"), Others((), lambda: (thief,))) == "10.0.1.11"

@@ -1,4 +1,4 @@
-"""Claims of a join: taken before the first change, given back with what became of the node, and lost to who took over."""
+"""Claims of a join: taken before the first change, released with the node's outcome, and lost to another run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Runs:
 
     @property
     def told(self) -> dict[str, tuple[str, str]]:
-        """Who has which node, and what became of it."""
+        """The holder and the outcome of each node."""
         return {
             claim.node: (claim.holder, claim.notes.get(RESULT, ""))
             for claim in self.claims.all()

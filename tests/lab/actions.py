@@ -117,7 +117,7 @@ def write(path: str, content: str | bytes) -> Hand:
             files.make_directory(path.rpartition("\\")[0])
             files.write(path, raw)
         else:
-            # Below what locks a running program's file: bad luck asks nobody.
+            # This writes below the lock of a running program's file: a disk error ignores locks.
             found[1].content = raw
 
     return hand
@@ -159,7 +159,7 @@ def delete_folder(path: str) -> Hand:
 
 
 def let_in(path: str, sid: str = USERS) -> Hand:
-    """Somebody may read it who must not."""
+    """Allow an account to read a file that it must not read."""
 
     def hand(site: Site) -> None:
         _, node = site.machine.files.need(path)
@@ -208,7 +208,7 @@ def certificate(
     days: int = 365,
     ca: Authority | None = None,
 ) -> Hand:
-    """Another client certificate for the kubelet, which has to start anew to notice."""
+    """Another client certificate for the kubelet, which must restart to notice."""
 
     def hand(site: Site) -> None:
         authority = ca or site.cluster.authority
@@ -232,7 +232,7 @@ def kubeconfig(edit: Callable[[dict[str, Any]], object]) -> Hand:
 
 
 def boot_id(site: Site) -> str:
-    """The machine's boot id, as the last run was told it."""
+    """The machine's boot id, from the last run's events."""
     started = [e for c in site.controllers for e in c.ears.events if isinstance(e, RunStarted)]
     return started[-1].boot_id
 

@@ -1,8 +1,8 @@
 """Many ways from one point: the process splits, and each copy of the lab goes its own way to the end.
 
-A fork takes only the thread along that asks for it, so a site must do all its work in one at that moment. Then a copy is
-an exact one of machines, cluster and controller, even in the middle of a script. The copies run side by side and tell what
-became of them.
+A fork copies only the calling thread, so a site must do all its work in one thread at that moment. Then a copy has exactly
+the same machines, cluster and controller, even in the middle of a script. The copies run side by side and send their
+results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 CAN_SPLIT = hasattr(os, "fork")
-# Seconds after which a copy that does not end shows where it stands and is given up, where nothing else is said.
+# Seconds after which a copy that does not end prints its stack and is given up, by default.
 PATIENCE = 400
 
 
@@ -31,7 +31,7 @@ class _Branch:
 
 
 class Branches:
-    """The copies under way, `most` at a time, and what those that ended have told."""
+    """The copies under way, `most` at a time, and the results of those that ended."""
 
     def __init__(
         self, most: int = 2, say: Callable[[str], None] = lambda text: None, patience: float = PATIENCE
@@ -43,7 +43,7 @@ class Branches:
         self.told: dict[str, Any] = {}
 
     def split(self, name: str) -> Callable[[object], NoReturn] | None:
-        """None in the process that goes on; in the copy, how it tells its result and ends."""
+        """None in the process that continues; in the copy, a function that sends its result and ends it."""
         assert threading.current_thread() is threading.main_thread(), "a copy of this thread would never end"
         while len(self._running) >= self._most:
             self._take_first()
@@ -67,7 +67,7 @@ class Branches:
         return end
 
     def results(self) -> dict[str, Any]:
-        """What all copies have told, by name; waits for those under way."""
+        """The results of all copies, by name; waits for those under way."""
         while self._running:
             self._take_first()
         return self.told

@@ -21,8 +21,8 @@ _HEX: Final = re.compile(rb"(?:[0-9A-Fa-f]{2}[- ]?){12,}")
 def forms(secret: str) -> dict[str, bytes]:
     """The byte sequences that give a secret away, by the name of the encoding.
 
-    Three bytes make four letters of Base64, so a secret inside a longer text shows in one of three forms, without
-    the letters at its ends that depend on its neighbours.
+    Three bytes make four letters of Base64, so a secret inside a longer text shows in one of three forms. The forms
+    lack the letters at the ends, which depend on the neighbours.
     """
     found = {
         "UTF-8": secret.encode(),
@@ -101,7 +101,7 @@ class Canaries:
         self._seen: dict[bytes, tuple[str, ...]] = {}
 
     def found_in(self, data: bytes | str) -> tuple[str, ...]:
-        """The names of the secrets that stand in the data, in any form, with the form."""
+        """The names of the secrets in the data, in any form, with the form."""
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
         if raw not in self._seen:
             self._seen[raw] = tuple(dict.fromkeys(self._search(raw)))

@@ -37,7 +37,7 @@ class Joined:
         self._sites: dict[str, Site] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="winboot-scenes-")
         self._scenes = Scenes(lambda name: Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder.name)))
-        # In a copy: the end of a pipe on which it tells the process above what became of it.
+        # In a copy: the end of a pipe on which it sends its result to the parent process.
         self.answer: int | None = None
 
     def site(self, scene: str) -> Site:
@@ -59,7 +59,7 @@ class Joined:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(REGISTRY_VARIABLE, REGISTRY_PASSWORD)
             self._sites[scene] = self._scenes.joined(scene)
-        # A thread is not in a copy of the process. What may run for ever is started again by its task.
+        # A copy of the process has no other threads. A script without end is started again by its task.
         for machine in self._sites[scene].machines.values():
             machine.tasks.end_residents()
         # Otherwise the first collection in every copy would touch, and so copy, all pages of the process.
@@ -71,7 +71,7 @@ JOINED: Final = Joined()
 
 
 def run_in_copies(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Run a test in a copy of this process; once more where it asked for a scene that nobody had joined yet."""
+    """Run a test in a copy of this process; once more if it needs a scene that is not joined yet."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     told = _run_in_copy(item)
     while isinstance(told, str):
@@ -102,8 +102,8 @@ def _run_in_copy(item: pytest.Item) -> Told:
     if not process:
         os.close(reading)
         JOINED.answer = writing
-        # faulthandler's own timer has a thread, which is not in the copy: whoever cancels it waits for ever, and pytest does
-        # so after a test that failed. An alarm takes its place.
+        # faulthandler's own timer has a thread, which is not in the copy: a call to cancel it waits without end, and pytest
+        # makes that call after a failed test. An alarm replaces it.
         item.config.pluginmanager.unregister(name="faulthandler")
         faulthandler.register(signal.SIGALRM, chain=True)
         faulthandler.register(signal.SIGPROF, chain=True)

@@ -3,11 +3,11 @@ of the lab.
 
     python -m tests.lab.cuts ACT STRIKE SOLUTION EVERY FIRST
 
-ACT is one of ACTS. STRIKE is power (off for 20 seconds), network (nobody reaches the machine, and it nobody, for 90) or kill
+ACT is one of ACTS. STRIKE is power (off for 20 seconds), network (cut off in both directions for 90) or kill
 (kill -9 of winboot).
 
-The machine had things of somebody's before: services, files, tasks, network settings. After each cut: run again, look,
-restart, look, undo, restart. What has to come of it: a Ready node that is reached by every address it had, and in the end
+The machine had other programs' things before: services, files, tasks, network settings. After each cut: run again, look,
+restart, look, undo, restart. The result must be a Ready node that answers on every address it had, and in the end
 the machine as it was before winboot came. Prints as JSON what was wrong with each copy.
 
 A program of its own, because a fork takes one thread along (see interrupted.py). What happens in another thread (a scheduled
@@ -96,7 +96,7 @@ def _network(site: Site) -> None:
 
 
 def reached(site: Site) -> set[str]:
-    """The addresses that somebody reaches the machine by."""
+    """The addresses at which other machines reach this one."""
     network = site.machine.network
     return {ip for ip in network.own_addresses() if network.reachable(ip)}
 
@@ -323,7 +323,7 @@ class Cuts:
             if here.number == point.number:
                 self.strike(site)
                 if self.strike is kill:
-                    # It notices when it does the next thing; what is at work on the machine goes on.
+                    # The controller notices at its next call; the script on the machine continues.
                     site.controllers[-1].alive = False
 
         _watch(site, strike)
@@ -376,7 +376,7 @@ class Point:
 
 
 def _watch(site: Site, told_of: Callable[[Point], None]) -> None:
-    """Be told of each operation from now on; what is only written down is none."""
+    """Report each operation from now on; writing a note does not count."""
     number = 0
 
     def hear(command: str, parameters: Mapping[str, Any]) -> None:
@@ -433,7 +433,7 @@ def tree(site: Site) -> Tree:
 
 
 def a_machine(solution: str, release: str, folder: Path, version: str = NEW) -> Site:
-    """One with things of somebody's."""
+    """A machine with other programs' things."""
     site = a_site(folder, BY_NAME[solution], release=release, kubernetes={"version": version})
     (folder / "solution").write_text(solution, encoding="utf-8")
     somebodys(site)

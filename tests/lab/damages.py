@@ -54,8 +54,9 @@ from tests.lab.site import Site
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that happened. `whats`: what a look must say then, exactly (ANY for what differs from site to site).
-    `scene`: on which node. `meanwhile`: what somebody else does while winboot repairs.
+    """One damage. `whats`: the exact findings of a look afterwards (ANY for values that differ from site to site).
+
+    `scene`: the node. `meanwhile`: another actor's change while winboot repairs.
     """
 
     name: str
@@ -143,7 +144,7 @@ def _reservation(last: int, content: str | None) -> Hand:
 
 
 def _older_configuration(service: str) -> Hand:
-    """A run that died between writing a file and starting the service anew."""
+    """A run that died between writing a file and restarting the service."""
 
     def hand(site: Site) -> None:
         write(rf"{STATE}\restart-{service}.json", json.dumps({"boot_id": actions.boot_id(site)}))(site)
@@ -237,7 +238,7 @@ def _rights(path: str, rights: int) -> Hand:
 
 
 def _owner(path: str) -> Hand:
-    """Somebody who is no administrator owns it."""
+    """An account that is not an administrator owns it."""
 
     def hand(site: Site) -> None:
         site.machine.files.need(path)[1].acl.owner = actions.USERS
@@ -346,7 +347,7 @@ def _forwarding(last: int | None) -> Hand:
 
 
 def _without_containers(site: Site) -> None:
-    """The feature is taken away, and the machine restarted."""
+    """The feature is removed, and the machine restarted."""
     features = site.machine.features
     found = features.find("Containers")
     assert found is not None
@@ -371,7 +372,7 @@ def _cordon(site: Site) -> None:
 
 
 def _nssm(service: str, values: dict[str, Any]) -> Hand:
-    """Other values of NSSM's."""
+    """Change NSSM's values."""
     key = rf"{SERVICES}\{service}\Parameters"
     kinds = {int: "DWord", str: "ExpandString", list: "MultiString"}
     return all_of(*(regedit(key, name, kinds[type(value)], value) for name, value in values.items()))
@@ -456,7 +457,7 @@ def _operator(program: HostProcess | None) -> Hand:
     return hand
 
 
-# Without the kubelet's credentials nobody can ask for the Node: these are wanted as `(known after join)`.
+# Without the kubelet's credentials the machine cannot read the Node: these are wanted as `(known after join)`.
 UNKNOWABLE = (
     "node win-1: registered",
     "node win-1: pod CIDR",
@@ -466,12 +467,12 @@ UNKNOWABLE = (
     "reserved address for winboot gateway",
     "reserved address for winboot endpoint",
 )
-# What comes with a Node that is made anew.
+# The findings after a Node that is made again.
 NEW_NODE = ("node label pool",)
 
 DAMAGES: tuple[Damage, ...] = (
     # Windows itself
-    damage("somebody renames the computer", "computer name", do=_rename),
+    damage("an administrator renames the computer", "computer name", do=_rename),
     damage(
         "a person sizes the page file",
         "page file",
@@ -616,7 +617,7 @@ DAMAGES: tuple[Damage, ...] = (
     ),
     *(
         damage(
-            f"the {name} task runs as somebody else, and never",
+            f"the {name} task runs as another account, and never",
             rf"task \winboot\{name}: account",
             rf"task \winboot\{name}: triggers",
             do=_task(name, user="LOCAL SERVICE", triggers=[]),
@@ -696,7 +697,7 @@ DAMAGES: tuple[Damage, ...] = (
         do=delete(r"C:\k\kube-proxy.yaml"),
     ),
     damage(
-        "somebody else's CNI configuration",
+        "another program's CNI configuration",
         r"file C:\etc\cni\net.d\00-other.conf: another CNI configuration",
         do=write(r"C:\etc\cni\net.d\00-other.conf", "{}"),
     ),
@@ -765,10 +766,10 @@ DAMAGES: tuple[Damage, ...] = (
         ),
     ),
     at_once(
-        "all services run as somebody else",
+        "all services run as another account",
         *(
             damage(
-                f"{name} runs as somebody else",
+                f"{name} runs as another account",
                 f"service {name}: account",
                 do=sc("config", name, "obj=", r"NT AUTHORITY\LocalService"),
             )
@@ -1007,7 +1008,7 @@ DAMAGES: tuple[Damage, ...] = (
         do=_reservation(2, "somebody\r\nelse"),
     ),
     damage(
-        "the feature is taken away",
+        "the feature is removed",
         "feature Containers",
         r"registry HKLM\SYSTEM\CurrentControlSet\Services\hns\State: EnableCompartmentNamespace",
         "HNS network External",
@@ -1026,7 +1027,7 @@ DAMAGES: tuple[Damage, ...] = (
         do=_nssm("kubelet", {"Application": r"C:\k\kubelet.exe", "AppParameters": "--old"}),
     ),
     damage(
-        "NSSM is told other things",
+        "NSSM has other settings",
         *(f"service flanneld: {name}" for name in (*NSSM_VALUES, "AppExit")),
         do=all_of(
             _nssm("flanneld", NSSM_VALUES),
@@ -1076,7 +1077,7 @@ DAMAGES: tuple[Damage, ...] = (
         scene="own credential",
     ),
     damage(
-        "somebody lets the control manager start the kubelet",
+        "an administrator lets the control manager start the kubelet",
         "service kubelet: command line",
         do=sc("config", "kubelet", "binPath=", r"C:\k\kubelet.exe --windows-service"),
         scene="own credential",
@@ -1116,7 +1117,7 @@ DAMAGES: tuple[Damage, ...] = (
     damage("a route leads elsewhere", "route to 10.244.0.0/24", do=_route(_other_way), scene="own network"),
     damage("a route of a node that is gone", "route to 10.244.77.0/24", do=_stale_route, scene="own network"),
     damage(
-        "nobody may ask for the nodes",
+        "no account may read the nodes",
         "kubelet client certificate",
         "node win-1: registered",
         "node win-1: pod CIDR",
@@ -1147,10 +1148,10 @@ DAMAGES: tuple[Damage, ...] = (
         do=endpoint(lambda hns, found: found.update(IsRemoteEndpoint=False), "Calico_ep"),
         scene="own calico",
     ),
-    # Networks that somebody else brings
+    # Networks that another owner brings
     *(
         damage(
-            f"{scene}: nobody keeps up the network, and something is gone: {whats[0]}",
+            f"{scene}: the network has no owner, and a part is gone: {whats[0]}",
             *whats,
             do=all_of(_operator(None), do),
             meanwhile=_operator(calico_node if scene == "operator" else by_hand),
@@ -1177,7 +1178,7 @@ DAMAGES: tuple[Damage, ...] = (
     ),
     *(
         damage(
-            f"{scene}: nobody keeps up the network, and nobody guards what somebody set",
+            f"{scene}: the network has no owner, and no guard restores the settings",
             r"CNI configuration in C:\etc\cni\net.d",
             r"task \winboot\guard: state",
             guarded,

@@ -52,7 +52,7 @@ def all_whats() -> tuple[What, ...]:
     found: dict[str, What] = {}
     for one in [*_scripts(), *_controller()]:
         before = found.get(one.text)
-        # Emitted in two places, once as somebody else's: what counts is that it can be ours to mend.
+        # Emitted in two places, once as another owner's: it counts as a difference that winboot can correct.
         if before is None or (before.policy and not one.policy):
             found[one.text] = one
     return tuple(sorted(found.values()))
@@ -60,7 +60,7 @@ def all_whats() -> tuple[What, ...]:
 
 def _scripts() -> Iterator[What]:
     for place, tree in _trees():
-        # What the emitters themselves hand on is told by those who call them.
+        # The callers of the emitters report what the emitters pass on.
         if not (isinstance(tree, ps.FunctionDefinition) and tree.name.lower() in _EMITTERS):
             yield from _emitted(tree, place)
 
@@ -72,7 +72,7 @@ def _trees() -> tuple[tuple[str, ps.Node], ...]:
     found: list[tuple[str, ps.Node]] = [
         (f"{path.name} {node.name}", node)
         for path in sorted((root / "lib").glob("*.ps1"))
-        # What `winboot remove` would take away is no damage: tests/lab/test_remove.py compares the machine afterwards.
+        # Things that `winboot remove` deletes are not damage: tests/lab/test_remove.py compares the machine afterwards.
         if path.name != "removal.ps1"
         for node in _nodes(parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ps.FunctionDefinition)
@@ -196,7 +196,7 @@ def _below(function: ps.Node) -> tuple[ps.Node, ...]:
 
 @functools.cache
 def _calls() -> dict[str, list[tuple[ps.Node, ps.Command]]]:
-    """The commands of library and steps by their names, each with the function that it stands in."""
+    """The commands of library and steps by their names, each with its function."""
     found: dict[str, list[tuple[ps.Node, ps.Command]]] = {}
     for _, caller in _trees():
         for node in _below(caller):

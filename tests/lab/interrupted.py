@@ -4,9 +4,9 @@
 
 Each further strike begins some events later than the one before it, so that the places differ.
 
-It is a program of its own because a copy is made by a fork, which takes only one thread along: whatever lock another
-holds at that moment, it holds for ever in the copy. Servers of earlier tests have such threads; a fresh process has none,
-and the one node is worked on in the main thread.
+It is a separate program because a copy is made by a fork, which copies only one thread. A lock that another thread holds
+at that moment stays locked in the copy. Servers of earlier tests have such threads; a fresh process has none, and the
+join of the one node runs in the main thread.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ def _restart(controller: Controller) -> None:
 
 STRIKES: dict[str, Strike] = {
     "the controller is killed and its script with it": _dies_and_the_script_stops,
-    "the controller is killed and its script goes on": _dies_and_the_script_goes_on,
+    "the controller is killed and its script continues": _dies_and_the_script_goes_on,
     "the connection breaks": _cut,
     "the machine loses its power": _power,
-    "somebody restarts the machine in mid-step": _restart,
+    "an administrator restarts the machine in mid-step": _restart,
 }
 
 
 class Interrupted:
-    """A join that is copied at every event, or some of them; each copy is struck there and then goes on.
+    """A join that is copied at every event, or some of them; each copy is struck there and then continues.
 
-    While a task runs on the machine, in a thread of its own, no copy can be made: for those events the join is played
-    again from its beginning, in a copy of the bare site, and struck when it comes there.
+    While a task runs on the machine, in a thread of its own, no copy can be made. For those events the join runs again
+    from its beginning, in a copy of the bare site, and is struck at that event.
     """
 
     def __init__(self, site: Site, strikes: dict[str, Strike], every: int, first: int) -> None:
@@ -143,7 +143,7 @@ class Interrupted:
         self._copy(told(lambda: self._end(report_of=controller, problems_now=problems(report))))
 
     def _go_on(self) -> None:
-        """In a copy whose controller is gone: somebody runs the same command again."""
+        """In a copy whose controller is gone: the user runs the same command again."""
         assert self._copy is not None
         self._copy(told(lambda: self._end(report_of=None, problems_now=[])))
 
@@ -169,7 +169,7 @@ def _a_task_runs() -> bool:
 
 
 def _undisturbed(site: Site) -> tuple[dict[str, Any], list[int]]:
-    """What a join that nobody interrupts ends in, and at which of its lines a task runs: found out by a copy."""
+    """The final state of an undisturbed join, and the lines at which a task runs: a copy finds both."""
     branches = Branches()
     end = branches.split("undisturbed")
     if end is not None:

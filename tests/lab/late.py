@@ -1,8 +1,11 @@
 """What a node needs comes late, or goes wrong, at a start of its machine: the table of such starts, and one of them played.
 
-Late is counted in minutes from the power on. HNS "refuses" until then every network, and had lost those of the node's adapter
-before the start; it "forgets" them then, and refuses the first one; it "hangs" from the first network of the start on, the
-adapter taken and not given back, for so long; it "restarts" then.
+Late is counted in minutes from the power on:
+
+    refuses   HNS lost the networks of the node's adapter before the start, and refuses every network until then
+    forgets   HNS forgets them then, and refuses the first one
+    hangs     HNS hangs for so long from the first network of the start on, with the adapter taken
+    restarts  HNS restarts then
 """
 
 from __future__ import annotations
@@ -72,8 +75,9 @@ class Start:
 
     @property
     def possible(self) -> bool:
-        """A release that the solution has; DHCP is late only where the address comes by it, and the network's owner only
-        where it is somebody else than winboot and its agents."""
+        """True for a release of the solution. DHCP is late only if the address comes by DHCP.
+
+        The network's owner is late only if it is not winboot or its agents."""
         return (
             self.release in BY_NAME[self.solution].releases
             and (self.cause != "DHCP" or self.addressing == "dhcp")
@@ -82,7 +86,7 @@ class Start:
 
 
 def theirs(solution: Solution) -> bool:
-    """Whether somebody else brings something of the network at each start."""
+    """True if a program outside winboot brings a part of the network at each start."""
     return solution.somebody is not None or solution.cluster().calico
 
 
@@ -152,7 +156,7 @@ class Late:
             somebody = solution.somebody
 
             def visit(site: Site) -> None:
-                # Whom HNS refuses comes again.
+                # A program that HNS refuses tries again.
                 with suppress(GoError):
                     if not self._away:
                         somebody(site)
@@ -308,8 +312,9 @@ class Late:
 
 
 class Gaps:
-    """How long the node's address was away after it stood first in this start; it looks every second. While HNS answers
-    nobody there is nothing to put an address on."""
+    """Seconds without the node's address after it first appeared in this start, measured every second.
+
+    While HNS does not answer, no adapter can hold an address."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

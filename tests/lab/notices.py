@@ -1,4 +1,4 @@
-"""What a look tells and winboot never changes: it is somebody else's, or only a person can see to it."""
+"""Findings that a look reports and winboot never changes: another program owns them, or only a person can fix them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SERVICING = (
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something to be told of a node; `joined` is false where it shows only before the join."""
+    """A finding about a node; `joined` is false if it shows only before the join."""
 
     name: str
     whats: tuple[str, ...]

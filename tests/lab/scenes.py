@@ -63,7 +63,7 @@ class Scene:
             # Azure's virtual network and Calico's pools hand out addresses themselves.
             allocates=network["cni"] not in ("azure", "calico", "ovn-hybrid"),
             flannel=backend if network["cni"] == "flannel" else None,
-            # Who brings Calico makes no difference to what is there in the end.
+            # The result is the same for every way to install Calico.
             calico=network["cni"] == "calico" and not own,
             calico_nodes=own,
             antrea=network["cni"] == "antrea",
@@ -81,7 +81,7 @@ def all_profiles() -> list[str]:
 
 
 def own_credential(site: Site) -> None:
-    """A kubeconfig as somebody made it for kube-proxy alone, with a certificate for a month."""
+    """A kubeconfig that an administrator made for kube-proxy alone, with a certificate for a month."""
     now = site.time.datetime()
     subject = Subject("system:kube-proxy")
     pair = site.cluster.authority.issue(subject, (CLIENT_AUTH,), (now, now + timedelta(days=30)))
@@ -100,12 +100,12 @@ def _everything(site: Site) -> None:
     site.outside.serve_registry(MIRROR)
 
 
-# What install-calico.ps1 makes for Calico's programs; its content is none of winboot's business.
+# What install-calico.ps1 makes for Calico's programs; winboot does not read it.
 CALICO_CREDENTIAL: Final = r"C:\CalicoWindows\calico-kube-config"
 
 
 def by_hand(run: Run, node: Mapping[str, Any]) -> None:
-    """Calico's services as somebody installed them: the same, but the configuration is winboot's."""
+    """Calico's services as an administrator installed them: the same, but the configuration is winboot's."""
     calico_node(run, node)
     written = r"C:\etc\cni\net.d\10-calico.conflist"
     if run.exists(written):
@@ -119,7 +119,7 @@ def _by_hand(site: Site) -> None:
 
 
 def _by_dhcp(site: Site) -> None:
-    """The address by DHCP, and name servers that somebody set."""
+    """The address by DHCP, and name servers that an administrator set."""
     net = site.machine.network
     uplink = net.management()
     assert uplink is not None

@@ -1,4 +1,4 @@
-"""Machines as they stand in server rooms: several adapters, several addresses, DHCP with DNS servers set by hand."""
+"""Machines as in server rooms: several adapters, several addresses, DHCP with DNS servers set by hand."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Room:
         if self.addresses == 2:
             network.add_address(uplink, Address(SECOND, 16, skip_as_source=True))
         for name, address in (("Storage", "172.20.0.5"), ("Backup", "172.21.0.5"))[: self.adapters - 1]:
-            # Whoever makes a network beside winboot names its adapter, or not (Calico: VXLAN_ADAPTER): that is theirs.
+            # Another program that makes a network names its adapter or not (Calico: VXLAN_ADAPTER): winboot cannot change that.
             network.plug_in_another(name, address, first=name == "Storage" and not self._theirs)
         network.publish(uplink)
         site.settle(30)
@@ -98,13 +98,13 @@ class Watch:
 
 
 def reached(site: Site) -> set[str]:
-    """The addresses that somebody reaches the machine by."""
+    """The addresses at which other machines reach this one."""
     network = site.machine.network
     return {ip for ip in network.own_addresses() if network.reachable(ip)}
 
 
 def rooms() -> list[Room]:
-    """Every combination that Windows allows: beside a leased address there can be no second one."""
+    """Every combination that Windows allows: an adapter with a leased address can have no second one."""
     return [
         Room(solution.name, adapters, addressing, addresses, release)
         for solution in SOLUTIONS

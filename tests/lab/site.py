@@ -1,6 +1,6 @@
 """A lab without a wire: the same machines, engine, cluster and product code, in one process and on the lab's time.
 
-Scripts run on the thread of the one who sends them, requests to the cluster are function calls, and when the
+Scripts run on the sender's thread, requests to the cluster are function calls, and when the
 controller waits, lab time passes. What it proves is the same as over WinRM, except for WinRM itself; a join takes a
 fraction of the time, and nothing depends on how fast this computer is.
 """
@@ -70,7 +70,7 @@ class Killed(BaseException):
 
 @dataclass
 class Ears:
-    """A listener that keeps everything it hears."""
+    """A listener that keeps every event."""
 
     events: list[Event] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Site:
         self.outside.attach(self.cluster)
         self._programs = Programs()
         install_programs(self._programs, self.outside)
-        # How often each machine has lost its network for a moment: whoever is connected then is cut off.
+        # How often each machine has lost its network for a moment: open connections break then.
         self.losses: Counter[str] = Counter()
         self.machines = {plan.name: self.machine_of(plan) for plan in self.plans}
         self.machine = self.machines[self.plans[0].name]
@@ -197,7 +197,7 @@ class Site:
 
     @property
     def refusals(self) -> list[Refusal]:
-        """What the lab was asked for and does not know."""
+        """The features that scripts used and the lab lacks."""
         return [refusal for machine in self.machines.values() for refusal in machine.refusals]
 
 
@@ -455,8 +455,8 @@ def _opened(request: httpx2.Request, stream: Stream) -> httpx2.Response:
 class Inside:
     """The cluster client of one controller: the real one, without its sockets.
 
-    Certificate requests are looked at on the lab's time: the product's own thread, which looks every few real
-    seconds, tells only whose requests are expected.
+    The lab checks certificate requests on its own time. The product's thread, which looks every few real seconds,
+    only states the nodes whose requests are expected.
     """
 
     def __init__(self, controller: Controller, machine: Machine | None = None) -> None:

@@ -12,8 +12,8 @@ from winboot_lab.windows.snapshot import Tree, diff, without_chance
 from tests.lab.site import Site
 
 # Files of which only their presence and their access rules count: keys and certificates are new each time.
-# (host-local writes down where its last search ended, winboot which files it has hashed, with
-# their times, what the adapters are in this boot, and whether a node was seen Ready with its versions.)
+# host-local records where its last search ended. winboot records the files that it has hashed, with their times, the
+# adapters of this boot, and whether a node was seen Ready with its versions.
 _BY_CHANCE: Final = re.compile(
     r"(?i)\\(kubelet-client-.*\.pem|kubelet-server-.*\.pem|last_reserved_ip\.\d|hashes\.json|network\.json"
     r"|versions\.json)$"
@@ -33,8 +33,8 @@ _LAYER: Final = re.compile(r"(snapshotter\.v1\.windows\\\\snapshots\\\\)\d+")
 _DATED: Final = re.compile(r"-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d")
 
 
-# kube-proxy uses the node's address only in the run that makes the endpoint of a backend outside of the cluster
-# (kubernetes, pkg/proxy/winkernel/proxier.go, syncProxyRules: containsPublicIP is set where no endpoint is found).
+# kube-proxy uses the node's address only in the run that makes the endpoint of a backend outside the cluster. Source:
+# kubernetes, pkg/proxy/winkernel/proxier.go, syncProxyRules: containsPublicIP is set where no endpoint is found.
 _SOURCE: Final = re.compile(r'(SourceVIP\\*": \\*")[\d.]+')
 _OF_AN_ENDPOINT = re.compile(r"0\.0\.0\.0/0 via \S+ on vEthernet \(\w+_ep\) ")
 
@@ -97,7 +97,7 @@ def _machine(site: Site, name: str) -> Tree:
     assert isinstance(files, dict)
     registry = tree["registry"]
     assert isinstance(registry, dict)
-    # The settings of interfaces stand in the network part by name; here they go by ids.
+    # The network part has the settings of interfaces by name; here their keys are ids.
     tree["registry"] = registry = {
         k: v for k, v in registry.items() if "\\Parameters\\Interfaces\\{" not in k
     }
@@ -106,7 +106,7 @@ def _machine(site: Site, name: str) -> Tree:
         if isinstance(values, dict) and values.get("DelayedAutostart") == 0:
             del values["DelayedAutostart"]
     tree["network"] = without_endpoint_routes(tree["network"])
-    # The guard comes and goes by itself: whether it is at work just now is nobody's change.
+    # The guard starts and ends by itself: whether it runs just now is not a change.
     tasks = tree["tasks"]
     assert isinstance(tasks, dict)
     for task, settings in tasks.items():
@@ -126,7 +126,7 @@ def _file(path: str, shown: Tree) -> Tree:
         content = shown.get("content")
         if _IMAGES.search(path) and isinstance(content, dict):
             return {**shown, "content": _without_layers(str(content["text"]))}
-        # A text says it all, and its hash would tell addresses apart that count as equal.
+        # Compare the text alone: hashes would differ for addresses that count as equal.
         return (
             {**shown, "content": content["text"]}
             if isinstance(content, dict) and "text" in content

@@ -1,7 +1,7 @@
 """What an ordinary user of the machine can have done to a path before we come, and what must not be so afterwards.
 
-The paths are those that a join, a restart and an hour of the machine touch, as they are seen at the lab's files: a new one of a
-step, a task or a service is among them without being named here.
+The lab's files record the paths that a join, a restart and an hour of the machine touch. So a new path of a step, a task or a
+service is among them without a name here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from winboot_lab.windows.machine import Machine
 from tests.lab.site import Site
 
 WINDOWS: Final = "c:\\windows\\"
-# Of these it is told that others may replace what is in them, and no more: tests/steps/test_directories.py.
+# winboot only reports that others may replace files in these folders: tests/steps/test_directories.py.
 WINDOWS_OWN: Final = (r"C:\Program Files", r"C:\ProgramData")
 STATE: Final = "C:\\ProgramData\\winboot"
 SECRET: Final = r"C:\secret.txt"
@@ -45,7 +45,7 @@ _ONE_PATH: Final = (
     "read", "write", "_open_for_write", "open", "delete", "make_directory", "set_acl", "list", "delete_directory", "link",
 )  # fmt: skip
 _TWO_PATHS: Final = ("move", "copy", "replace")
-# Rights that let somebody replace what is in a folder, or change a file.
+# Rights to replace the contents of a folder, or to change a file.
 _REPLACES: Final = (DELETE, DELETE_CHILD, CHANGE_PERMISSIONS, TAKE_OWNERSHIP)
 _CHANGES: Final = (*_REPLACES, WRITE, APPEND)
 PID: Final = 4000
@@ -104,7 +104,7 @@ def in_state(path: str) -> bool:
     return (path + "\\").lower().startswith(STATE.lower() + "\\")
 
 
-# -- what she does to one path; an administrator has made what is above it
+# -- the user's attacks on one path; an administrator has made the folders above it
 
 
 @dataclass
@@ -160,13 +160,13 @@ def hard_link(plant: Plant, path: str) -> None:
 
 
 def symbolic_link(plant: Plant, path: str) -> None:
-    """By the privilege, which she was given once, or while the machine was in developer mode."""
+    """The user needs a privilege for it, which an administrator or the developer mode once gave."""
     plant.files.link(path, OFFICE if plant.is_folder(path) else SECRET, "SymbolicLink", SYSTEM_TOKEN)
     plant.files.need(path, follow=False)[1].acl.owner = plant.user.sid
 
 
 def held(plant: Plant, path: str) -> None:
-    """It was hers, an administrator took it; her handle is open."""
+    """The user owned it, an administrator took it; the user's handle is still open."""
     plant.make(path, plant.user)
     plant.handles.append(plant.files.hold(path, CHANGE_PERMISSIONS, pid=PID, token=plant.user))
     plant.files.need(path)[1].acl.owner = SYSTEM_TOKEN.sid
@@ -175,7 +175,7 @@ def held(plant: Plant, path: str) -> None:
 STATES: Final[dict[str, Callable[[Plant, str], None]]] = {
     one.__name__: one for one in (owned, writable, junction, hard_link, symbolic_link, held)
 }
-# A link that she keeps open and shares with no other handle: Windows PowerShell 5.1 has no LinkType for it then.
+# A link that the user keeps open without sharing: Windows PowerShell 5.1 has no LinkType for it then.
 SHUT: Final = "shut "
 
 
@@ -186,11 +186,11 @@ def _plant_one(made: Plant, state: str, path: str) -> None:
 
 
 def plant(site: Site, twin: Site, state: str, attacked: Iterable[str]) -> tuple[Plant, list[str]]:
-    """Do it to these paths; gives those at which Windows let her."""
+    """Attack these paths; returns those at which Windows allowed it."""
     machine = site.machine
     made = Plant(machine, twin.machine.files, alice(machine))
     machine.files.write(SECRET, b"of an administrator")
-    # Readable for her, so that she can give it a second name.
+    # The user can read it, and so can give it a second name.
     machine.files.make_directory(OFFICE)
     done: list[str] = []
     for path in attacked:
@@ -208,7 +208,7 @@ def plant(site: Site, twin: Site, state: str, attacked: Iterable[str]) -> tuple[
 
 
 def _behind_link(files: Files, path: str) -> bool:
-    """Whether a folder above is one of her links already: the path is elsewhere."""
+    """True if a folder above is one of the user's links already: the path is elsewhere."""
     found = (files.find(above, follow=False) for above in _above(path))
     return any(one is not None and one[1].link is not None for one in found)
 
@@ -231,7 +231,7 @@ def doubts(files: Files, path: str, user: Token) -> list[str]:
         # In a folder that only leads to ours, others may add theirs.
         rights = _REPLACES if node.directory else _CHANGES
         if any(node.acl.allows(user, right) for right in rights):
-            found.append(f"{above} can be changed by her")
+            found.append(f"{above} can be changed by the user")
         if any(one.rights & CHANGE_PERMISSIONS or one.access & 2 for one in node.opened if one.pid == PID):
             found.append(f"{above} is open with a handle of hers")
         if not node.directory and node.names > 1:
@@ -241,7 +241,7 @@ def doubts(files: Files, path: str, user: Token) -> list[str]:
 
 @dataclass
 class Guarded:
-    """Each program that SYSTEM or an administrator starts, with what she could have done to it at that moment."""
+    """Each program that SYSTEM or an administrator starts, with the changes that the user could have made at that moment."""
 
     started: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -267,7 +267,7 @@ def guard(machine: Machine, user: Token) -> Guarded:
 
 
 def untouched(machine: Machine) -> list[str]:
-    """What was written through one of her links."""
+    """The files that were written through one of the user's links."""
     files = machine.files
     wrong = [] if files.need(SECRET)[1].content == b"of an administrator" else [f"{SECRET} was changed"]
     return wrong + [rf"{OFFICE}\{one} was written" for one in files.need(OFFICE)[1].children]
@@ -278,8 +278,9 @@ def untouched(machine: Machine) -> list[str]:
 
 @dataclass
 class Racer:
-    """A user who, before each operation on a path of ours, makes what would come there, wherever Windows lets her: at the
-    operations that `at` takes by number and path. `done` has those numbers with the paths."""
+    """A user that creates a path of winboot's just before winboot's operation on it, wherever Windows allows it.
+
+    `at` selects the operations by number and path. `done` has those numbers with the paths."""
 
     plant: Plant
     at: Callable[[int, str], bool]
@@ -299,7 +300,7 @@ class Racer:
                 self.plant.make(path, self.plant.user)
                 self.done.append((self.number, path))
         except Failure:
-            # Windows does not let her.
+            # Windows does not allow it.
             return
         finally:
             self.busy = False

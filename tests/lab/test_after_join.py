@@ -17,7 +17,7 @@ from tests.verify.test_profiles import remote_subnets
 # The second is that of the shipped profiles. 1.35 is the last minor that takes containerd 1.7, 1.36 wants 2.
 OLD, NEW = "1.35.9", "1.36.5"
 FORMER_MAJOR: Final = "1.7.36"
-# Those whose flows the lab's machines carry here: somebody's network, and kube-proxy in a pod of somebody's, are not all there.
+# The solutions whose flows the lab's machines carry. The lab lacks parts of networks and kube-proxy pods of other owners.
 CARRIED: Final = (
     "flannel-host-gw",
     "flannel-vxlan",
@@ -27,7 +27,7 @@ CARRIED: Final = (
     "azure-tunnel",
     "calico-node",
 )
-# What such a network wants beside a join.
+# The further settings that such a network needs for a join.
 ROUTES: Final = {"win-bridge": {"routes": "winboot"}}
 
 CHAINS: Final = Matrix(

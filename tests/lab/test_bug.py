@@ -1,4 +1,4 @@
-"""A bug in winboot itself at one node: that node's failure, with a place to look, and nobody else's."""
+"""A bug in winboot itself at one node fails that node alone, and the report names the place to look."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from winboot.remote.transport.base import Transport
 
 
 def test_a_bug_at_one_node_costs_the_others_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its traceback stands in the journal, and nowhere else."""
+    """Only the journal has its traceback."""
     site = Site(tmp_path, NodePlan("win-1", "2022", "10.0.1.11"), NodePlan("win-2", "2022", "10.0.1.12"))
     controller = site.controller()
     usual = controller.context.connect
 
     def connect(spec: NodeSpec) -> Transport:
         if spec.node.name == "win-2":
-            raise LookupError("what nobody thought of")
+            raise LookupError("an unforeseen case")
         return usual(spec)
 
     monkeypatch.setattr(controller, "context", replace(controller.context, connect=connect))
@@ -30,7 +30,7 @@ def test_a_bug_at_one_node_costs_the_others_nothing(tmp_path: Path, monkeypatch:
     good, bad = report.nodes
     assert (good.failure, good.ready) == (None, True)
     assert bad.failure is not None
-    assert "a bug in winboot itself: LookupError: what nobody thought of" in bad.failure.message
+    assert "a bug in winboot itself: LookupError: an unforeseen case" in bad.failure.message
     assert report.exit_code == 3
     journal = controller.journal / "win-2.jsonl"
     assert str(journal) in bad.failure.hint

@@ -1,4 +1,4 @@
-"""Two controllers at one node: one works, the other waits, gives up, or takes over; nobody undoes the other's work."""
+"""Two controllers at one node: one works, the other waits, gives up, or takes over; neither undoes the other's work."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def fence(site: Site) -> Any:
 def in_the_middle(
     site: Site, other: Other, until: Callable[[], bool], *, at: str = "directories"
 ) -> Controller:
-    """A controller during whose change the other one starts: it goes on once `until` holds, and the node with it."""
+    """A controller during whose change the other one starts; it and its node continue once `until` holds."""
 
     def hear(line: str) -> None:
         if other.ident is None and f'"step":"{at}"' in line and mine.pipelines[-1]["Mode"] == "Change":
             other.start()
-            # Time goes on for the other one, but does not run away before its thread has begun.
+            # Time passes for the other one, but only after its thread has begun.
             assert site.machine.wait(DAY, until=lambda: until() or not other.is_alive(), pace=0.01)
 
     mine = site.controller(hear=hear)
@@ -68,7 +68,7 @@ def in_the_middle(
 
 
 def settled(site: Site) -> bool:
-    """Ready, nothing is left to do, and nobody has left anything behind."""
+    """True if the node is Ready, nothing is left to do, and no run has left a note behind."""
     site.settle(60)
     again = site.join()
     assert (problems(again), again.changed, only(again).ready) == ([], 0, True)
@@ -131,8 +131,9 @@ def test_who_takes_over_ends_the_older_run_at_its_next_step(scenes: Scenes) -> N
 def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another_has(
     scenes: Scenes, writes: Writes
 ) -> None:
-    """Nothing tells it that its claim is another's by now, nor that the other one has raised the fence, but the node: its
-    session would be renewed much later. Nothing is done twice."""
+    """Only the node reports that the other controller holds the claim and has raised the fence.
+
+    The first one would renew its session much later. Nothing is done twice."""
     site, time = scenes.bare("plain"), Time()
     leases = FakeLeases()
 
@@ -197,7 +198,7 @@ def test_a_controller_that_was_away_does_not_work_against_the_one_that_took_over
 
 @pytest.mark.matrix
 def test_while_the_network_is_rewired_the_other_one_waits_for_it_too(scenes: Scenes) -> None:
-    """The run on the node belongs to nobody's session."""
+    """The run on the node depends on no session."""
     site = scenes.bare("plain")
     mine = site.controller()
     others: list[Report] = []

@@ -116,7 +116,7 @@ def _pattern(what: str) -> str:
 
 
 def _repairing(site: Site, damage: Damage) -> Controller:
-    """A controller during whose change somebody else acts, too."""
+    """A controller during whose change another actor acts, too."""
     acts = [damage.meanwhile] if damage.meanwhile is not None else []
 
     def hear(line: str) -> None:

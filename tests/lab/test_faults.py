@@ -1,4 +1,4 @@
-"""What goes wrong around a node in the middle of a join has a name, a cause and a next step; mended, the join goes on."""
+"""A fault around a node during a join has a name, a cause and a next step; once it is fixed, the join continues."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def stop_for_a_minute(site: Site) -> None:
 
 
 def start_again(site: Site, name: str) -> None:
-    """Unless somebody was first."""
+    """Start a service again unless it runs already."""
     services = site.machine.services
     if not services.running(name):
         services.start(services.need(name))
@@ -144,7 +144,7 @@ FAULTS: Final = (
 )
 
 
-# `make check` has one that is told before anything is there, one in the middle, and one that is nobody's fault.
+# `make check` has an early fault, one in the middle, and one without a cause on the node.
 @pytest.mark.parametrize(
     "fault",
     first(0, sorted(FAULTS, key=lambda one: one.name not in EVERY_TIME), lambda one: one.name, daily=1),

@@ -1,4 +1,4 @@
-"""Machines that nobody connects to: given user data alone, they become Ready nodes by their own calls, over real TLS."""
+"""Machines without incoming connections: with user data alone they become Ready nodes by their own calls, over real TLS."""
 
 from __future__ import annotations
 

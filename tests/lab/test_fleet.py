@@ -1,4 +1,4 @@
-"""Many nodes by the command itself, over WinRM: what happens to one stays its own, and is told in report and exit code."""
+"""Many nodes by the command itself, over WinRM: one node's fault stays its own, and report and exit code show it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Fleet:
         return Told(code, nodes, lines[-1])
 
     def requests(self, node: str) -> list[str]:
-        """What the machine was asked by the last command."""
+        """The last command's requests to the machine."""
         return [seen.action for seen in self.lab.nodes[node].endpoint.requests]
 
     @property
@@ -145,7 +145,7 @@ def test_one_is_off_one_refuses_one_fails_and_the_others_join(
     assert all(f">{name}<" in fleet.page for name in lab.nodes)
     assert "LoginRefused" in fleet.page
 
-    # Alone, each has its own code; nobody else is asked anything.
+    # Alone, each has its own code; the command contacts no other machine.
     assert fleet("join", "--limit", OFF, *only).code == 69
     assert fleet("join", "--limit", REFUSING, *only).code == 77
     assert fleet("join", "--limit", FAILING, *only).code == 1
@@ -169,7 +169,7 @@ def test_one_is_off_one_refuses_one_fails_and_the_others_join(
 
 
 def received_once(requests: list[str]) -> list[str]:
-    """What was asked; how often a pipeline's output is asked for is a matter of how long a look takes."""
+    """The requests, without repeated reads of a pipeline's output: their number depends on how long a look takes."""
     return [
         action
         for at, action in enumerate(requests)
@@ -205,7 +205,7 @@ def a_process(fleet: Fleet, *words: str) -> subprocess.Popen[str]:
 
 @pytest.mark.matrix
 def test_two_commands_at_once_join_a_node_once(fleet_of: Callable[[int], Fleet]) -> None:
-    """Whoever comes second waits, and finds it done; both end well."""
+    """The second command waits, and finds it done; both succeed."""
     fleet = fleet_of(1)
 
     two = [a_process(fleet) for _ in range(2)]

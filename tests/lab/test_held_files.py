@@ -1,4 +1,4 @@
-"""Whoever holds a file open, for a moment or for long: a run ends Ready or by a name, and no file is lost.
+"""Another program holds a file open, for a moment or for long: a run ends Ready or with a named error, and loses no file.
 
 A virus scanner, a backup or a log shipper opens what the n-th file operation is about, just before it. The lab's files
 keep to the sharing modes of CreateFile, so that a rename, a delete or a write fails as it does on Windows.
@@ -31,15 +31,15 @@ JOURNAL = r"C:\ProgramData\winboot\journal.jsonl"
 
 @pytest.fixture
 def reference(joined_site: Callable[[str], Site]) -> set[str]:
-    """The files of a node that nobody disturbs."""
+    """The files of an undisturbed node."""
     return paths(joined_site("plain"))
 
 
 def paths(site: Site) -> set[str]:
     """The files of the machine, without what differs from one join to the next in their names: hashes and times.
 
-    What an archive held is noted for files whose own hash nobody knows; those of this node are known, and a join that
-    could not write the note does not come back for it.
+    winboot records the contents of an archive for files without a known hash. This node's hashes are known, so a join that
+    could not write the record does not retry it.
     """
     files = [path for path, _ in site.machine.files.walk("C:\\") if r"\winboot\placed-" not in path]
     return {re.sub(r"[0-9a-f]{8,}|\d{4}(-\d\d){5}", "*", path) for path in files}
@@ -48,8 +48,8 @@ def paths(site: Site) -> set[str]:
 def wrong_in_the_end(site: Site, reference: set[str]) -> list[str]:
     """What a join still finds when the file has long been let go: nothing, and every file is there.
 
-    What nobody was told yet of a detached run is told once. A start comes before the last look: what the startup task
-    writes is missing where the only restart was one before there was such a task.
+    winboot reports the result of a detached run once. A restart comes before the last look: otherwise the startup task's
+    files are missing if the only restart was before that task existed.
     """
     site.machine.faults.scan_no_more()
     site.settle(LONG)
@@ -111,7 +111,7 @@ def undo_once(site: Site) -> list[str]:
 
 
 def wrong_with_an_undo(site: Site) -> list[str]:
-    """What is wrong with an undo whose files are held, and with the next one when nobody holds them."""
+    """What is wrong with an undo whose files are held, and with the next one when they are free."""
     wrong = [told for told in undo_once(site) if not NAMED.search(told)]
     site.machine.faults.scan_no_more()
     site.settle(LONG)

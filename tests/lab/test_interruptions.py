@@ -1,4 +1,4 @@
-"""Whatever breaks a join off, the next one goes on and ends in the same state."""
+"""After any interruption of a join, the next one continues and ends in the same state."""
 
 from __future__ import annotations
 

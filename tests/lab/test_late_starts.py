@@ -32,8 +32,8 @@ def ready(site: Site) -> bool:
 def test_a_control_plane_that_comes_up_after_the_node_costs_it_nothing_but_time(
     manager: str, tmp_path: Path
 ) -> None:
-    """flanneld makes its overlay anew at each start, once the API server answers (vxlan_windows.go: AcquireLease comes before
-    newVXLANDevice): a quarter of an hour is nothing to wait for."""
+    """flanneld makes its overlay again at each start, once the API server answers (vxlan_windows.go: AcquireLease comes before
+    newVXLANDevice): winboot does not wait a quarter of an hour for it."""
     site = joined(tmp_path, BY_NAME["flannel-vxlan"], services={"manager": manager})
     cluster = site.cluster
     site.outside.clusters.clear()
@@ -122,8 +122,9 @@ def _cases() -> list[object]:
 
 @pytest.mark.parametrize("start", _cases())
 def test_what_is_late_or_wrong_at_a_start_costs_no_address_and_no_node(start: Start, tmp_path: Path) -> None:
-    """No gap of more than 30 seconds from the moment that the address first stands; while HNS answers nobody, from its
-    answer on. When the cause is gone: Ready without a controller, and nothing left for the next run."""
+    """The node's address has no gap of more than 30 seconds after it first appears, or after HNS answers.
+
+    When the cause is gone: Ready without a controller, and nothing left for the next run."""
     late = Late(tmp_path, start)
     late.join()
     late.begin()

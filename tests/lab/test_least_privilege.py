@@ -48,7 +48,7 @@ def objects(name: str, staged: Staged) -> list[dict[str, Any]]:
 
 
 class Story:
-    """A lab whose cluster gives nobody anything, but for the two manifests; the commands run as the operator."""
+    """A lab whose cluster grants only the rights of the two manifests; the commands run as the operator."""
 
     def __init__(self, lab: Lab, staged: Staged) -> None:
         self.lab = lab
@@ -116,7 +116,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         told("join")
         pod = {"metadata": {"name": "web"}, "spec": {"nodeName": "win-1", "containers": []}}
         lab.cluster.request(ADMIN, "POST", "/api/v1/namespaces/default/pods", pod)
-        # A network that is taken away may be there again before anybody drains for it; a plug-in is not.
+        # A deleted network may be there again before the drain; a deleted plug-in is not.
         files = lab.nodes["win-1"].machine.files
         files.write(rf"{PLUGINS}\host-local.exe", b"of somebody else")
         told("join", "--drain")

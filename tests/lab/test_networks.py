@@ -1,7 +1,7 @@
 """Every network solution joins, under both service managers, on every release that has it; and what is wrong shows why.
 
-The last part takes away or falsifies one thing of each solution in the script that runs. Winboot then believes in it,
-so only the node itself can tell: it must not become Ready, and somewhere the true reason must stand.
+The last part removes or falsifies one thing of each solution in the script that runs. winboot then believes in it, so only
+the node itself can show the fault: it must not become Ready, and a log or event must contain the true reason.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _vnet() -> ClusterPlan:
 
 # What Calico takes for the node 10.0.1.11 in the lab (winboot_lab.programs.calico.block_of).
 BLOCK: Final = "10.244.66.192/26"
-# The default of Calico's IPPool.
+# Calico's default IPPool.
 CALICO_POOL: Final = "192.168.0.0/16"
 
 
@@ -225,7 +225,7 @@ SOLUTIONS: Final = (
         "none-with-an-overlay",
         {"cni": "none", "network_name": "Calico"},
         lambda: ClusterPlan(flannel=None, calico=True),
-        # What somebody else brings, only the user can know.
+        # Only the user knows the settings of another owner's network.
         wishes={"kube_proxy": {"config": {"winkernel": {"sourceVip": "10.244.66.194"}}}},
         pods=BLOCK,
         releases=("2022",),
@@ -385,7 +385,7 @@ def test_an_overlay_carries_no_ipv6(cni: str, tmp_path: Path) -> None:
 
 
 def _damage(site: Site) -> set[str]:
-    """Whatever of the solution is winboot's is taken away or falsified; the steps that must notice."""
+    """Remove or falsify each part of the solution that winboot owns; returns the steps that must notice."""
     machine, (spec,) = site.machine, site.specs()
     network, steps = spec.network, {"kubelet-config", "containerd-config"}
     for path in (spec.paths.kubelet_config, spec.paths.containerd_config):
@@ -471,7 +471,7 @@ CNI_CONF: Final = {
 
 @dataclass(frozen=True)
 class Mutation:
-    """One thing that is falsified in the script. `old` must stand in it; `reason` is what somebody must say then."""
+    """One falsification of the script. The script must contain `old`; a log or event must contain `reason`."""
 
     solution: str
     name: str
@@ -791,7 +791,7 @@ def test_every_solution_is_falsified_in_three_ways_at_least() -> None:
 
 
 def move_to_another_pod_network(site: Site) -> None:
-    """The Node is deleted, and its pod network goes to somebody else in the meantime."""
+    """Delete the Node, and give its pod network to another Node in the meantime."""
     cidr = site.node()["spec"]["podCIDR"]
     site.admin("DELETE", "/api/v1/nodes/win-1")
     spec = {"podCIDR": cidr, "podCIDRs": [cidr]}

@@ -35,7 +35,7 @@ def main_scripts(controller: Controller) -> list[tuple[str, str]]:
 
 
 def _whole(arguments: Mapping[str, object], text: str) -> str:
-    """What ran: the text that was sent, or the node's part that came beside it, with the library that the machine keeps."""
+    """The text that ran: the text that was sent, or the node's part with the library that the machine keeps."""
     part = arguments.get("NodePart")
     if part is None:
         return text
@@ -219,7 +219,7 @@ def test_a_pod_that_may_not_go_stops_the_drain_before_anything_is_changed(
     assert (report.exit_code, only(report).pipelines, pods(site)) == (1, 1, {"web"})
 
 
-# ---- interrupted, gone on, taken away ------------------------------------------------------------------
+# ---- interrupted, continued, removed -------------------------------------------------------------------
 
 
 @pytest.mark.check
@@ -253,7 +253,7 @@ def test_everything_takes_one_restart_and_remove_puts_back_all_that_was_there(sc
     joined = controller.join()
     (wanted,) = [event for event in controller.ears.events if isinstance(event, RebootWanted)]
     assert not problems(joined)
-    # One restart serves all who ask for one.
+    # One restart serves all steps that need one.
     assert {"computer-name", "windows-features", "system-settings"} <= set(wanted.steps)
     assert (only(joined).reboots, site.machine.boot_count) == (1, 2)
 

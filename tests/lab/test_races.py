@@ -1,4 +1,4 @@
-"""Whoever makes what winboot is about to make, at any operation, gets neither a program run nor a file believed."""
+"""A user creates winboot's paths first, at any operation: winboot runs none of those programs and believes no file."""
 
 from __future__ import annotations
 

@@ -18,15 +18,15 @@ from tests.steps.test_adoption import somebodys_files
 SERVICES: Final = r"SYSTEM\CurrentControlSet\Services"
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
 
-# What may differ, as a pattern of the difference's line, and the words of docs/security.md that say so (None: the lab's
-# own traces of an interface that is gone, and of a default route that is there as before, as a lasting one).
+# The allowed differences: a pattern of the difference's line, and the words of docs/security.md that announce it. None: the
+# lab's own traces of a deleted interface, and of a default route that is now a lasting one.
 WRITTEN: Final = {
     r"\\Tcpip\\Parameters\\(Interfaces\\\{|PersistentRoutes: \{'0\.0\.0\.0,0\.0\.0\.0,)": None,
     r"files/C:\\var\\lib\\kubelet\\(checkpoints|device-plugins|image_manager|plugins|plugins_registry|pod-resources|pods|"
     r"volumeplugins)(\\pull(ed|ing))?: \{'kind': 'directory'\}$": "folders that the kubelet makes in its own folder",
     r"Services\\kube-proxy/(ObjectName: '\.\\\\keeper' -> 'LocalSystem'|Start: 3 -> 4)$": "the account of a service",
 }
-# A program of the inbox, so that what somebody's services run can be started.
+# A program of Windows, so that the other programs' services can start.
 PROGRAMS: Final = (r"C:\theirs\kubelet.exe", r"C:\theirs\containerd.exe", r"C:\theirs\kube-proxy.exe")
 
 

@@ -1,4 +1,4 @@
-"""No secret is seen where it does not belong, whatever happens to a join; and whoever looks for one here finds it."""
+"""No secret appears where it does not belong, after any fault of a join; the search finds each secret that is there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LATER: Final = (
     ("runs",),
     ("explain", "HashMismatch"),
 )
-# What changes nodes that are there, and what is given away. Nobody is asked: it is no terminal.
+# The commands that change existing nodes or give something away. Without a terminal they ask no question.
 MORE = (
     ("userdata", "--for", "file", "--host", "win-1", "--inline", "given/win-1.ps1"),
     ("fleet", "render", "--image", "registry.lab/winboot:1", "--trust"),
@@ -64,7 +64,7 @@ MORE = (
     ("remove", "--yes", "--output", "json", "--report", "reports/removed.html"),
 )
 OLD, NEW = "1.33.6", "1.34.2"
-# Where a secret may be, and nobody but SYSTEM and administrators reads it there.
+# The places where a secret may be: only SYSTEM and administrators can read them.
 PLACES: Final = {
     "registry password": re.escape(HOSTS) + r"(\.winboot-new|\.winboot-old)?",
     "minted token": r"C:\\k\\bootstrap-kubeconfig(\.winboot-new)?",
@@ -76,7 +76,7 @@ PLACES: Final = {
 
 @dataclass
 class Story:
-    """Joins over the wire with everything that can go wrong on the way, and all that was said meanwhile."""
+    """Joins over the wire with all faults on the way, and all output meanwhile."""
 
     machines: list[Machine]
     witness: Witness
@@ -101,7 +101,7 @@ class Story:
 
 
 def own_kubeconfig(cluster: LabCluster) -> str:
-    """A kubeconfig as somebody made it for kube-proxy alone, with a token of its service account."""
+    """A kubeconfig that an administrator made for kube-proxy alone, with a token of its service account."""
     token, _ = cluster.authenticator.issue_token(
         "kube-system", "kube-proxy", timedelta(days=30), cluster.now()
     )
@@ -353,7 +353,7 @@ def test_the_story_has_a_restart_a_detached_run_a_failure_and_a_lost_connection(
 
 @pytest.mark.check
 def test_every_secret_was_where_it_belongs(story: Story) -> None:
-    """A canary that nobody carried anywhere would be found nowhere."""
+    """Without secrets in their places, the search could not find one anywhere."""
     stored = {
         hit.partition(" as ")[0]
         for one in story.witness.written
@@ -478,8 +478,8 @@ def test_nobody_on_the_wire_reads_a_secret(story: Story) -> None:
 
 @pytest.mark.matrix
 def test_no_command_that_changes_nodes_or_gives_something_away_shows_a_secret(story: Story) -> None:
-    """It comes last: the machines are bare afterwards. Only the file beside a script of first boot holds a token, which its
-    owner alone reads."""
+    """It comes last: the machines are bare afterwards. Only the file next to a first-boot script holds a token, and only its
+    owner can read it."""
     (story.folder / "given").mkdir()
     said, sent = len(story.said), len(story.scripts)
     # Keys of the kubelets go with them.

@@ -140,7 +140,7 @@ def test_a_node_whose_management_is_on_another_adapter_keeps_it(solution: str, t
 def test_the_second_address_of_an_adapter_is_there_during_a_join_after_it_and_after_a_restart(
     solution: str, tmp_path: Path
 ) -> None:
-    """On Windows Server 2022 the switch takes it away; somebody's application is reached by it."""
+    """On Windows Server 2022 the switch removes it; another application needs it."""
     holds(Room(solution, 1, "static", 2, "2022"), tmp_path)
 
 
@@ -221,7 +221,7 @@ def test_a_network_that_an_agent_made_on_another_adapter_is_taken_back_and_named
     assert HINTS["WrongAdapter"] in told
     assert {one["Name"] for one in machine.hns.networks.values()} & {"cbr0"} == set()
     assert machine.services.need("flanneld").status == "Stopped"
-    assert reached(site) >= before - {"172.20.0.5"}, "what somebody's own bridge took is theirs"
+    assert reached(site) >= before - {"172.20.0.5"}, "another program's bridge keeps its address"
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ PLANS = (
 
 
 class Dribbling:
-    """In front of a site's mirror: some bytes a second, and with `breaks` an answer with a whole file ends half way. Counts how
-    often a file is asked for whole, and from some place on."""
+    """In front of a site's mirror: some bytes a second, and with `breaks` an answer with a whole file ends half way. Counts
+    the requests for a whole file, and for the rest of one."""
 
     def __init__(self, site: Site, pace: float, *, breaks: bool) -> None:
         self.whole: Counter[str] = Counter()
@@ -60,7 +60,7 @@ def test_a_fleet_whose_downloads_are_slow_is_joined_after_at_most_one_more_run(
     assert problems(report) == []
     assert [node.ready for node in report.nodes] == [True, True, True]
     assert site.time.seconds - began > 240.0
-    # The first one of a server is asked for before the first change, too: is it there?
+    # winboot also requests a server's first file before the first change, to check that it is there.
     more = [path for path, times in mirror.whole.items() if times != len(PLANS)]
     assert len(more) == 1 and more[0].startswith("/containerd/")
     assert mirror.rest == (dict.fromkeys(mirror.whole, len(PLANS)) if breaks else {})

@@ -43,7 +43,7 @@ def ca(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trusting(tmp_path: Path, console: ConsoleServer, ca: Path) -> Iterator[Sshd]:
-    """A server that knows no key, but whom to believe about keys."""
+    """A server that knows no user's key, only the CA that signs them."""
     folder = tmp_path / "trusting"
     folder.mkdir()
     server = Sshd(

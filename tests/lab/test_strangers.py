@@ -46,7 +46,7 @@ def test_what_was_hers_is_ours_after_a_join_and_no_program_of_hers_has_run(
     site = scenes.bare(scene)
     planted, done = plant(site, twin, state, [path for path in attacked if depth(path) == deep])
     if not done:
-        pytest.skip(f"Windows lets nobody do that {deep} folders deep")
+        pytest.skip(f"Windows allows that to no account {deep} folders deep")
     seen = guard(site.machine, planted.user)
 
     site.plan()
@@ -63,8 +63,9 @@ def test_what_was_hers_is_ours_after_a_join_and_no_program_of_hers_has_run(
 def test_what_was_given_away_after_a_join_is_ours_again_or_named(
     state: str, deep: int, scenes: Scenes
 ) -> None:
-    """Nobody but an administrator can do that. Windows renames no folder that the node itself runs from: there the rights are
-    taken back by hand, and a restart closes what she has open, as the hint says."""
+    """Only an administrator can do that. Windows renames no folder that the node itself runs from.
+
+    There an administrator corrects the rights by hand, and a restart closes the user's handles, as the hint says."""
     site, touched = scenes.bare("plain"), set[str]()
     files, user = site.machine.files, alice(site.machine)
     trace(files, site.machine.processes, touched)

@@ -1,7 +1,7 @@
 """The traps of a Windows node: a join whose script falls into one fails as it does on a real node.
 
-One thing is falsified in the script that runs, so that winboot believes in it and only the node itself can tell: the words
-of the last column are those of containerd, kubelet, kube-proxy, flanneld, HNS or Windows, or what became of the machine.
+One thing is falsified in the script that runs, so that winboot believes in it and only the node itself shows the fault. The
+last column has the message of containerd, kubelet, kube-proxy, flanneld, HNS or Windows, or the machine's state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Falsify = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a join happens: what the profile wishes, which cluster, and what somebody does before and after it."""
+    """The place of a join: the profile's settings, the cluster, and an administrator's actions before and after it."""
 
     name: str
     wishes: Mapping[str, Any] = field(default_factory=dict)
@@ -47,9 +47,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Trap:
-    """`mutate` makes the false script, `told` is what somebody on the node says then, `effect` what is true there then.
+    """`mutate` makes the false script, `told` is the message on the node, `effect` a check of the node's state.
 
-    `well` says that the node seems well until somebody needs what is missing.
+    `well` means that the node seems well until a pod needs the missing part.
     """
 
     sentence: str
@@ -100,7 +100,7 @@ def both(*mutations: Falsify) -> Falsify:
 
 
 def addresses(site: Site) -> set[str]:
-    """The kinds of address that the Node tells of itself."""
+    """The kinds of address in the Node's status."""
     return {one["type"] for one in site.node()["status"]["addresses"]}
 
 
@@ -193,13 +193,13 @@ TRAPS: Final = (
         well=True,
     ),
     Trap(
-        "flannel's VNI of Linux is none on Windows",
+        "flannel's VNI of Linux does not work on Windows",
         put('"VNI": 4096, "Port": 4789', '"VNI": 1, "Port": 8472'),
         r"VNI 1 must be greater than or equal to 4096",
         place=VXLAN,
     ),
     Trap(
-        "a kubelet told to make cgroups does not start on Windows",
+        "a kubelet with cgroups enabled does not start on Windows",
         put('"cgroupsPerQOS": false', '"cgroupsPerQOS": true'),
         r"CgroupsPerQOS \(--cgroups-per-qos\) true is not supported on Windows",
         place=OLDER,
@@ -251,7 +251,7 @@ TRAPS: Final = (
         well=True,
     ),
 )
-# Whoever loses a machine for good here has to know it within real seconds; the lab's own time does not count for that.
+# A run that loses its machine for good must notice within real seconds; the lab's own time does not count for that.
 IMPATIENT: Final = Patience(poll=5.0, reconnect=0.3)
 NUMBERED: Final = [
     pytest.param(
@@ -293,7 +293,7 @@ def test_who_falls_into_a_trap_is_told_why_as_on_a_real_node(trap: Trap, tmp_pat
 
 @pytest.mark.check
 def test_an_address_that_a_session_took_along_comes_back_by_the_startup_task(tmp_path: Path) -> None:
-    """It watches after the restart, whoever makes a network then; without it the machine is lost (trap 3)."""
+    """It watches after the restart, for any program that makes a network; without it the machine is lost (trap 3)."""
     site = HOST_GW.site(tmp_path)
     mutate = lambda script: IN_THE_SESSION(script) if "$steps = @(" in script else script  # noqa: E731
 
@@ -308,7 +308,7 @@ def test_an_address_that_a_session_took_along_comes_back_by_the_startup_task(tmp
 
 @pytest.mark.parametrize("place", first(0, PLACES, lambda place: place.name, daily=1))
 def test_who_keeps_out_of_them_has_a_ready_node(place: Place, tmp_path: Path) -> None:
-    """In the same places, and nobody says or shows what is told above: that comes from the traps alone."""
+    """In the same places without the traps, no program prints those messages: they come from the traps alone."""
     site = place.site(tmp_path)
 
     report = site.join()

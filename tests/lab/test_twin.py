@@ -72,7 +72,7 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_site_with_proxy_registry_and_ssh_joins_in_a_lab_like_it(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Names, groups and overrides are the site's; proxy and registry stand there because the profile mentions them."""
+    """Names, groups and overrides are the site's; the lab starts proxy and registry because the profile names them."""
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("WINBOOT_LAB_PASSWORD", "")
     twin = twin_of(site)

@@ -1,4 +1,4 @@
-"""Everything that a lab machine could tell an onlooker: what is there now, and what was there for a moment.
+"""Everything that an observer could see on a lab machine: its present state, and each state in between.
 
 What is over leaves no trace in the machine's state (a process, a task, a file that was overwritten), so a witness is
 there from the beginning and keeps it.
@@ -187,7 +187,7 @@ class Tap:
             while piece := source.recv(65536):
                 self._heard.append(piece)
                 target.sendall(piece)
-        # One end is gone, so nobody on the other one waits in vain.
+        # One end is gone: close the other, so that its client does not wait in vain.
         for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -15,7 +15,7 @@ from winboot_lab.windows.files import Files, Node
 from winboot_lab.windows.hns import Hns, Json
 from winboot_lab.windows.registry import Registry
 
-# What goes on by nature: logs, and winboot's own notes of who works, of what it has found and of former values.
+# Files that change by nature: logs, and winboot's own notes of runs, findings and former values.
 _NOTES: Final = re.compile(r"^c:\\(programdata\\winboot|var\\log)\\")
 # What a join that nothing disturbs writes more than once. Nothing else is.
 USUAL: Final[Mapping[str, int]] = {

@@ -27,7 +27,7 @@ def test_the_pages_own_tests_pass(copy: tuple[Path, list[str]]) -> None:
 
 
 def test_what_holds_for_all_solutions_holds_for_it(copy: tuple[Path, list[str]]) -> None:
-    """Owners and functions go together; whoever owns what, it renders."""
+    """Owners and functions go together; every choice of owners renders."""
     told = howto.tested(copy[0], "tests/networks/test_solutions.py")
 
     assert " passed" in told

@@ -1,4 +1,4 @@
-"""Each network solution as a value: who owns what, and the exact files the plugins read."""
+"""Each network solution as a value: the owner of each part, and the exact files the plugins read."""
 
 from __future__ import annotations
 

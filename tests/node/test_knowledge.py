@@ -74,7 +74,7 @@ def test_the_script_is_one_that_windows_powershell_takes(site: Site) -> None:
 
 
 def test_programs_that_know_what_the_data_knows_add_nothing(site: Site, tmp_path: Path) -> None:
-    """Also what a help does not name: GA and deprecated gates are asked for."""
+    """This includes names that a help omits: winboot asks about GA and deprecated gates."""
     learned = asked(site, tmp_path)
 
     assert learned.sections == {}

@@ -1,8 +1,8 @@
 """The one canned peer of the project: machines with scripted answers, and what a kubelet does at the API server.
 
-Independent of the lab's engine and machines: nothing here reads PowerShell. What is sent is taken as winboot's script by
-its arguments (`Mode`, `RunId`), and answered by events as docs/architecture.md describes them; so a test can have a
-thousand nodes in one process, and each of them as silent, chatty or lying as it likes.
+Independent of the lab's engine and machines: nothing here reads PowerShell. It recognizes winboot's script by
+its arguments (`Mode`, `RunId`), and answers with events as docs/architecture.md describes them. So a test can have a
+thousand nodes in one process, each as silent, chatty or lying as the test needs.
 
     conduct    what a machine answers to a script, by name: good, silent, chatty, lying, …
     outsider   what else may stand at a machine's address: nothing, a redirect, an answer that drips, or none

@@ -1,7 +1,7 @@
 """A stub kubelet: what it does at the API server when a node joins, each request with its own credential.
 
-It asks for its client certificate with the bootstrap token, registers its Node with the startup taint, asks for its serving
-certificate, and is Ready once that is issued: so a join that approves nothing does not end well.
+It asks for its client certificate with the bootstrap token, registers its Node with the startup taint, and asks for its
+serving certificate. It is Ready once that is issued: so a join that approves nothing fails.
 """
 
 from __future__ import annotations

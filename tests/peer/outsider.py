@@ -14,7 +14,7 @@ DRIP_S: Final = 0.2
 
 
 class Gone:
-    """A port that nobody listens on, and that nobody else takes."""
+    """A port without a listener, which no other program can take."""
 
     asked = False
 
@@ -78,7 +78,7 @@ class Redirecting(_Answering):
 
 
 class Slow(_Answering):
-    """Answers at once, and then a byte now and then: none of them is late, all of them together take for ever."""
+    """Answers at once, and then a byte now and then: no byte is late, but the answer never ends."""
 
     def answer(self, connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Any bytes from a node: no traceback, no "bug in winboot itself", and never a success that nobody told.
+"""Any bytes from a node: no traceback, no "bug in winboot itself", and never a success without the events for it.
 
 `make fuzz` looks for new examples; the suite takes the same few each time.
 """

@@ -83,8 +83,8 @@ def test_what_chatty_nodes_send_is_not_kept(tmp_path: Path) -> None:
 def test_a_fleet_needs_no_file_for_a_node_that_waits(tmp_path: Path) -> None:
     """A Mac allows 256 open files: more nodes than that must not be more files.
 
-    Each worker has a journal, and reads templates the first time; so few workers stay far below the limit whatever else
-    this process has open, and so many nodes are far above it.
+    Each worker has a journal, and reads templates the first time. So few workers stay far below the limit, also with the
+    other open files of this process. So many nodes are far above it.
     """
     resource = pytest.importorskip("resource")
     fleet = Fleet(tmp_path, Gone, 150)

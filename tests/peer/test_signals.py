@@ -59,7 +59,7 @@ def ended(file: Path) -> list[str]:
 
 
 def none_runs(guest: Guest) -> bool:
-    """A script that was told to stop needs a moment."""
+    """True once no script runs: a stop takes a moment."""
     left = guest.left()
     return not left["running"] and not left["shells"]
 

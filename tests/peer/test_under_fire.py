@@ -1,5 +1,6 @@
-"""A fleet of which a part is silent, chatty, lying, slow, redirecting or gone: the others are done, and each of these is
-named with its cause and the next step. Real sockets; `make matrix` takes 200 nodes, `make check` fewer.
+"""A fleet in which some nodes are silent, chatty, lying, slow, redirecting or gone: the others join.
+
+winboot names each of these with its cause and the next step. Real sockets; `make matrix` takes 200 nodes, `make check` fewer.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from winboot.remote.transport.base import Endpoint, Timeouts, Transport
 from winboot.remote.transport.psrp import PsrpTransport
 from winboot.report.results import Report
 
-# A machine may be late when this one is busy, and is waited for; who never answered is not. Each empty answer to "what does
-# the script say?" is a chance to see that it says nothing.
+# winboot waits for a machine that is late because this one is busy, but not for one that never answered. Each empty answer
+# to a read of the script's output is a chance to notice silence.
 PATIENT: Final = Timeouts(operation=2)
 QUICK: Final = Timeouts(connect=2, operation=1, read=2, open=0, resume=0, close=1)
 
@@ -99,8 +100,8 @@ def _check_named(report: Report, guest: Guest) -> None:
 
 
 SIZES: Final = [
-    # The quiet ones are among the 200, and below: a good node that is late on a busy machine must not pass for one of them, nor
-    # for one that does not come back.
+    # The silent ones are among the 200, and below. A good node that is late on a busy machine must not pass for one of them,
+    # nor for one that does not come back.
     pytest.param(
         16, 2, [one for one in NAMED if one not in ("silent", "chatty", "never back")], 3600.0, id="16"
     ),
@@ -138,7 +139,7 @@ def test_the_good_are_done_and_each_of_the_bad_is_named(
 
 
 def _peak_mb() -> int:
-    """The most memory that this process has had; 0 where nobody counts it."""
+    """The peak memory of this process; 0 where the system does not count it."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), 0)

@@ -15,7 +15,7 @@ def test_the_page_has_every_check_and_no_other() -> None:
     of_the_cluster = [f"| `{check.id}` | {check.why} |" for check in CHECKS]
 
     assert rows[: len(of_the_cluster)] == of_the_cluster
-    # The rest is asked by the machine, in the step download-sources.
+    # The machine checks the rest, in the step download-sources.
     of_the_machine = [line.split("`")[1] for line in rows[len(of_the_cluster) :]]
     assert of_the_machine == ["proxy", "artifact-source", "registry"]
     assert set(of_the_machine) <= set(HINTS)

@@ -1,9 +1,9 @@
-"""Tests on the lab's engine and on a real PowerShell: do their scripts tell the same?
+"""Compare the script output of tests on the lab's engine and on a real PowerShell.
 
     python -m tests.real.both PWSH [argument of pytest ...]
 
-runs the tests that the arguments choose once on each engine. Writes how many told the same and what differs; exits with 1
-where something does, or where a test failed.
+runs the tests that the arguments choose once on each engine. Prints how many tests have the same output and the
+differences; exits with 1 on a difference or a failed test.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tests.real.transcript import recorded
 
 
 def run(folder: Path, arguments: list[str]) -> bool:
-    """Whether the tests pass; what their scripts tell goes into `folder`."""
+    """True if the tests pass; the output of their scripts goes into `folder`."""
     words = [sys.executable, "-m", "pytest", "-q", "--told", str(folder), *arguments]
     return subprocess.run(words, check=False).returncode == 0
 
 
 def differences(lab: dict[str, list[Any]], real: dict[str, list[Any]]) -> list[str]:
-    """Where two engines' tests do not tell the same: the test, and the first that differs."""
+    """The tests whose output differs between two engines, with the first difference."""
     return [
         f"{test}: {_first(lab.get(test, []), real.get(test, []))}"
         for test in sorted({*lab, *real})
@@ -36,11 +36,11 @@ def _first(lab: list[Any], real: list[Any]) -> str:
     for place, (one, other) in enumerate(zip(lab, real, strict=False)):
         if one != other:
             return f"{place + 1}: the lab {one}, PowerShell {other}"
-    return f"the lab told {len(lab)}, PowerShell {len(real)}"
+    return f"the lab sent {len(lab)} events, PowerShell {len(real)}"
 
 
 def main(words: list[str]) -> int:
-    """0 when both engines tell the same."""
+    """0 when the output is the same on both engines."""
     powershell, *arguments = words
     with tempfile.TemporaryDirectory(prefix="winboot-told-") as folder:
         lab, real = Path(folder) / "lab", Path(folder) / "real"
@@ -56,7 +56,7 @@ def report(lab: dict[str, list[Any]], real: dict[str, list[Any]], *, passed: boo
         print(one)
     tests = {*lab, *real}
     print(
-        f"{len(tests)} tests ran a script: {len(tests) - len(found)} tell the same on both engines, {len(found)} do not"
+        f"{len(tests)} tests ran a script: {len(tests) - len(found)} have the same output on both engines, {len(found)} do not"
     )
     return 0 if passed and tests and not found else 1
 

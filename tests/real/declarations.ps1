@@ -1,4 +1,4 @@
-# Compiles the C# of the library that stands in the folder -Library, as the library does, and writes a line for each public method.
+# Compiles the C# of the library in the folder -Library, as the library does, and writes a line for each public method.
 # PowerShell 7 compiles with its own Roslyn: there the language is held to C# 5, which is all that Windows PowerShell 5.1 has.
 param([Parameter(Mandatory = $true)][string]$Library)
 Set-StrictMode -Version 2.0

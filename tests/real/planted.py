@@ -18,7 +18,7 @@ Answer = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """`right` stands in a function of the library, `wrong` is put there; then `call` runs, behind `before`."""
+    """A mutation: `wrong` replaces `right` in a function of the library; then `before` and `call` run."""
 
     name: str
     right: str

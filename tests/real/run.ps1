@@ -74,8 +74,8 @@ function Get-CaseArgument {
 }
 
 function Get-InsteadValue {
-    # What a function writes in a case with `instead`: the value, or the member of it that the parameter `by` of the call names;
-    # of a call by position that is the second word.
+    # The output of a function in a case with `instead`: the value, or the member that the call's parameter `by` names. In a
+    # call by position the second word names the member.
     param($Value, $Words)
     if ($Value -isnot [Management.Automation.PSCustomObject]) { return $Value }
     $at = [Array]::IndexOf([string[]]$Words, "-$($Value.by)")

@@ -1,4 +1,4 @@
-"""What is said of two engines' tests: which tell the same, and where the others differ first."""
+"""The comparison of two engines' tests: the same output, or the first difference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.real.transcript import Recorder, recorded
 
 
 def told(folder: Path, *events: object) -> dict[str, list[object]]:
-    """What is left of a test that told these."""
+    """The recorded output of a test with these events."""
     recorder = Recorder(folder)
     for event in events:
         recorder("output", event if isinstance(event, str) else json.dumps(event))
@@ -40,7 +40,7 @@ def test_the_first_event_that_differs_is_named(tmp_path: Path, capsys: pytest.Ca
     assert report(first, second, passed=True) == 1
     said = capsys.readouterr().out
     assert ": 2: the lab ['output', {'state': 'ok'}], PowerShell ['output', {'state': 'failed'}]" in said
-    assert "1 tests ran a script: 0 tell the same on both engines, 1 do not" in said
+    assert "1 tests ran a script: 0 have the same output on both engines, 1 do not" in said
 
 
 def test_the_line_that_powershell_7_breaks_in_an_unknown_commands_message_is_no_difference(
@@ -58,7 +58,9 @@ def test_the_line_that_powershell_7_breaks_in_an_unknown_commands_message_is_no_
 def test_more_events_are_a_difference(tmp_path: Path) -> None:
     first, second = told(tmp_path / "a", {"step": "a"}), told(tmp_path / "b", {"step": "a"}, "more")
 
-    assert [one.rpartition(": ")[2] for one in differences(first, second)] == ["the lab told 1, PowerShell 2"]
+    assert [one.rpartition(": ")[2] for one in differences(first, second)] == [
+        "the lab sent 1 events, PowerShell 2"
+    ]
 
 
 def test_a_failed_test_or_none_at_all_is_no_success(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_the_library_s_csharp_compiles_and_has_the_methods_that_the_lab_knows(
 ) -> None:
     powershell = engines.find_powershell(request.config.getoption("--pwsh"))
     if powershell is None:
-        pytest.skip(f"compiles C# with a real PowerShell, and there is none. {engines.HOW_TO_GET}")
+        pytest.skip(f"needs a real PowerShell to compile C#. {engines.HOW_TO_GET}")
 
     words = [
         "-NoProfile",

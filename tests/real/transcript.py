@@ -1,4 +1,4 @@
-"""What the scripts of a test tell, kept for a comparison of two engines."""
+"""Record the output of a test's scripts, for a comparison of two engines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-# What no two runs have in common: times, ids, keys made anew, and so the hashes of what holds them.
+# Values that differ in each run: times, ids, new keys, and so the hashes of the values that hold them.
 _PASSING: Final = frozenset({"ms", "run", "at", "boot_id", "id", "timeout_s", "digest", "script"})
 _MADE_ANEW: Final = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+Z?|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]+|\d+ seconds?|boot-[0-9a-f]{16}|sha256 [0-9a-f]{12}"
@@ -22,7 +22,7 @@ _BROKEN_LINE: Final = re.compile(r"(?<=or operable program\.)\n(?=Check the spel
 
 
 class Recorder:
-    """Writes what scripts tell, a file for each test; a copy of the process (tests/lab/copies.py) goes on with it."""
+    """Writes the output of scripts, a file for each test; a copy of the process (tests/lab/copies.py) continues it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -40,7 +40,7 @@ class Recorder:
 
 
 def recorded(folder: Path) -> dict[str, list[Any]]:
-    """What each test's scripts told, without what differs from run to run."""
+    """The output of each test's scripts, without the values that differ in each run."""
     found: dict[str, list[Any]] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():

@@ -33,7 +33,7 @@ QUIET = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # Names lead nowhere, so that even a browser with habits of its own asks nobody.
+    # Names lead nowhere, so that no browser feature contacts a server.
     "--host-resolver-rules=MAP * ~NOTFOUND",
 ]
 
@@ -142,9 +142,7 @@ TOML = "version = 3\n[plugins.'io.containerd.cri.v1.images']\n  snapshotter = 'w
 # Ten of every kind: there, absent, other; short and long; with a space to break at and without; a file; each flag.
 KINDS: dict[str, Callable[[int], Difference]] = {
     "directories": lambda n: Difference(rf"folder C:\k\{n}", None, "there"),
-    "firewall-rules": lambda n: Difference(
-        f"firewall rule somebody's {n}", "allow TCP 10250", None, policy=True
-    ),
+    "firewall-rules": lambda n: Difference(f"firewall rule site {n}", "allow TCP 10250", None, policy=True),
     "system-settings": lambda n: Difference(f"registry value {n}", "0", "1", reboot=True),
     "kubelet": lambda n: Difference(
         f"service kubelet {n}: command line", KUBELET, KUBELET + f" --n={n}", disturbs=True
@@ -203,7 +201,7 @@ def full_page(tmp_path: Path) -> Path:
 def test_ten_differences_of_every_kind_need_no_sideways_scrolling(
     width: int, chromium: Chromium, full_page: Path, tmp_path: Path
 ) -> None:
-    """On a telephone and on a wide screen. A frame is as wide as it is told to be; a window of Chromium is not, below 500."""
+    """On a telephone and on a wide screen. A frame has any width; a window of Chromium has at least 500 pixels."""
     frame = tmp_path / "frame.html"
     measured = "const w = this.contentDocument.documentElement; document.title = w.scrollWidth + ' of ' + w.clientWidth"
     frame.write_text(

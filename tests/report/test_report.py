@@ -434,7 +434,7 @@ def test_few_nodes_that_need_attention_are_open() -> None:
 
 
 def test_a_page_begins_with_what_was_asked_for() -> None:
-    """Version, profile and filters stand in the head, before the first table; what is asked for is text, never markup."""
+    """The head shows version, profile and filters before the first table; user input appears as text, never as markup."""
     asked = {"inventory": "inventory.yaml", "profile": "profile.yaml (Kubernetes 1.36.4)", "limit": "<win-*>"}
     report = replace(a_report(a_node("ok")), asked=asked)
 

@@ -65,7 +65,7 @@ def test_what_check_says_is_of_the_published_shape(
 
 
 def test_a_good_file_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A program that reads no line cannot tell good from never asked."""
+    """A program that reads no line cannot distinguish a good file from a check that never ran."""
     assert run(["check", str(an_inventory(tmp_path, TWO)), "-o", "json"]) == 0
 
     assert lines_of(capsys.readouterr().out)[-1]["errors"] == 0
@@ -74,7 +74,7 @@ def test_a_good_file_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: P
 def test_what_ping_says_is_of_the_published_shape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A machine that lets nobody in, with what it shows to anyone."""
+    """A machine that refuses the login, with its public data."""
     monkeypatch.setenv("WINBOOT_TEST_PASSWORD", f"not {PASSWORD}")
     with Farm() as farm:
         machine = node(farm, says())
@@ -98,8 +98,9 @@ def test_the_catalogue_of_steps_is_of_the_published_shape(capsys: pytest.Capture
 
 
 def test_no_command_writes_json_in_a_shape_of_its_own() -> None:
-    """But where another program defines the form: Ansible's inventories, the policies of clouds; init writes YAML. A script of
-    first boot reads its secrets from a file beside it."""
+    """Exceptions: another program defines the form (Ansible inventories, cloud policies), and `init` writes YAML.
+
+    A first-boot script reads its secrets from a file next to it."""
     found = {
         file.name
         for file in CLI.rglob("*.py")
