@@ -114,7 +114,7 @@ VERSIONS_TEXTS = st.from_regex(r"Kubernetes v\d{1,9}\.\d{1,9}\.\d{1,9}(-\w+)?", 
 @given(VERSIONS_TEXTS, HELPS, st.booleans())
 @example("v1.99999999999999999999.0", "      --feature-gates m\n  X=true|false (BETA - default=true)", True)
 def test_the_help_of_a_program_is_read_or_refused(version: str, text: str, refuses: bool) -> None:
-    """It may refuse all that it is asked; another refusal counts for nothing (`_ask`)."""
+    """The program may refuse all requested flags; another refusal does not count (`_ask`)."""
     try:
         told = program_said("kubelet", version, text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The budget of a run: who may begin, what waits, and when nothing new begins any more."""
+"""The budget of a run: which nodes may begin, which wait, and when no further node begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running script tells is read as it stands, or not at all."""
+"""winboot reads a script's events exactly, or not at all."""
 
 import json
 from typing import Any

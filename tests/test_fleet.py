@@ -20,7 +20,7 @@ def test_no_item_is_no_result() -> None:
 
 
 def test_an_item_that_hangs_is_left_when_the_run_is_stopped() -> None:
-    """The others keep their results; the one that hangs is told by `late`."""
+    """The others keep their results; `late` names the one that hangs."""
     stop, hang = Stop(), threading.Event()
 
     def work(item: str) -> str:

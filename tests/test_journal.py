@@ -113,7 +113,7 @@ def test_no_link_is_followed_to_the_folder_of_a_journal(tmp_path: Path) -> None:
 def test_a_folder_is_its_owners_alone_from_its_first_moment_whatever_the_umask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody who opens it before its mode is put right keeps what he opened."""
+    """A user that opens it before its mode is corrected keeps the handle."""
     made: list[int] = []
     change = Path.chmod
 

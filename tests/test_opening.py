@@ -1,4 +1,4 @@
-"""Whoever reads a script before it may run is told first which steps there are and why, and what they leave behind."""
+"""A script begins with its steps, their reasons and their traces, for the administrator who approves it."""
 
 import json
 import re

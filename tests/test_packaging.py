@@ -98,7 +98,7 @@ def test_what_an_extra_brings_is_imported_by_the_module_that_owns_it(module: str
     assert owners <= {("remote", "cloud"), ("remote", "transport")}
 
 
-# `pip install winboot` would run what somebody put into a registry under that name.
+# `pip install winboot` would run a stranger's package of that name in a registry.
 _BY_NAME = re.compile(r"pipx? install(?: -\S+| ['\"]?\.\S*)* ['\"]?winboot(?:-lab)?(?![\w./-])")
 
 
@@ -155,7 +155,7 @@ def test_the_wheel_of_the_tool_holds_nothing_of_the_lab(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("project", [TOOL, LAB], ids=["winboot", "winboot-lab"])
 def test_a_distribution_says_its_licence(project: dict[str, Any]) -> None:
-    """Without it nobody may use it."""
+    """Without a licence no user may use the package."""
     assert project["license"] == "Apache-2.0"
     assert project["description"]
 

@@ -56,7 +56,7 @@ def test_only_keeps_the_named_and_the_essential_steps():
 
 
 def test_only_takes_what_the_named_steps_need_with_them():
-    """As the help of --only says; --skip takes away from that too."""
+    """As the help of --only says; --skip reduces that, too."""
     steps = (a_step("a"), a_step("b", "a"), a_step("c", "b"), a_step("d"))
 
     assert names(make_plan(a_spec(), steps, only=["c"])) == ["a", "b", "c"]

@@ -36,7 +36,7 @@ Lines = Iterator[str]
 
 
 class Silent:
-    """A listener that hears nothing."""
+    """A listener that ignores every event."""
 
     def event(self, node: str, event: Event) -> None:
         pass
@@ -179,7 +179,7 @@ def test_look_and_change_share_one_session(drive: Callable[..., ScriptRunner]) -
 
 
 def test_a_restart_is_done_once_and_the_same_script_runs_again(drive: Callable[..., ScriptRunner]) -> None:
-    """After a changed boot id the same node's part goes on, with the library that the change has kept."""
+    """After a changed boot id the same node's part continues, with the library that the change has kept."""
     machine = Machine("reboot", "complete", boots=("b1", "b2"))
     node = drive(machine)
 
@@ -508,7 +508,7 @@ def test_the_journal_keeps_the_beginning_of_noise(drive: Callable[..., ScriptRun
 def test_an_endless_noise_is_a_quiet_node_with_the_step_that_was_due(
     drive: Callable[..., ScriptRunner],
 ) -> None:
-    """Nothing of ours among it: an upper bound, and a name."""
+    """Output without winboot's events has an upper bound, and ends with a named error."""
     machine = Machine()
 
     def run(script: str, arguments: Mapping[str, object], secrets: Mapping[str, Secret]) -> Lines:
@@ -547,7 +547,7 @@ def test_what_a_broken_off_pass_has_told_is_in_the_record(drive: Callable[..., S
 
 
 def test_a_restart_that_was_refused_is_asked_for_again(drive: Callable[..., ScriptRunner]) -> None:
-    """Once the controller waited half an hour for a restart that nobody had begun."""
+    """Once the controller waited half an hour for a restart that had not begun."""
     machine = Machine("reboot", "complete", boots=("b1", "b2"), refusals=(Busy("995", hint=""),) * 2)
 
     asked = counts_boot_ids(machine)
@@ -575,7 +575,7 @@ def counts_boot_ids(machine: Machine) -> list[str]:
 def test_a_restart_that_was_taken_and_does_not_come_is_asked_for_again_after_a_while(
     drive: Callable[..., ScriptRunner],
 ) -> None:
-    """Windows drops one that an update holds up; whoever asked too often would restart a machine that is going down."""
+    """Windows drops one that an update holds up; a second request could restart a machine that is going down."""
     machine = Machine("reboot", "complete", boots=("b1", "b1", "b2"))
     asked = counts_boot_ids(machine)
 
@@ -589,7 +589,7 @@ def test_a_restart_that_was_taken_and_does_not_come_is_asked_for_again_after_a_w
 def test_a_restart_that_nobody_saw_happen_is_not_believed(
     answer: str, drive: Callable[..., ScriptRunner]
 ) -> None:
-    """Only another id proves it; silence, a warning or an error is none."""
+    """Only another id proves it; silence, a warning or an error proves nothing."""
     machine = Machine("reboot", boots=("b1", answer))
 
     with pytest.raises(Unreachable, match="the machine does not answer"):

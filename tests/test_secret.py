@@ -1,4 +1,4 @@
-"""A secret's value is asked for in few places, each with its reason."""
+"""Few modules reveal a secret's value, each with its reason."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from winboot.base.secret import Secret
 
 ROOT = Path(__file__).parents[1] / "winboot"
-# A reference counts the lines of a password file; transports send it; a CA is public; a kubeconfig is parsed; the id of a token
-# is no secret; a journal looks for it to hide it. A voucher is printed by the command that makes it, and stands in user data.
-# A join command is parsed, and its token goes to a private file.
+# A reference counts the lines of a password file. Transports send it. A CA is public. A kubeconfig is parsed. The id of a
+# token is not a secret. A journal looks for it to hide it. A voucher is printed by the command that makes it, and user data
+# contains it. A join command is parsed, and its token goes to a private file.
 READERS = {
     "config/profile/reference.py",
     "remote/transport/console.py",
@@ -36,7 +36,7 @@ READERS = {
 
 
 def test_a_value_is_revealed_in_the_listed_modules_alone() -> None:
-    """Whoever adds one says why, above."""
+    """The comment above gives the reason for each."""
     found = {
         str(file.relative_to(ROOT))
         for file in ROOT.rglob("*.py")

@@ -132,7 +132,7 @@ def test_pods_that_stay_stop_the_join_before_anything_is_changed(tmp_path: Path)
 
     assert report.failure is not None
     assert (
-        "not drained, nothing was changed: default/web: a disruption budget forbids it"
+        "winboot could not drain the node, and changed nothing: default/web: a disruption budget forbids it"
         in report.failure.message
     )
     assert scene.machine.modes == ["Look"]

@@ -214,7 +214,7 @@ def test_a_pod_that_may_not_go_stops_the_drain_before_anything_is_changed(
     report = site.join(drain=True)
 
     (told,) = problems(report)
-    assert "not drained, nothing was changed: default/web: " in told
+    assert "could not drain the node, and changed nothing: default/web: " in told
     assert "disruption budget" in told
     assert (report.exit_code, only(report).pipelines, pods(site)) == (1, 1, {"web"})
 

@@ -31,7 +31,7 @@ Release = Literal["2019", "2022", "2025"]
 
 @dataclass(frozen=True)
 class Told:
-    """What one run told: its events, and the steps by name."""
+    """The output of one run: its events, and the steps by name."""
 
     events: list[Event]
 
@@ -92,7 +92,7 @@ class Rig:
         facts: Mapping[str, object] | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> Told:
-        """Run the script of these steps (and the preflight) and read what it tells."""
+        """Run the script of these steps (and the preflight) and read its events."""
         return self.run_text(self.text(*names, mode=mode), mode=mode, facts=facts, secrets=secrets)
 
     def text(self, *names: str, mode: str = "Change") -> str:
@@ -139,7 +139,7 @@ class Rig:
         return self.run(*names, mode="Undo")
 
     def registry(self, path: str, name: str) -> object:
-        """A value below HKEY_LOCAL_MACHINE; None when there is none."""
+        """A value below HKEY_LOCAL_MACHINE, or None."""
         return next(
             (
                 one["value"]
@@ -149,13 +149,13 @@ class Rig:
         )
 
     def file(self, path: str) -> bytes | None:
-        """The bytes of a file; None when there is none."""
+        """The bytes of a file, or None."""
         if not self._invoke("file.stat", path=path):
             return None
         return self._invoke("file.read", path=path)[0]
 
     def write(self, path: str, content: bytes) -> None:
-        """Somebody writes a file; its folder is made when there is none."""
+        """Write a file as another program does; makes its folder if needed."""
         self.machine.files.make_directory(path.rpartition("\\")[0])
         self.machine.files.write(path, content)
 
@@ -165,7 +165,7 @@ class Rig:
         self.machine.settle(5)
 
     def state(self, name: str) -> Any:
-        """A JSON file of the state folder; None when there is none."""
+        """A JSON file of the state folder, or None."""
         content = self.file(rf"C:\ProgramData\winboot\{name}")
         return None if content is None else json.loads(content)
 

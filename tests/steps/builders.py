@@ -1,4 +1,4 @@
-"""Specs for tests: the shipped profiles, resolved, with a CA that stands in this repository."""
+"""Specs for tests: the shipped profiles, resolved, with a CA of this repository."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""A node of a joined lab: what one step does there can be taken away, looked at and done again."""
+"""A node of a joined lab: a test can undo one step there, look at it and apply it again."""
 
 from __future__ import annotations
 

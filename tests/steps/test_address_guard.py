@@ -1,4 +1,4 @@
-"""The machine's static address is watched while somebody else makes a network on its adapter."""
+"""The guard watches the machine's static address while another program makes a network on its adapter."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def guard_is_ended(node: Node) -> None:
 def test_a_round_that_fails_does_not_end_the_watch(
     joined: Callable[[str], Node], trouble: Callable[[Node], None]
 ):
-    """HNS answers nobody for a while, a file is held: the next round is in a few seconds, and the address is needed then."""
+    """While HNS does not answer or a file is held, the guard tries again in a few seconds: the machine needs its address."""
     node = joined("operator").after(gone, remove_network("Calico"), remove_network("External"))
     trouble(node)
     (task,) = (task for task in node.machine.tasks.all() if task.name == "guard")
@@ -225,7 +225,7 @@ def a_switch_took_the_way_out(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "left"),
     [
-        pytest.param(nothing, host_endpoint, {"10.0.0.1", "10.244.1.1"}, id="the endpoint's is none"),
+        pytest.param(nothing, host_endpoint, {"10.0.0.1", "10.244.1.1"}, id="the endpoint's is no gateway"),
         pytest.param(second_gateway, nothing, {"10.0.0.1", "172.21.0.1"}, id="each adapter has its own"),
         pytest.param(nothing, second_gateway, {"172.21.0.1"}, id="another one is a person's choice"),
     ],
@@ -268,6 +268,6 @@ def test_a_route_that_ended_with_the_start_is_awaited_beside_the_endpoints(bench
 
 
 def lose(node: Node) -> None:
-    """What the operator's network does: a switch takes the adapter, and what somebody set on it is gone."""
+    """What the operator's network does: a switch takes the adapter, and its settings are gone."""
     hcn.call(node.machine, "POST", "/networks/", {"Name": "theirs", "Type": "Overlay", "Subnets": []})
     assert node.machine.network.holder("10.0.1.11") is None

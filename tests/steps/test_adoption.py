@@ -38,7 +38,7 @@ THEIRS = {
 
 
 def somebodys_files(machine: Machine) -> None:
-    """Files, owners, rules and audit entries of an administrator with a mind of his own, and of an ordinary user."""
+    """Files, owners, rules and audit entries of an administrator with unusual settings, and of an ordinary user."""
     machine.accounts.add("alice", administrator=False)
     alice = machine.accounts.token("alice")
     files = machine.files
@@ -67,7 +67,7 @@ def somebodys_files(machine: Machine) -> None:
 
 @pytest.fixture
 def foreign(bench: Bench) -> Bench:
-    """A machine with what somebody left on it."""
+    """A machine with files of an earlier installation."""
     somebodys_files(bench.machine)
     return bench
 

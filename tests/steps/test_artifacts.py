@@ -123,7 +123,7 @@ def test_a_program_that_was_replaced_is_seen_and_put_right(site: Site):
 
 @pytest.mark.parametrize("pinned", [True, False], ids=["its own hash is known", "the archive's alone"])
 def test_a_right_program_that_somebody_else_put_there_is_replaced_by_a_copy_of_ours(site: Site, pinned: bool):
-    """Who made it may have it open with the right to write, and no look can see a handle: it is left with the old file."""
+    """Its owner may have it open with the right to write, and no look can see a handle: the handle keeps the old file."""
     site.run("directories", STEP)
     kubelet, files = place_of(site, "kubelet"), site.machine.files
     if pinned:

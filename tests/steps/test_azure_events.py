@@ -1,4 +1,4 @@
-"""A machine of Azure's tells in its own Node what Azure is going to do to it, and nothing else."""
+"""An Azure machine writes into its own Node what Azure is going to do to it, and nothing else."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_state_of_before_the_restart_goes_with_the_plugins_network(joined: Calla
     assert node.file(lock) is None, "a lock without an owner, too"
     assert [node.machine.services.need(one).status for one in ("kubelet", "kube-proxy")] == ["Running"] * 2
     names = {one["Name"] for one in node.machine.hns.networks.values()}
-    assert "ext" in names, "the first switch stays: nobody's session breaks"
+    assert "ext" in names, "the first switch stays: no session breaks"
 
 
 def test_state_that_the_plugin_has_written_since_is_of_pods_that_live(joined: Callable[[str], Node]):

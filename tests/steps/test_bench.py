@@ -1,4 +1,4 @@
-"""A machine that a test has made goes with the test: each has some 15 MiB, and a thread where a task of it runs for ever."""
+"""A test's machine is freed with the test: each has some 15 MiB, and a thread if a task of it runs without end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run Calico's node agent as a service of ours: it makes the pod network above the first switch."""
+"""Run Calico's node agent as winboot's service: it makes the pod network above the first switch."""
 
 from __future__ import annotations
 

@@ -124,5 +124,5 @@ def test_a_member_of_a_domain_keeps_its_name(bench: Bench):
 
     told = bench.run(STEP)
 
-    assert told.states == {STEP: "ok"}, "told, not counted"
+    assert told.states == {STEP: "ok"}, "reported, not counted"
     assert told.differences(STEP) == {"computer name": ("WIN-OLD (domain member)", "WIN-A1")}

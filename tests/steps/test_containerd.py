@@ -155,7 +155,7 @@ def test_a_service_marked_for_deletion_is_told_with_the_code(node: Node):
 
 
 def test_a_service_of_another_account_stays_down_after_an_undo_and_is_named(node: Node):
-    """Windows gives its password to nobody, and as LocalSystem its program would have rights that it never had."""
+    """Windows does not reveal its password, and as LocalSystem its program would have rights that it never had."""
     node.spoiled = True
     node.undo(STEP)
     node.machine.accounts.add("keeper", administrator=False, password="a password")
@@ -189,7 +189,7 @@ def test_an_account_of_windows_comes_back_with_the_service_of_before(node: Node)
 
 
 def test_a_pipe_that_somebody_else_serves_is_named_before_anything_talks_to_it(node: Node):
-    """Any user can be the first to make one of that name; kubelet and crictl would hand him the secrets of all pods."""
+    """Any user can be the first to make one of that name; kubelet and crictl would send that user the secrets of all pods."""
     node.undo(STEP)
     node.machine.accounts.add("alice", administrator=False)
     hers = node.machine.processes.spawn(
@@ -225,7 +225,7 @@ def _descriptor(*rules: tuple[int, str, int]) -> bytes:
     return head + owner + acl
 
 
-# What Windows gives all services: SYSTEM, administrators, who is logged in here, and services may read.
+# Windows' rights on all services: SYSTEM, administrators, users logged in on the machine, and services may read.
 USUAL = (
     (0, "S-1-5-18", 0x2009D),
     (0, "S-1-5-32-544", 0xF01FF),
@@ -248,7 +248,7 @@ USUAL = (
 def test_whoever_else_may_change_a_service_of_ours_is_named(
     node: Node, rules: tuple[tuple[int, str, int], ...], who: str | None
 ):
-    """SYSTEM would run what he writes into its command line. It is told and left: who may stop and change is the owner's."""
+    """SYSTEM would run the account's text in the command line. winboot reports it only: the owner decides on these rights."""
     security = rf"HKEY_LOCAL_MACHINE\{SERVICES}\containerd\Security"
     node.machine.registry.set(security, "Security", "Binary", _descriptor(*rules))
 
@@ -321,7 +321,7 @@ def test_a_pod_of_another_major_that_does_not_end_stops_the_step_before_the_swit
         (r"\Security", Rule(USERS, 0x40000), True),
         ("", Rule(USERS, 0x10000000), True),
         ("", Rule(USERS, 0x2, "Deny"), False),
-        # For subkeys alone, and there are none.
+        # For subkeys alone, and the key has no subkeys.
         (r"\Security", Rule(USERS, 0xF003F, inheritance=1, propagation=2), False),
         (r"\Parameters", USERS, True),
     ],
@@ -329,7 +329,7 @@ def test_a_pod_of_another_major_that_does_not_end_stops_the_step_before_the_swit
 def test_whoever_else_may_write_the_registry_key_of_a_service_of_ours_is_named(
     node: Node, key: str, rule: Rule | str, named: bool
 ):
-    """The command line is a value there. It is told and left, as with the service's own rules."""
+    """The command line is a value there. winboot reports it only, as with the service's own rules."""
     path = rf"HKEY_LOCAL_MACHINE\{SERVICES}\containerd{key}"
     node.machine.registry.create(path)
     rules = node.machine.registry.acl(path)

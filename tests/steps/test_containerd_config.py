@@ -1,4 +1,4 @@
-"""containerd's configuration: pause image, CNI folders, mirrors, and logins that nobody else may read."""
+"""containerd's configuration: pause image, CNI folders, mirrors, and logins that only SYSTEM and administrators may read."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_live_node_keeps_its_layers_until_a_drain(bench: Bench):
 
 
 CONF_D = r"C:\Program Files\containerd\conf.d"
-# As other installers write them: another version of the file, other quotes, and settings that are nobody's but theirs.
+# As other installers write them: another version of the file, other quotes, and settings of their own.
 OLD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "corp.example/pause:1" # ours

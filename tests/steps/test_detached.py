@@ -1,4 +1,4 @@
-"""Work that may cut the session it was started from: stored, started as a task of SYSTEM, guarded, and told."""
+"""Work that may cut its own session: winboot stores it, starts it as a task of SYSTEM, guards it and reports its result."""
 
 from collections.abc import Callable
 from typing import Any
@@ -139,7 +139,7 @@ def test_an_address_that_windows_does_not_take_at_once_is_put_back_a_moment_late
 
 WORK = "[IO.File]::WriteAllText($flag, ''); Start-Sleep -Seconds 20"
 IDLE = "Start-Sleep -Seconds 20"
-# An adapter for management beside that of the node's address.
+# An adapter for management in addition to that of the node's address.
 MANAGEMENT = "10.50.0.11"
 
 
@@ -320,7 +320,7 @@ def test_a_task_whose_own_note_is_held_says_so(bench: Bench):
 
 
 def hold_notes(bench: Bench, folder: str) -> None:
-    """Somebody opens every note of a detached run, and shares it with nobody."""
+    """Open every note of a detached run without sharing."""
     for entry in bench.machine.files.list(folder):
         if entry.name.endswith(".json"):
             bench.machine.faults.hold(rf"{folder}\{entry.name}", 600, share="None")
@@ -360,7 +360,7 @@ def test_a_run_that_hangs_is_ended_by_its_rescue(bench: Bench):
 
 
 def test_a_status_that_is_held_when_a_run_ends_is_settled_by_the_rescue(bench: Bench):
-    """Nobody else can say how a run ended: it is not noted as running for ever, and the journal says why."""
+    """Only the rescue can record how a run ended: the note does not stay at running, and the journal has the reason."""
     folder = r"C:\ProgramData\winboot\detached"
     bench.run_text(a_text("[IO.File]::WriteAllText($flag, 'x')"))
     (status,) = [e.name for e in bench.machine.files.list(folder) if e.name.endswith(".json")]

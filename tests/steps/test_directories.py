@@ -89,7 +89,7 @@ def test_a_folder_that_an_ordinary_user_made_is_not_his_any_more(bench: Bench, p
     before = bench.machine.files.need(path)[1].acl.sddl()
 
     told = bench.look(STEP).differences(STEP)
-    # With those above it that she made on the way.
+    # With those above it that the user made on the way.
     of_hers = [what for what in told if what.endswith(": of others")]
     assert [
         what for what in of_hers if path.startswith(what.removeprefix("folder ").removesuffix(": of others"))
@@ -233,7 +233,7 @@ def test_a_link_above_a_path_is_not_followed_either(bench: Bench):
 
 
 def test_who_may_replace_what_is_in_a_folder_above_ours_is_told_and_loses_that(bench: Bench):
-    """He owns nothing there and may not write, but may delete what is not his."""
+    """The user owns nothing there and may not write, but may delete other users' files."""
     user = ordinary(bench)
     bench.machine.files.make_directory(r"C:\etc\cni\net.d")
     bench.machine.files.need(r"C:\etc\cni")[1].acl.explicit.append(Rule(user.sid, DELETE_CHILD))
@@ -373,7 +373,7 @@ LINKS = {junction: "child", symbolic_link: "child", hard_link: "child.txt"}
 
 
 def hers(bench: Bench, path: str, user: Token) -> list[str]:
-    """What she owns, may write, or reaches by a link below a path; and what she can do with a handle."""
+    """The files below a path that the user owns, may write, or reaches by a link or a handle."""
     files = bench.machine.files
     found = [
         below
@@ -385,7 +385,7 @@ def hers(bench: Bench, path: str, user: Token) -> list[str]:
 
 
 def attacked(bench: Bench, path: str, attack: Callable[[Bench, str, Token], None]) -> None:
-    """Before a change; seen by the look, gone after it, told, and given back by an undo."""
+    """Attack before a change: the look sees it, the change removes and reports it, an undo restores it."""
     user = ordinary(bench)
     attack(bench, path, user)
     assert bench.look(STEP).differences(STEP), "a look sees it"
@@ -449,7 +449,7 @@ def test_the_kubelets_own_folders_are_looked_through_when_they_are_taken_over(be
 
 
 def test_a_handle_of_the_former_owner_reaches_what_was_set_aside_and_nothing_of_ours(bench: Bench):
-    """Windows asks for rights when something is opened: with his handle he would put his rules back a moment later."""
+    """Windows checks rights at the open: with that handle the former owner would restore the old rules a moment later."""
     user = ordinary(bench)
     files = bench.machine.files
     files.make_directory(r"C:\k", user)
@@ -465,7 +465,7 @@ def test_a_handle_of_the_former_owner_reaches_what_was_set_aside_and_nothing_of_
 
 @pytest.mark.parametrize("name", [r"versions", r"theirs\below", r"theirs.exe"])
 def test_what_she_may_have_open_goes_before_the_folder_above_is_closed(bench: Bench, name: str):
-    """An administrator took it by its owner alone: her right stands there as inherited, and goes when ours are handed down."""
+    """An administrator changed the owner alone: the user keeps an inherited right until winboot's rules replace it."""
     user, files, path = ordinary(bench), bench.machine.files, rf"C:\k\{name}"
     files.make_directory(path.rpartition("\\")[0])
     if path.endswith(".exe"):
@@ -497,7 +497,7 @@ def test_a_folder_of_somebody_else_in_which_something_is_open_is_named(bench: Be
 def test_whoever_is_quicker_than_a_change_does_not_keep_the_folder(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ):
-    """A race at every operation on C:\\k: he makes the folder again as soon as it is gone."""
+    """A race at every operation on C:\\k: the user makes the folder again as soon as it is gone."""
     user = ordinary(bench)
     of_alice(bench, r"C:\k", user)
     invoke = Session.invoke

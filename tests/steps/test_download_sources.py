@@ -1,4 +1,4 @@
-"""Proxy, artifact source and registries are asked before the first change, by the machine itself."""
+"""The machine itself contacts proxy, artifact source and registries before the first change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def asked(
     arrange: Callable[[World], None] = lambda world: None,
     spec: Callable[[NodeSpec], NodeSpec] = lambda spec: spec,
 ) -> Told:
-    """What a bare machine is told in a world that was arranged, with a profile that says what it must say."""
+    """The report of a bare machine in an arranged world, with a minimal profile."""
     bench = Bench(spec=spec(a_spec_of("minimal")))
     the_internet(bench.world)
     arrange(bench.world)

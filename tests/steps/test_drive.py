@@ -1,4 +1,4 @@
-"""The driver on the node: look, change, look again; what stops a step, and what the controller is told of it."""
+"""The driver on the node: look, change, look again; what stops a step, and the events that the controller gets."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from winboot_lab.windows.machine import Machine
 
 from winboot.script.library import templates_root
 
-# Who the machine is and what it has stored are other files' business here.
+# Other files test the machine's identity and its stored state.
 STUBS = """
 function Get-DoubtNotice { }
 function Assert-StateFolder { }
@@ -51,7 +51,7 @@ def session():
 
 def step(name: str, look: str = "", change: str = "", needs: str = "", secrets: str = "") -> str:
     return (
-        f"@{{ Name = '{name}'; Needs = @({needs}); Secrets = @({secrets}); Values = {{ $who = '{name}' }}"
+        f"@{{ Name = '{name}'; Needs = @({needs}); Secrets = @({secrets}); Values = {{ $subject = '{name}' }}"
         f"\nLook = {{ {look} }}\nChange = {{ {change} }} }}"
     )
 
@@ -65,7 +65,7 @@ def thing(name: str, needs: str = "", flags: str = "", after: str = "", secrets:
 def drive(
     session: Any, how: str, *steps: str, world: str = "", facts: str = "", secrets: str = "", text: str = ""
 ) -> list[dict]:
-    """Run the driver over steps and give the events it tells."""
+    """Run the driver over steps and return its events."""
     library = "\n".join(
         (templates_root() / "lib" / name).read_text(encoding="utf-8")
         for name in ("difference.ps1", "drive.ps1", "preflight.ps1")
@@ -181,7 +181,7 @@ def test_a_change_is_changed_when_the_second_look_finds_nothing(session):
     events = drive(session, CHANGE, thing("a"), thing("b", needs="'a'"), world="b = $true")
 
     assert states(events) == {"a": "changed", "b": "ok"}
-    assert one(events, "a")["differences"][0]["what"] == "thing", "what was changed is told"
+    assert one(events, "a")["differences"][0]["what"] == "thing", "the event names the change"
 
 
 def test_a_change_that_changes_nothing_is_failed(session):
@@ -280,8 +280,8 @@ def test_blocks_see_the_values_of_their_own_step_only(session):
     events = drive(
         session,
         LOOK,
-        step("a", "New-Difference -What $who -Is $null -Want 'x'; $who = 'spoilt'"),
-        step("b", "New-Difference -What $who -Is $null -Want 'x'"),
+        step("a", "New-Difference -What $subject -Is $null -Want 'x'; $subject = 'spoilt'"),
+        step("b", "New-Difference -What $subject -Is $null -Want 'x'"),
     )
 
     assert [one(events, name)["differences"][0]["what"] for name in "ab"] == ["a", "b"]
@@ -289,8 +289,8 @@ def test_blocks_see_the_values_of_their_own_step_only(session):
 
 def test_a_value_may_have_any_name(session):
     """Those of the driver's own parameters, too, which are typed."""
-    values = "$Step = 1; $Block = 'x'; $Name = 'y'; $who = 'a'"
-    a = step("a", "New-Difference -What $who -Is $null -Want 'x'").replace("$who = 'a'", values)
+    values = "$Step = 1; $Block = 'x'; $Name = 'y'; $subject = 'a'"
+    a = step("a", "New-Difference -What $subject -Is $null -Want 'x'").replace("$subject = 'a'", values)
 
     assert one(drive(session, LOOK, a, thing("b")), "a")["differences"][0]["what"] == "a"
 

@@ -1,4 +1,4 @@
-"""Move the range of client ports away from the NodePorts, make it large, and keep ports out of it that others need."""
+"""Move the range of client ports away from the NodePorts, make it large, and keep other programs' ports out of it."""
 
 import pytest
 

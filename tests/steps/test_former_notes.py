@@ -103,7 +103,7 @@ def test_a_cut_between_copy_and_note_loses_nothing(bench: Bench):
 def test_all_is_noted_before_a_service_can_start_by_itself(
     joined: Callable[[str], Node], scene: str, step: str, gone: list[str]
 ):
-    """After a power cut it starts with the machine, and what it makes would be taken for somebody else's."""
+    """After a power cut it starts with the machine, and winboot would not recognize its network as its own."""
     node = joined(scene)
     node.undo(step)
     for path in gone:

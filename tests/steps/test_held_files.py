@@ -21,7 +21,7 @@ REMOVE = f"Remove-File '{THERE}'"
 
 @pytest.fixture
 def machine(bench: Bench) -> Bench:
-    """A machine with an old program, and a new one beside it."""
+    """A machine with an old program and a new one."""
     bench.write(rf"{FOLDER}\former\x.txt", b"")
     bench.write(THERE, b"old")
     bench.write(NEW, b"new")
@@ -102,7 +102,7 @@ def test_who_gives_up_names_the_file(machine: Bench, expression: str):
 
 
 def test_our_own_readers_let_everybody_in(machine: Bench):
-    """Whoever writes, renames or deletes the file while winboot reads it is not disturbed."""
+    """Other programs can write, rename or delete the file while winboot reads it."""
     seen: list[int] = []
     faults = machine.machine.faults
     node = machine.machine.files.need(THERE)[1]
@@ -335,7 +335,7 @@ def test_a_failure_of_the_startup_task_is_in_the_journal(bench: Bench):
 
 
 def test_the_kept_copy_of_a_former_file_that_is_missing_is_named_and_nothing_is_deleted(bench: Bench):
-    """It was larger than what a note holds; somebody deleted the copy."""
+    """It was too large for a note, and another program deleted the copy."""
     bench.write(THERE, b"winboot's own")
     kept = rf"{FOLDER}\former\files\abc"
     former = f"[pscustomobject]@{{ path = '{THERE}'; bytes = $null; kept = '{kept}' }}"
@@ -347,7 +347,7 @@ def test_the_kept_copy_of_a_former_file_that_is_missing_is_named_and_nothing_is_
 
 
 def test_what_is_below_a_step_whose_undo_failed_waits_for_it_with_its_notes(bench: Bench):
-    """Else its folder would stay for good: what holds it is not gone, and nobody knows any more whose it is."""
+    """Otherwise its folder would stay without a note of its owner: the program that holds it still runs."""
     steps = ("directories", "containerd-config")
     bench.run(*steps)
     held = r"C:\k\crictl.yaml"

@@ -52,7 +52,7 @@ def test_a_service_that_does_not_run_is_started_before_anything_is_made_anew(joi
 
 
 def test_a_look_waits_for_hns_once_and_not_for_long(node: Node):
-    """It hangs at times; whoever looks is told so within seconds, by every step that has to know."""
+    """HNS hangs at times; every step that needs it reports that within seconds."""
     node.machine.hns.hang("GET", "/networks/")
     began = node.machine.time.seconds
 
@@ -69,7 +69,7 @@ def test_a_look_waits_for_hns_once_and_not_for_long(node: Node):
 
 
 def test_an_agent_is_stopped_although_its_note_is_held(node: Node):
-    """Nobody may make the network again because somebody reads a file."""
+    """A held file must not let the agent make the network again."""
     node.machine.files.write(r"C:\ProgramData\winboot\held.json", b"{}")
     node.machine.faults.hold(r"C:\ProgramData\winboot\held.json", share="Read")
 

@@ -27,7 +27,7 @@ def address(site: Site, last: int) -> str:
 
 
 def taken(last: int, content: str | None) -> Hand:
-    """An address was taken by somebody, some time ago, or is given back."""
+    """Another pod took an address some time ago, or returns it."""
 
     def hand(site: Site) -> None:
         path = rf"{STORE}\{address(site, last)}"
@@ -77,7 +77,7 @@ def test_they_are_reserved_once_given_back_and_reserved_again(node: Node):
         (taken(77, NOBODY + "\r\neth0"), {"leaked address <77>"}),
         (write(rf"{STORE}\10.99.0.7", "somebody\r\nthing"), {"leaked address 10.99.0.7"}),
     ],
-    ids=["given back", "taken by somebody else", "of a pod that is gone", "of another pod network"],
+    ids=["given back", "taken by another pod", "of a pod that is gone", "of another pod network"],
 )
 def test_what_is_otherwise_is_told_and_mended(node: Node, hand: Hand, whats: set[str]):
     node.after(hand)

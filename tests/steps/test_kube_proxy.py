@@ -1,4 +1,4 @@
-"""The service of kube-proxy: it starts when there is a network to serve, and only its health tells that it works."""
+"""The service of kube-proxy: it starts when there is a network to serve, and only its health shows that it works."""
 
 from __future__ import annotations
 

@@ -59,7 +59,9 @@ def test_whatever_happens_to_it_is_seen_and_mended(node: Node, hand):
 
     assert set(node.look(STEP).differences(STEP)) == {WHAT}
     assert node.change(STEP).states == {STEP: "changed"}
-    assert node.change("kubelet", "flanneld", "kube-proxy").states["kubelet"] == "changed", "it reads it anew"
+    assert node.change("kubelet", "flanneld", "kube-proxy").states["kubelet"] == "changed", (
+        "reads its configuration again"
+    )
     node.site.settle(60)
     assert node.differs == []
 

@@ -1,4 +1,4 @@
-"""The undo of containerd removes layers of images as Windows wants it, and a new containerd begins anew."""
+"""The undo of containerd removes layers of images as Windows wants it, and a new containerd starts without layers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_join_after_it_pulls_its_images_again(node: Node):
 
 
 def test_layers_that_no_containerd_knows_are_set_aside_and_come_back_with_an_undo(bench: Bench):
-    """Planted below a root that an administrator had made: nothing could be unpacked beside them (microsoft/hcsshim#536)."""
+    """Planted below a root that an administrator had made: no layer could be unpacked next to them (microsoft/hcsshim#536)."""
     bench.machine.accounts.add("alice", administrator=False)
     user = bench.machine.accounts.token("alice")
     bench.machine.files.make_directory(rf"{STORE}\1")

@@ -73,7 +73,7 @@ def test_a_kubeconfig_of_another_shape_differs_and_ends_nothing(session, text: s
     "text", ["[1]", "5", '"canary"', "users: [{user: {token: canary}}]", '{"a": 1} canary']
 )
 def test_a_kubeconfig_that_is_no_json_object_is_given_to_no_cmdlet(session, text: str):
-    """Module logging writes down what a cmdlet is given, and what is there may be somebody's token."""
+    """Module logging records a cmdlet's input, and that text may be another account's token."""
     wanted = "@{ path = 'C:\\k\\p.kubeconfig'; server = 'https://s:6443'; ca_path = 'C:\\k\\ca.crt'; secret = 'x' }"
     session.machine.files.make_directory("C:\\k")
     session.machine.files.write("C:\\k\\p.kubeconfig", text.encode())
@@ -129,7 +129,7 @@ def test_a_store_in_which_everything_is_taken_has_no_address_for_kube_proxy(sess
 
 
 def test_a_time_out_of_a_file_is_its_text_on_each_engine(session):
-    """PowerShell 7 makes a date of a text like this in JSON: `since 03/02/2026 08:00:00` was said of a run."""
+    """PowerShell 7 makes a date of a text like this in JSON: the report of a run had `since 03/02/2026 08:00:00`."""
     stored = '\'{ "since": "2026-03-02T08:00:00Z" }\' | ConvertFrom-Json'
 
     assert answer(session, f"ConvertTo-TimeText -Time ({stored}).since") == ["2026-03-02T08:00:00Z"]

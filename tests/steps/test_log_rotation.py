@@ -178,7 +178,7 @@ def test_tasks_of_others_stay(bench: Bench):
 
 
 def test_a_task_of_that_name_that_another_user_made_is_not_right(bench: Bench):
-    """Same command, priority and description; but it runs as him, when he likes."""
+    """Same command, priority and description; but it runs as that user, at any time."""
     bench.run(STEP)
     task = bench.machine.tasks.find("logs", "\\winboot\\")
     bench.machine.accounts.add("alice", administrator=False)

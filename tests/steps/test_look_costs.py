@@ -59,7 +59,7 @@ def test_a_look_of_a_healthy_node_is_cheap(node: Node, monkeypatch: pytest.Monke
 
 
 def slow_questions(asked: list[tuple[str, dict[str, Any]]]) -> Counter[str]:
-    """How often each slow fact is asked for: commands that read Windows, of CIM each class and filter, and HNS's lists."""
+    """How often a look reads each slow fact: commands that read Windows, each CIM class and filter, and HNS's lists."""
     named = [
         " ".join([command, *(str(given[name]) for name in ("ClassName", "Filter", "path") if name in given)])
         for command, given in asked

@@ -51,7 +51,7 @@ def test_a_pending_restart_that_is_not_ours_is_named_before_the_first_write(benc
     told = bench.look()
 
     assert told.differences("node-preflight")["pending restart"] == ("Windows Update", None)
-    assert told.step("node-preflight")["state"] == "ok", "told, not counted"
+    assert told.step("node-preflight")["state"] == "ok", "reported, not counted"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_servicing_in_progress_is_named_before_the_first_write(bench: Bench, sig
     told = bench.look()
 
     assert told.differences("node-preflight")["servicing in progress"] == (said, None)
-    assert told.step("node-preflight")["state"] == "ok", "told, not counted"
+    assert told.step("node-preflight")["state"] == "ok", "reported, not counted"
 
 
 def test_a_look_leaves_the_machine_as_it_was(bench: Bench):
@@ -118,7 +118,7 @@ def test_an_update_that_is_known_to_be_bad_is_told_with_the_one_that_mends_it(be
     is_, want = told.differences("node-preflight")["Windows update KB5040437"]
     assert is_ == "revision 2600: the update of July 2024 broke container networking"
     assert want == "revision 2762 or later (KB5044281)"
-    assert told.step("node-preflight")["state"] == "ok", "told, not counted"
+    assert told.step("node-preflight")["state"] == "ok", "reported, not counted"
 
 
 def test_pods_of_a_bridge_need_a_hypervisor_that_lets_their_mac_addresses_pass():
@@ -132,12 +132,12 @@ def test_pods_of_a_bridge_need_a_hypervisor_that_lets_their_mac_addresses_pass()
 
 def told_of(bench: Bench) -> dict[str, tuple[str | None, str | None]]:
     told = bench.look()
-    assert told.step("node-preflight")["state"] == "ok", "told, not counted"
+    assert told.step("node-preflight")["state"] == "ok", "reported, not counted"
     return told.differences("node-preflight")
 
 
 def on(hypervisor: Any) -> Bench:
-    """A machine of somebody's cloud or cellar, with pods on a bridge."""
+    """A virtual machine of any hypervisor, with pods on a bridge."""
     bench = Bench(spec=a_spec_of("win-bridge"))
     bench.machine.hardware.hypervisor = hypervisor
     return bench

@@ -1,4 +1,4 @@
-"""A network that somebody else brings: waited for, looked at, told when it is otherwise, never touched."""
+"""A network of another owner: winboot waits for it, looks at it, reports differences and never changes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLUGIN = r"C:\opt\cni\bin\calico.exe"
 
 
 def gone(site: Site) -> None:
-    """Whoever brings the network does nothing any more."""
+    """The network's owner no longer runs."""
     programs = site.outside.host_processes
     for name in programs:
         programs[name] = lambda run, node: None
@@ -115,7 +115,7 @@ def test_what_is_otherwise_than_the_profile_says_is_told_and_left_to_its_owner(
 
     told = node.change(STEP)
 
-    assert told.states == {STEP: "ok"}, "told, not counted"
+    assert told.states == {STEP: "ok"}, "reported, not counted"
     assert told.differences(STEP) == {"HNS network Calico: VNI": ("9999", "4096")}
     assert node.machine.snapshot()["hns"] == before["hns"]
 

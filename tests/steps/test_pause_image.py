@@ -21,7 +21,7 @@ STORE = r"C:\ProgramData\containerd\root\io.containerd.metadata.v1.bolt\meta.db"
 
 @pytest.fixture
 def without(node: Node) -> Node:
-    """A node whose images somebody has removed."""
+    """A node whose images an administrator has removed."""
     data = json.loads(node.machine.files.read(STORE))
     return node.after(write(STORE, json.dumps({**data, "images": {}}, sort_keys=True)))
 
@@ -44,7 +44,7 @@ def test_it_is_pulled_once(without: Node):
 
 
 def test_an_undo_leaves_it_where_it_is(node: Node):
-    """It harms nobody, and the kubelet's own collection removes it."""
+    """The image does no harm, and the kubelet's own collection removes it."""
     assert node.undo(STEP).states == {STEP: "ok"}
     assert node.look(STEP).states == {STEP: "ok"}
 

@@ -1,4 +1,4 @@
-"""The pods' network: made in a detached run, kept while it is right, and taken away again."""
+"""The pods' network: made in a detached run, kept while it is right, and removed again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEP = "pod-network"
 SUBNET_ENV = r"C:\run\flannel\subnet.env"
 CBR0 = "HNS network cbr0"
 EP = "HNS endpoint cbr0_ep"
-# Both make what they keep in HNS anew when the network is another one.
+# Both make their objects in HNS again for a new network.
 ABOVE = ("flanneld", "kube-proxy")
 
 
@@ -74,7 +74,7 @@ def test_it_is_taken_away_and_made_again_by_winboot_where_there_is_no_agent(join
 
 
 def test_a_network_that_was_there_before_is_not_winboots_to_take_away(node: Node):
-    """Joined by somebody else: winboot found it as it should be and noted nothing."""
+    """Another tool joined the node: winboot found the network as it should be and noted nothing."""
     node.machine.files.delete(rf"C:\ProgramData\winboot\former\{STEP}.jsonl")
 
     assert node.undo(STEP).states == {STEP: "ok"}
@@ -241,7 +241,7 @@ def their_switch_of_the_adapters_name(network: Network, uplink: Adapter) -> None
 
 
 def converged(network: Network, uplink: Adapter) -> None:
-    """A switch over two cards (SET) with an interface for storage and one for management beside each other."""
+    """A switch over two cards (SET) with an interface for storage and one for management."""
     their_switch(network, uplink)
     network.add_adapter("NIC 2", "Intel(R) Ethernet Converged Network Adapter #2")
     network.add_adapter("vEthernet (SMB)", "Hyper-V Virtual Ethernet Adapter #2", physical=False)
@@ -358,12 +358,12 @@ def remove_all_networks(site: Site) -> None:
 def test_a_name_that_differs_is_no_difference_and_no_trouble(
     scene: str, hand: Hand, state: str, joined: Callable[[str], Node]
 ):
-    """An adapter is its MAC address and GUID. What is made anew is made on the same one, whatever its name is by now."""
+    """An adapter is its MAC address and GUID. winboot makes a new network on the same adapter, under any new name."""
     node = joined(scene).after(hand)
     card = below(node.site)
 
     looked = node.look(STEP).states
-    # Nor does the guard make them anew before the change is there.
+    # Nor does the guard make them again before the change is there.
     node.machine.tasks.end_residents()
     made = node.after(remove_all_networks).change(STEP).states
 
@@ -387,7 +387,7 @@ def test_a_name_that_differs_is_no_difference_and_no_trouble(
     ),
 )
 def test_a_switch_is_made_on_an_adapter_of_any_name(scene: str, name: str, joined: Callable[[str], Node]):
-    """Windows numbers the new interface's name where a hidden device has it; patterns are none in a name."""
+    """Windows numbers the new interface's name where a hidden device has it; a pattern in a name is plain text."""
     node = joined(scene)
     network = node.machine.network
     node.undo(STEP)
@@ -519,7 +519,7 @@ def test_one_that_is_gone_already_is_no_trouble_for_an_undo(node: Node):
 
 
 def test_one_that_an_older_profile_brought_is_left_to_a_person(node: Node):
-    """Nothing of today's profile says how it is taken away without losing the machine."""
+    """Today's profile does not show how to remove it without losing the machine."""
     problem = node.undo("dynamic-ports", forgotten=STEP).problem(STEP)
 
     assert (problem.id, problem.message) == ("NetworkLeft", "the HNS network cbr0 is still there")
@@ -529,7 +529,7 @@ def test_one_that_an_older_profile_brought_is_left_to_a_person(node: Node):
 
 @pytest.mark.matrix
 def test_an_agent_whose_run_failed_makes_no_switch_alone_when_the_cause_goes_away(node: Node):
-    """The static address would go with it, and nobody would watch."""
+    """The static address would go with it, and no guard would watch."""
     answering = node.file(r"C:\k\flanneld.kubeconfig")
     assert answering is not None
     node.undo(STEP)

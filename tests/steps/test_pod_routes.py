@@ -1,4 +1,4 @@
-"""Routes to the pods of the other nodes, where nobody else makes them."""
+"""Routes to the pods of the other nodes, where no other program makes them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_is_otherwise_is_told_and_mended(
 
 
 def test_a_route_that_somebody_else_had_set_comes_back_with_an_undo(joined: Callable[[str], Node]):
-    """Into another pod network of the cluster, by a router of theirs: noted before it goes."""
+    """Into another pod network of the cluster, by the site's router: winboot notes it before it deletes it."""
     node = joined("own network").after(lead("10.244.99.0/24", "10.0.0.254"))
     assert node.change(STEP).states == {STEP: "changed"}
     assert "10.244.99.0/24" not in routes(node)

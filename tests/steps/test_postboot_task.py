@@ -1,4 +1,4 @@
-"""Run at each start of the machine: note the boot, put back what a restart takes away."""
+"""Run at each start of the machine: note the boot, restore what a restart removes."""
 
 import json
 
@@ -81,7 +81,7 @@ def test_where_scripts_must_be_signed_a_touched_script_is_not_run(bench: Bench):
 def test_a_loader_waits_for_a_script_that_is_held_and_its_exit_code_says_that_it_gave_up(
     bench: Bench, seconds: float, code: int
 ):
-    """65 would say that somebody changed it."""
+    """65 would mean that the script was changed."""
     demand_signatures(bench)
     bench.run(STEP)
     (path,) = scripts(bench)
@@ -276,7 +276,7 @@ def test_a_lost_address_is_not_given_to_another_interface_of_the_same_mac_addres
 @pytest.mark.parametrize(
     ("found", "wanted"),
     [("169.254.17.42", ["169.254.17.42", "10.0.0.21"]), ("10.0.0.88", ["10.0.0.88"])],
-    ids=["none that others reach", "one that somebody gave it"],
+    ids=["none that others reach", "one that an administrator gave it"],
 )
 def test_what_a_switch_took_comes_back_unless_its_interface_has_a_good_address(
     bench: Bench, found: str, wanted: list[str]
@@ -300,7 +300,7 @@ def test_what_a_switch_took_comes_back_unless_its_interface_has_a_good_address(
 
 
 def leave_a_task(bench: Bench, name: str) -> None:
-    """A task of ours or of somebody else, with nothing that starts it."""
+    """A task of winboot or of another program, without a trigger."""
     task = bench.machine.tasks.find("boot", "\\winboot\\")
     assert task is not None
     bench.machine.tasks.register(type(task)(name, "\\winboot\\", task.actions, []))
@@ -397,7 +397,7 @@ def test_a_route_that_comes_and_goes_by_itself_does_not(bench: Bench, prefix: st
 def test_a_run_that_is_there_before_the_startup_task_keeps_the_routes_that_ended_with_the_start(
     bench: Bench,
 ) -> None:
-    """The interface of flannel's overlay went with its switch; that is nobody's change."""
+    """The interface of flannel's overlay went with its switch; that is not a change by an administrator."""
     keep(bench, "10.99.0.0/16")
     bench.run(STEP)
     # Nor is the guard: to it, an interface that changes under its eyes is a switch that takes the adapter.
@@ -420,7 +420,7 @@ def test_a_run_that_is_there_before_the_startup_task_keeps_the_routes_that_ended
 
 
 def test_work_of_a_start_that_the_startup_task_did_not_get_to_is_done_by_the_guard(bench: Bench):
-    """HNS hung until Windows ended the task: nobody has to come for it."""
+    """HNS hung until Windows ended the task: the node needs no administrator."""
     bench.run(STEP)
     (boot,) = (task for task in bench.machine.tasks.all() if task.name == "boot")
     boot.enabled = False

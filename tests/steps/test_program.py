@@ -1,4 +1,4 @@
-"""Programs are waited for with a bound, also while a child of theirs keeps their output open; Windows' own are decoded."""
+"""winboot waits for programs with a bound, also while a child keeps their output open, and decodes Windows' own programs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_what_a_program_of_windows_writes_is_in_the_code_page_of_its_consoles(be
 
 
 def test_the_tree_of_a_service_is_ended_and_the_shims_of_pods_are_not(bench: Bench):
-    """A log runner's child keeps port 10250 and its file; a shim holds a pod, and outlives whoever started it."""
+    """A log runner's child keeps port 10250 and its file; a shim holds a pod, and outlives the program that started it."""
     processes = bench.machine.processes
     runner = processes.add("kube-log-runner", r"C:\k\kube-log-runner.exe", "kube-log-runner")
     kubelet = processes.add("kubelet", r"C:\k\kubelet.exe", "kubelet", parent=runner.pid)
@@ -161,7 +161,7 @@ def test_a_target_without_an_address_of_the_clients_family_does_not_end_the_othe
 
 
 def test_no_call_into_dotnet_waits_for_longer_than_a_stop_may_take():
-    """PowerShell hears a stop between statements and not within a call: programs and downloads are waited for in slices."""
+    """PowerShell notices a stop between statements, not within a call: winboot waits for programs and downloads in slices."""
     found = {(name, wait) for name, text in library_files().items() for wait in WAITS.findall(text)}
 
     assert {name for name, _ in found} >= {"program.ps1", "artifacts.ps1", "state.ps1"}

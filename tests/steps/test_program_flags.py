@@ -1,4 +1,4 @@
-"""kubelet.exe and kube-proxy.exe are asked what they take before a service is started with it."""
+"""winboot checks flags with kubelet.exe and kube-proxy.exe themselves before it starts a service with them."""
 
 import json
 from dataclasses import replace
@@ -114,7 +114,7 @@ def test_a_program_that_is_there_is_asked_in_a_look(site: Site, tmp_path: Path):
 
 
 def test_a_program_that_ends_otherwise_without_gates_too_is_not_believed_about_them(site: Site) -> None:
-    """Whatever keeps it from writing its configuration has another name, and its own step tells it."""
+    """Another fault keeps it from writing its configuration, and its own step reports that."""
     site.run("directories", STEP)
     site.outside.compat = Compat({"kube_proxy_flags": {"write-config-to": {"removed": "1.36"}}})
 

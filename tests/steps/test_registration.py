@@ -1,4 +1,4 @@
-"""The machine is a Node with its certificates and its pod network; what is missing is told with who has to give it."""
+"""The machine is a Node with its certificates and its pod network; the report names each missing part and its provider."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_node_of_another_machine_is_told(node: Node):
 
 
 def test_while_another_version_is_only_wanted_the_kubectl_that_is_there_is_asked(node: Node):
-    """A plan of an upgrade said that the node was to be registered, and its pod network to be made anew."""
+    """A plan of an upgrade said that the node was to be registered, and its pod network to be made again."""
     wanted = r"C:\k\versions\kubectl-1.99.0\kubectl.exe"
     node.spec = replace(node.spec, paths=replace(node.spec.paths, kubectl=wanted))
 

@@ -88,7 +88,7 @@ def test_a_restart_that_is_past_its_delay_is_no_failure():
 
 @pytest.mark.parametrize("code", [5, 1314])
 def test_a_restart_that_is_refused_says_so(code: int):
-    """5 access denied, 1314 a privilege is not held: InitiateShutdown gives them to one who may not."""
+    """5 access denied, 1314 a privilege is not held: InitiateShutdown returns them to an account without the right."""
     machine = a_machine()
     machine.programs.add("shutdown", _Refusing(code))
     ended = restart(machine)

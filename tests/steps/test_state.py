@@ -1,4 +1,4 @@
-"""Who may change a machine: mutex, fence and journal in the state folder."""
+"""The run that may change a machine: mutex, fence and journal in the state folder."""
 
 import contextlib
 import json
@@ -45,7 +45,7 @@ def test_a_state_folder_that_is_a_link_is_not_followed(bench: Bench, user: Token
 def test_a_state_folder_that_is_a_link_to_nothing_yet_is_not_followed_either(
     bench: Bench, user: Token, mode: str
 ):
-    """Whoever made it can make the other place afterwards."""
+    """The user that made the link can create its target afterwards."""
     bench.machine.files.link(FOLDER, r"C:\elsewhere", "Junction", user)
 
     told = bench.run(STEP, mode=mode)
@@ -58,7 +58,7 @@ def test_a_state_folder_that_is_a_link_to_nothing_yet_is_not_followed_either(
 def test_whoever_may_replace_what_is_in_programdata_could_replace_our_state(
     bench: Bench, user: Token, mode: str
 ):
-    """It was told as another run that has taken over: the fence was not believed."""
+    """winboot reported it as another run that has taken over: it did not believe the fence."""
     bench.machine.files.need(r"C:\ProgramData")[1].acl.explicit.append(Rule(user.sid, FULL, inheritance=3))
 
     told = bench.run(STEP, mode=mode)
@@ -267,7 +267,7 @@ def test_whoever_cannot_have_the_mutex_at_all_is_told_and_goes_on(bench: Bench):
 
 
 def planted(bench: Bench, user: Token, name: str) -> None:
-    """An ordinary user is quicker: the folder has ProgramData's rules, and he writes a file."""
+    """An ordinary user is quicker: the folder has ProgramData's rules, and the user writes a file."""
     bench.machine.files.make_directory(FOLDER)
     bench.machine.files.write(rf"{FOLDER}\{name}", b"theirs", user)
 
@@ -302,7 +302,7 @@ def test_a_link_in_the_state_folder_ends_the_run(bench: Bench, user: Token, kind
 
 
 def test_the_state_folder_never_has_the_rules_of_the_folder_above(bench: Bench, user: Token, monkeypatch):
-    """A race at every operation: whatever winboot asks of the machine, he tries to put his script there first."""
+    """A race at every operation: before each of winboot's calls the user tries to put a script there first."""
     invoke = Session.invoke
     got_in: list[str] = []
 

@@ -185,7 +185,7 @@ def test_crash_dumps_and_the_suffix_list_are_set_with_one_restart_and_undone():
     [("String", "1"), ("QWord", 1), ("MultiString", ["1"]), ("ExpandString", "1")],
 )
 def test_a_value_of_the_wrong_kind_is_a_difference_and_gets_the_right_one(kind: str, data: Any):
-    """`reg add` writes a text when it is told nothing else, and Windows reads no DWord there."""
+    """`reg add` writes a text by default, and Windows reads no DWord there."""
     bench = a_bench(long_paths="true")
     key = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\FileSystem"
     bench.machine.registry.set(key, "LongPathsEnabled", kind, data)

@@ -1,4 +1,4 @@
-"""Nothing is started and nothing is read as ours before it is known who could have put it there."""
+"""winboot starts and believes no file before it has checked which accounts could have put it there."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_no_function_has_another_way_to_start_or_to_read_something() -> None:
             if not isinstance(node, Command):
                 continue
             first = node.elements[0]
-            # A script block of ours, a function by its name, a cmdlet: never a path.
+            # A script block of winboot, a function by its name, a cmdlet: never a path.
             assert isinstance(first, Variable | Member | ScriptBlockExpression | StringConstant), (
                 name,
                 node.extent.text,
@@ -156,7 +156,7 @@ def alice(bench: Bench) -> Token:
 
 
 class Spy:
-    """A program that notes who started it."""
+    """A program that notes the account that started it."""
 
     def __init__(self) -> None:
         self.started_by: list[str] = []
@@ -255,7 +255,7 @@ def test_a_link_that_others_can_have_made_is_a_doubt(
     else:
         path = r"C:\open\tool.exe"
         files.make_directory(r"C:\open")
-        # A symbolic link by who was given the privilege, or made while the machine was in developer mode.
+        # A symbolic link by a user with the privilege, or made while the machine was in developer mode.
         files.link(path, own, kind, alice if kind == "HardLink" else SYSTEM_TOKEN)
         files.need(path, follow=False)[1].acl.owner = alice.sid
         files.hold(path, READ, pid=4000, token=SYSTEM_TOKEN, share=share)

@@ -169,7 +169,7 @@ def test_a_file_that_is_held_for_a_moment_holds_up_no_undo(bench: Bench, path: s
 
 
 def test_notes_are_told_from_half_lines_by_their_characters(bench: Bench):
-    """EndsWith compares by the culture of the machine where it is not told otherwise: slow, and not the same everywhere."""
+    """EndsWith compares by the machine's culture by default: slow, and different on each machine."""
     from winboot.script.library import functions
 
     assert "EndsWith('}', [StringComparison]::Ordinal)" in functions()["Get-FormerLine"].text
@@ -224,7 +224,7 @@ def test_what_an_undo_has_put_back_is_nobodys_leaving_in_a_later_pass(bench: Ben
 def test_what_an_undo_has_put_back_is_not_listed_while_the_state_folder_waits_for_the_restart(
     bench: Bench,
 ) -> None:
-    """A scanner holds the journal: the folder, which tells that winboot was here, goes with the next start."""
+    """A scanner holds the journal: the folder, the last trace of winboot, goes with the next start."""
     bench.run("firewall-rules")
     bench.machine.faults.hold(rf"{STATE}\journal.jsonl", share="Read")
     bench.undo("firewall-rules")

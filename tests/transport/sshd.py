@@ -102,7 +102,7 @@ def serving(sshd: Sshd) -> Iterator[Sshd]:
 class CuttingRelay:
     """A port that passes everything on to another one, and breaks the connection when `cut` says so.
 
-    `cut` is asked with the number of pieces that have come from the server so far, over all connections.
+    `cut` receives the number of pieces from the server so far, over all connections.
     """
 
     def __init__(self, to: int, cut: Callable[[int], bool]) -> None:

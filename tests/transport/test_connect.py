@@ -1,4 +1,4 @@
-"""From what an inventory says to a transport: which endpoint, which login, whom to trust, when secrets are read."""
+"""From an inventory to a transport: the endpoint, the login, the trusted certificates, and when secrets are read."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_no_time_to_try_again_is_one_attempt():
 
 
 def test_an_endpoint_is_a_value(farm):
-    """It can be compared and changed by copying; its password stands in no repr."""
+    """It can be compared and changed by copying; no repr shows its password."""
     machine = node(farm, says())
     wire = connect(connection(machine), name="win-a1")
     endpoint = wire._endpoint

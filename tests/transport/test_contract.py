@@ -225,7 +225,7 @@ def test_a_second_run_uses_the_same_session(farm, mode):
 
 
 def test_leaving_early_stops_the_script(farm, mode):
-    """Who stops listening does not leave a script running."""
+    """A client that stops listening does not leave a script running."""
     stopped = threading.Event()
 
     def play(script, parameters, emit, cancelled):
@@ -244,7 +244,7 @@ def test_leaving_early_stops_the_script(farm, mode):
 
 @pytest.fixture
 def no_collector():
-    """Whatever is closed is closed by somebody."""
+    """Without the garbage collector: the code itself closes everything."""
     gc.disable()
     yield
     gc.enable()
@@ -265,7 +265,7 @@ def test_closing_leaves_nothing_behind(farm, mode):
 
 
 def test_a_session_that_cannot_be_ended_ends_by_itself(farm):
-    """The machine is told at the start how long it shall keep a session nobody uses."""
+    """winboot states at the start how long the machine keeps an unused session."""
     machine = node(farm, says("done"))
     wire = transport(farm, machine)
     list(wire.run("anything", {}, {}))
@@ -281,7 +281,7 @@ def _soon(claim) -> bool:
 
 
 class Relay:
-    """A port that passes everything on to another one and remembers what it heard."""
+    """A port that passes everything on to another one and remembers what it received."""
 
     def __init__(self, to: int) -> None:
         self.heard = bytearray()

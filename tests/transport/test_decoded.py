@@ -53,7 +53,7 @@ def test_half_a_pair_is_shown() -> None:
 
 
 def test_a_message_without_an_end_is_ended() -> None:
-    """pypsrp would keep its pieces without a bound; small messages start the count anew."""
+    """pypsrp would keep its pieces without a bound; small messages start the count again."""
     pool: Any = SimpleNamespace(_unfinished=0, _name="n1")
     piece = b"x" * (1 << 20)
     for number in range(40):

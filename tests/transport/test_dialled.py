@@ -1,4 +1,4 @@
-"""Which addresses of a machine its controller tells it."""
+"""The addresses of a machine that its controller sends to it."""
 
 from __future__ import annotations
 

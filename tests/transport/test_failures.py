@@ -1,4 +1,4 @@
-"""Every exception of the libraries below becomes one of winboot's: walked, not listed."""
+"""Each exception of the libraries below becomes a winboot error: the test walks the classes, without a list."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_refused_login_is_told_of_its_form_only_where_the_name_has_none(user: 
 
 
 def _read_deep() -> None:
-    # As in a process of winboot's: the lab's engine, which other tests of this process use, raises the limit.
+    # As in winboot's own process: the lab's engine, which other tests of this process use, raises the limit.
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)
     try:

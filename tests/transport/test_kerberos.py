@@ -184,7 +184,7 @@ def test_over_tls_the_login_is_bound_to_the_certificate(
 def test_a_login_that_was_bound_to_another_certificate_is_refused(
     kdc: Kdc, operator: Path, tmp_path: Path
 ) -> None:
-    """What a man in the middle with a certificate of his own would pass on."""
+    """The messages that an attacker in between, with another certificate, would pass on."""
     kdc.ticket("operator", operator)
     keytab = kdc.principal("host/localhost")
     right, wrong = (

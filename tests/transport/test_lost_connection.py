@@ -80,7 +80,7 @@ def test_a_cut_is_survived_by_a_script_that_is_over_at_once(farm, mode, cut):
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
 def test_a_script_in_several_messages_never_runs_twice(farm, cut):
-    """An incomplete script is sent again; where the last message was lost, its output tells whether it runs."""
+    """An incomplete script is sent again; where the last message was lost, its output shows whether it runs."""
     script = "# äöü\n" * 90_000
     actor = Actor(play_slowly)
     machine = node(farm, actor)
@@ -108,7 +108,7 @@ def test_a_script_in_several_messages_never_runs_twice(farm, cut):
 
 
 def test_a_restart_in_the_middle_is_a_lost_connection(farm, mode):
-    """The shell dies with the machine, so nobody knows how far the script came; it is not run again by itself."""
+    """The shell dies with the machine, so the progress of the script is unknown; winboot does not run it again by itself."""
     restarted = threading.Event()
 
     def play(script, parameters, emit, cancelled):

@@ -1,4 +1,4 @@
-"""Machines that say no, or that are not who they should be: each by its own error, before anything is given away."""
+"""Machines that refuse, or that are not the expected machine: each has its own error, before winboot sends a secret."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_a_wrong_password_is_a_refused_login(farm, mode):
 
 
 def test_an_unknown_user_is_a_refused_login(farm, mode):
-    """The machine does not tell the two apart, so neither do we."""
-    fails(transport(farm, node(farm, says()), mode, user="nobody", timeouts=ONCE), LoginRefused)
+    """The machine does not distinguish the two, so winboot does not either."""
+    fails(transport(farm, node(farm, says()), mode, user="unknown", timeouts=ONCE), LoginRefused)
 
 
 def test_local_accounts_may_be_written_in_three_ways(farm, mode):
@@ -110,7 +110,7 @@ def test_an_account_without_the_right_is_denied(farm, mode):
 
 
 def test_a_login_the_machine_does_not_offer_is_refused(farm):
-    """Only Basic is offered, and NTLM is asked for."""
+    """The machine offers only Basic, and the inventory demands NTLM."""
     fails(transport(farm, node(farm, says(), negotiate=False), NTLM, timeouts=ONCE), LoginRefused)
 
 
@@ -166,7 +166,7 @@ def test_a_message_too_big_for_the_machine_is_named(farm, mode):
 @pytest.mark.parametrize("action", ["Create", "Command", "Receive"])
 @pytest.mark.parametrize("sealed", [NTLM, NEGOTIATE], ids=lambda mode: mode.name)
 def test_an_answer_that_is_not_sealed_is_refused(farm, action, sealed):
-    """Whoever stands in between can write one, and was believed."""
+    """An attacker in between can write one; winboot must not believe it."""
     machine = node(farm, says("forged"))
     machine.faults.on(action, Unsealed())
 
@@ -204,7 +204,7 @@ def test_the_systems_cas_do_not_know_the_lab(farm, monkeypatch):
 
 
 def test_a_certificate_for_another_name_is_not_trusted(farm):
-    """The address must stand in the certificate."""
+    """The certificate must contain the address."""
     machine = node(farm, says())
     farm.down(machine)
     machine._tls = farm.authority.issue(["win-b2", "127.0.0.2"]).context(farm.folder)
@@ -259,7 +259,7 @@ def test_tls_on_a_port_of_plain_http_is_named(farm):
 
 
 def test_plain_http_on_a_port_of_tls_is_a_machine_out_of_reach(farm):
-    """The machine hangs up without a word; nothing has begun, so nothing goes on by running the command again."""
+    """The machine hangs up without a word; nothing has begun, so running the command again continues nothing."""
     machine = node(farm, says())
     error = fails(transport(farm, machine, NTLM, port=machine.https_port, timeouts=ONCE), Unreachable)
 

@@ -1,4 +1,4 @@
-"""A machine that lies over SSH or a local shell: whatever its program says, the run ends, by a name of ours."""
+"""A machine that lies over SSH or a local shell: the run ends with a named error for any output of its program."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_line_without_an_end_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class Liar(paramiko.ServerInterface):
-    """An sshd that takes the password, and sends what it is told on any command; errors without an end after it."""
+    """An sshd that takes the password, and answers any command with a given text; errors without an end after it."""
 
     def __init__(self, said: bytes) -> None:
         self._said = said

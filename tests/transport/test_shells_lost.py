@@ -141,7 +141,7 @@ def test_a_restart_of_the_machine_ends_the_script_and_the_next_one_runs(
         assert list(transport.run(SCRIPT, {}, {})) == SAID
 
 
-# As `lib/detached.ps1` does: a task of SYSTEM that nobody's session carries.
+# As `lib/detached.ps1` does: a task of SYSTEM that depends on no session.
 DETACHED = r"""
 $action = New-ScheduledTaskAction -Execute 'C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe' `
     -Argument '-NoLogo -NoProfile -NonInteractive -File C:\detached.ps1'

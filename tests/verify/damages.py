@@ -192,7 +192,7 @@ def _nobody_outside(site: Site) -> None:
 
 
 def _source_vip(site: Site) -> None:
-    """kube-proxy was started with an address of the network as it was before the node joined anew."""
+    """kube-proxy was started with an address of the network as it was before the node joined again."""
     text = site.machine.files.text(KUBE_PROXY)
     line = next(one for one in text.splitlines() if "sourceVip" in one)
     replace(KUBE_PROXY, line.strip().rstrip(","), line.strip().rstrip(",").replace("10.244.1.", "10.244.9."))(
@@ -415,7 +415,7 @@ BRIDGE: Final = (
         cause="an access list of HNS drops what goes out",
     ),
     _damage(
-        "nobody answers outside",
+        "no host answers outside",
         _nobody_outside,
         "egress",
         cause="a firewall on the way out",

@@ -22,7 +22,7 @@ def nothing(site: Site) -> None:
 
 
 def remote_subnets(site: Site) -> None:
-    """What somebody's agent writes for an overlay without one of its own: a policy of the network for each other node, as
+    """The agent's policies for an overlay without an agent of its own: a policy of the network for each other node, as
     flanneld does (flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go, hcn.RemoteSubnetRoutePolicySetting)."""
     cidrs = {one["metadata"]["name"]: one for one in site.admin("GET", "/api/v1/nodes")["items"]}
     for name, machine in site.machines.items():
@@ -41,7 +41,7 @@ def remote_subnets(site: Site) -> None:
 
 
 def opens_vxlan(site: Site) -> None:
-    """Whoever brings an overlay opens its port, too (Calico's network requirements: VXLAN, UDP 4789, both ways)."""
+    """The owner of an overlay opens its port, too (Calico's network requirements: VXLAN, UDP 4789, both ways)."""
     for machine in site.machines.values():
         rule = FirewallRule("calico-vxlan", "Calico VXLAN", protocol="UDP", local_ports=["4789"])
         machine.firewall.save(rule)
@@ -59,7 +59,7 @@ class Kind:
     agent: Callable[[Site], None] = nothing
     prepare: Callable[[Site], None] = nothing
     releases: tuple[Release, Release] = ("2022", "2025")
-    # What its cluster has beyond what the profile tells.
+    # Settings of its cluster that the profile does not contain.
     cluster: Mapping[str, Any] = field(default_factory=dict)
     # Over VXLAN a node reaches only its own pods: a limitation that is named.
     unasked: frozenset[str] = frozenset({"node-pod-remote"})
@@ -76,11 +76,11 @@ KINDS: Final = (
     Kind("calico", cluster={"kube_proxy_pods": True}),
     Kind("calico-node"),
     Kind("calico-services", prepare=SCENES["installed by hand"].prepare),
-    # Whoever looks after the network himself: here with Calico's operator and the DaemonSet of sig-windows-tools.
+    # The administrator maintains the network: here with Calico's operator and the DaemonSet of sig-windows-tools.
     Kind(
         "none",
         agent=opens_vxlan,
-        # What carries services is somebody else's, too.
+        # Another owner's program carries services, too.
         unasked=frozenset({"node-pod-remote", "node-services-in-hns"}),
         cluster={"calico": True, "kube_proxy_pods": True, "allocates": False},
     ),

@@ -185,7 +185,7 @@ def changed(*names: str) -> Report:
 
 
 def test_join_verify_tries_what_was_changed_with_another_node_as_the_other_end(pair: Site) -> None:
-    """A service that ended before the change had ended is none of the change's."""
+    """A service that ended before the change had ended does not count as the change's."""
     events = pair.machines["win-1"].events
     events.write("System", "Service Control Manager", 7034, "It ended", "Error", ("kubelet",))
     pair.settle(5)
