@@ -400,6 +400,7 @@ DAMAGES: Final = (
     Damage("network-unavailable", _condition("NetworkUnavailable", "True", "NoRouteCreated")),
     Damage("node-not-ready", _condition("Ready", "False", "KubeletNotReady")),
     Damage("kubelet-silent", _off),
+    Damage("os-update", _registry(r"SOFTWARE\Microsoft\Windows NT\CurrentVersion", "UBR", "DWord", 2582)),
     Damage(
         "os-build",
         _registry(r"SOFTWARE\Microsoft\Windows NT\CurrentVersion", "CurrentBuildNumber", "String", "14393"),

@@ -18,6 +18,7 @@ LINES: Final = (
     ("containerd", f'error="hcs::CreateComputeSystem 5e1f: {OTHER_OS}: unknown"', "other-os"),
     ("kubelet", "no matching manifest for windows/amd64 10.0.17763 in the manifest list", "no-platform"),
     ("containerd", r'error="Get \"https://r.example/v2/\": Proxy Authentication Required"', "proxy-refuses"),
+    ("kubelet", r'"cannot create request: Post \"https://k:6443/apis\": Forbidden"', "proxy-refuses"),
     ("containerd", 'runtime "io.containerd.runhcs.v1" binary not installed "x.exe"', "cni-plugin"),
     ("*flanneld", "flag provided but not defined: -iface-name\r\nUsage: flannel", "unknown-flag"),
     ("*kubelet", 'err="cannot set feature gate WinDSR to false, feature is locked"', "unknown-gate"),

@@ -16,6 +16,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from winboot.base.clock import clock_level
+from winboot.config.compat.facts import load
+from winboot.config.compat.platform import bad_updates
 from winboot.config.networks import hns_owners
 from winboot.node.probes import FREE_BLOCKS, free_blocks
 from winboot.operations.doctor.subject import Subject, within
@@ -138,6 +140,21 @@ def _os_build(s: Subject) -> Iterator[str]:
     system = s.one("system")
     if system is not None and system["build"] not in (17763, 20348, 26100):
         yield f"the build is {system['build']}"
+
+
+@_rule(
+    "os-update",
+    "machine",
+    "degraded",
+    "an installed Windows update breaks containers",
+    "Drain the node, install a later cumulative update, and restart the machine.",
+    "microsoft/Windows-Containers#516, projectcalico/calico#9019",
+)
+def _os_update(s: Subject) -> Iterator[str]:
+    for system in s.rows("system"):
+        for one in bad_updates(load(), system["build"]):
+            if one.first <= system["revision"] < one.fixed:
+                yield f"{one.kb}: {one.what}; {one.fixed_kb} corrects it"
 
 
 @_rule(
@@ -827,11 +844,10 @@ _pull(
 )
 _pull(
     "proxy-refuses",
-    "the HTTP proxy refuses containerd",
-    "Correct proxy.http and proxy.https in the profile.",
-    "go net/http transport.go; seed 16",
-    "proxyconnect tcp",
-    "containerd",
+    "an HTTP proxy refuses a program of the node",
+    "Correct proxy.http, proxy.https and proxy.no_proxy in the profile; look at the machine's variable HTTPS_PROXY.",
+    "go net/http transport.go; seed 16; kubernetes#96171",
+    "proxyconnect tcp or Forbidden",
 )
 _pull(
     "cni-plugin",

@@ -89,9 +89,10 @@ SIGNATURES: Final = (
     ),
     Signature(
         "proxy-refuses",
-        ("proxyconnect tcp", "Proxy Authentication Required"),
-        ("containerd",),
-        "go net/http transport.go, dialConn; of a refused CONNECT the status text alone (rancher/windows#236)",
+        ("proxyconnect tcp", "Proxy Authentication Required", '": Forbidden'),
+        _GO,
+        "go net/http transport.go, dialConn; of a refused CONNECT the status text alone (rancher/windows#236, "
+        "kubernetes#96171)",
     ),
     Signature(
         "config-refused",
