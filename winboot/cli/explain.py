@@ -200,7 +200,7 @@ def _kinds() -> str:
     return (
         "One of "
         + ", ".join((*_OF_DATA, "network", "problem", "step", "key", "exit-code"))
-        + "; docs/glossary.md has words."
+        + "; docs/glossary.md has words, docs/troubles.md has messages of logs."
     )
 
 

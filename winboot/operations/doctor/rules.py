@@ -927,7 +927,7 @@ def _containerd_panic(s: Subject) -> Iterator[str]:
     "other-cluster",
     "credentials",
     "fault",
-    "the kubelet's credentials belong to another cluster",
+    "the kubelet's credentials belong to another cluster or node",
     "`winboot repair` gives the kubelet new credentials.",
     "kubernetes cmd/kubeadm kubeconfig; pkg/kubelet/certificate/bootstrap isClientConfigStillValid",
     step="kubelet-credentials",
