@@ -101,6 +101,26 @@ settings:
     assert web.connection.connect_timeout_s == 7
 
 
+def test_a_profile_of_aws_is_not_taken_for_winboots(aws: AwsSite) -> None:
+    """Ansible's `profile` is one of ~/.aws/config. It was missed after the cloud's answer alone."""
+    path = a_pool(aws)
+    path.write_text(path.read_text(encoding="utf-8").replace("profile.yaml", "prod"), encoding="utf-8")
+
+    with pytest.raises(InvalidInput) as caught:
+        Pool.read(path)
+
+    assert "there is no file prod" in str(caught.value.problems[0])
+    assert "aws_profile" in str(caught.value.problems[0])
+
+
+def test_tags_have_the_name_of_newer_collections_too(aws: AwsSite) -> None:
+    """amazon.aws 11.2.0 calls them ec2_tags."""
+    aws.instance(aws.network(), cluster="owned", role="web")
+    path = a_pool(aws, "strict: true\nkeyed_groups: [{key: ec2_tags.role, prefix: role}]\n")
+
+    assert [one.groups for one in load_pool(path)] == [("aws_ec2", "role_web")]
+
+
 def test_include_and_exclude_filters_add_and_leave_out(aws: AwsSite) -> None:
     subnet = aws.network()
     kept = {aws.instance(subnet, cluster="owned", pool=pool)["PrivateDnsName"] for pool in ("a", "b")}
@@ -122,6 +142,9 @@ def test_include_and_exclude_filters_add_and_leave_out(aws: AwsSite) -> None:
         ("platform: linux", "windows | any"),
         ("region: eu-west-1", "did you mean 'regions'"),
         ("aws_secret_key: x", "credentials come from the environment"),
+        ("session_token: x", "credentials come from the environment"),
+        ("compose: {ansible_connection: \"'ssh'\"}", "`connection` under `defaults`"),
+        ("compose: {ansible_winrm_transport: \"'kerberos'\"}", "`connection` under `defaults`"),
         ("keyed_groups: [{prefix: a}]", "this key is missing"),
         ("groups: {web: {os: '2022'}}", "a condition"),
         ("plugin: gcp_compute", "aws_ec2"),

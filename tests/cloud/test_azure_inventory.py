@@ -107,9 +107,17 @@ def test_the_file_chooses_machines(
     assert list(members(a_pool(tmp_path, world[1], more))) == expected
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("exclude_host_filters: [x]\n", "expected exclude_filters"),
+        ("include_host_filters: [x]\n", "expected filters"),
+        ("hostvar_expressions: {a: b}\n", "expected compose"),
+    ],
+)
 def test_a_key_of_ansibles_that_winboot_has_under_another_name_is_named(
-    world: tuple[Arm, Azure], tmp_path: Path
+    line: str, said: str, world: tuple[Arm, Azure], tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        a_pool(tmp_path, world[1], "exclude_host_filters: [x]\n")
-    assert "exclude_filters" in " ".join(str(one) for one in caught.value.problems)
+        a_pool(tmp_path, world[1], line)
+    assert said in " ".join(str(one) for one in caught.value.problems)

@@ -63,7 +63,7 @@ def test_check_says_each_finding_with_its_fix_and_ends_with_1_on_an_error(
 
     assert world.run("cloud", "check", "win-1") == 1
     told = capsys.readouterr().out
-    assert "error  cloud-state: the cloud says that the machine is stopped" in told and "fix: " in told
+    assert "error  cloud-state: the cloud reports that the machine is stopped" in told and "fix: " in told
 
     assert world.run("cloud", "check", "win-1", "-o", "json") == 1
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -236,7 +236,13 @@ def host_of(instance: Mapping[str, Any], region: str) -> CloudHost:
         image=instance.get("ImageId", ""),
         group=tags.get(_GROUP_TAG, ""),
         launched=instance.get("LaunchTime"),
-        data={**cast("dict[str, Any]", _plain(instance)), "tags": tags, "region": region},
+        # `ec2_tags` since amazon.aws 11.2.0 (plugins/inventory/aws_ec2.py).
+        data={
+            **cast("dict[str, Any]", _plain(instance)),
+            "tags": tags,
+            "ec2_tags": tags,
+            "region": region,
+        },
     )
 
 

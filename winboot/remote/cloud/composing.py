@@ -13,6 +13,7 @@ from typing import Any, Final
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
+from winboot.config.ansible_options import PLUGINS, Effect
 from winboot.config.source import Complaint, Table, locate
 from winboot.remote.cloud.base import CloudHost, NodeIdentity
 from winboot.remote.cloud.settings import CloudFile, HostName, KeyedGroup
@@ -47,6 +48,16 @@ def _sandbox() -> SandboxedEnvironment:
     return environment
 
 
+# What says how Ansible reaches a machine and logs in there, other than the three that `compose` gives a host.
+_WAYS: Final = {"ansible_connection"} | {
+    name
+    for options in PLUGINS.values()
+    for option in options.values()
+    if option.effect in (Effect.MAPPED, Effect.SECRET, Effect.REFUSED)
+    for name in option.names
+} - {"ansible_host", "ansible_port", "ansible_user"}
+
+
 @dataclass(slots=True)
 class Composer:
     """Makes members of hosts, and gathers what is wrong with expressions and names."""
@@ -71,7 +82,13 @@ class Composer:
         return [found[name] for name in sorted(found)]
 
     def check(self) -> None:
-        """Complain about expressions that no machine could satisfy: those that are not Jinja."""
+        """Complain about expressions that are not Jinja, and about variables of Ansible that would have no effect here."""
+        for name in sorted(self.file.compose.keys() & _WAYS):
+            self._complain(
+                f"compose.{name}",
+                "winboot does not read this variable from `compose`",
+                "`connection` under `defaults` or `settings`",
+            )
         texts = [("compose", name, text) for name, text in self.file.compose.items()]
         texts += [("groups", name, str(text)) for name, text in self.file.groups.items()]
         texts += [("keyed_groups", str(index), one.key) for index, one in enumerate(self.file.keyed_groups)]

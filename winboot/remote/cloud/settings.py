@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from winboot.base.errors import InvalidInput
 from winboot.config.inventory.cloud_name import ProviderName, provider_of
-from winboot.config.model import Model, OneOrMany, build
+from winboot.config.model import Model, OneOrMany, build, expanded, is_file
 from winboot.config.source import Complaint, Table, Wrong, in_order, locate, read
 from winboot.remote.cloud.base import Query
 
@@ -63,6 +63,7 @@ class CloudFile(Model):
         "use_contrib_script_compatible_sanitization": "nothing: group names have letters, digits and _",
         "cache_plugin": "nothing: the cache is a file below the state folder",
         "hostvars_prefix": "nothing: the words of `compose` are its own names",
+        "allow_duplicated_hosts": "nothing: a machine has one name",
     }
 
     plugin: str = Field(default="", description="Ansible's name of its plugin; only checked")
@@ -153,8 +154,10 @@ class AwsFile(CloudFile):
     elsewhere: ClassVar[dict[str, str]] = {
         **CloudFile.elsewhere,
         "boto_profile": "aws_profile",
-        "aws_access_key": "nothing: credentials come from the environment, a profile or a role",
-        "aws_secret_key": "nothing: credentials come from the environment, a profile or a role",
+        **dict.fromkeys(
+            ("access_key", "aws_access_key", "secret_key", "aws_secret_key", "session_token"),
+            "nothing: credentials come from the environment, a profile or a role",
+        ),
         "use_ssm_inventory": "nothing: winboot asks EC2 alone",
     }
 
@@ -240,6 +243,8 @@ class AzureFile(CloudFile):
         "client_id": "nothing: credentials come from the environment, an identity or `az login`",
         "secret": "nothing: credentials come from the environment, an identity or `az login`",
         "exclude_host_filters": "exclude_filters",
+        "include_host_filters": "filters",
+        "hostvar_expressions": "compose",
         "conditional_groups": "groups",
         "plain_host_names": "nothing: names are those of `hostnames`",
     }
@@ -304,9 +309,20 @@ def read_cloud_file(path: Path) -> tuple[CloudFile, Table]:
         raise InvalidInput(
             f"{path}: {count}", problems=tuple(in_order(complaints)), hint="Correct the places named."
         )
+    _check_profile(path, file, top)
     _check_plugin(path, provider, file, top)
     _check_cluster(path, file, top)
     return file, top
+
+
+def _check_profile(path: Path, file: CloudFile, top: Table) -> None:
+    """Ansible's `profile` is one of AWS (amazon.aws, plugins/doc_fragments/common.py), and the cloud is asked before winboot reads
+    its own."""
+    if file.profile and not is_file(path.parent / expanded(file.profile)):
+        place = top.entries["profile"].value.place
+        expected = "the path of winboot's profile; a profile of ~/.aws/config is aws_profile"
+        wrong = Complaint(place, "profile", f"there is no file {file.profile}", expected)
+        raise InvalidInput(f"{path}: 1 error", problems=(wrong,), hint="Correct the place named.")
 
 
 def _check_plugin(path: Path, provider: ProviderName, file: CloudFile, top: Table) -> None:
