@@ -413,6 +413,22 @@ def test_kubeadms_own_settings_are_read(
     assert 'pod_cidr: "10.1.0.0/16"' in profile
 
 
+def test_a_setting_of_several_lines_hides_nothing_of_kubeadm_and_flannel() -> None:
+    """The whole ConfigMap was left out for it, without a word. flannel takes its backend in any spelling."""
+    text = (
+        "apiServer:\n  extraArgs:\n  - name: note\n    value: |\n      two\n      lines\n"
+        "networking: {dnsDomain: corp.local, podSubnet: 10.1.0.0/16, serviceSubnet: 10.200.0.0/16}\n"
+    )
+    cluster = FakeCluster(
+        net_conf={"Network": "10.1.0.0/16", "Backend": {"Type": "VXLAN"}},
+        config_maps={"kubeadm-config": {"ClusterConfiguration": text}},
+    )
+
+    found = {key: said for key, (said, _) in found_in(cluster).items()}
+
+    assert (found["service_cidr"], found["network"]) == ("10.200.0.0/16", "flannel:vxlan")
+
+
 def test_each_answer_is_read_where_the_cluster_knows_it() -> None:
     """flannel's ConfigMap, kube-dns, ServiceCIDR, the Nodes and /version, each with its name."""
     cluster = FakeCluster(

@@ -57,6 +57,9 @@ BAD: list[tuple[str, str, str]] = [
     ("kubernetes: §[1.34.2]", "error", "found a list; expected a mapping"),
     ("kubelet: {config: {maxPods: 110}, §feature_gates: {A: true}}", "error", "config: {featureGates"),
     ("kube_proxy: {§enable_dsr: true}", "error", "dsr: on"),
+    ("gmsa: {domain: {§DnsTreeName: corp.example}}", "error", "expected forest"),
+    ("runtime: {registries: {docker.io: {§endpoint: ['https://m']}}}", "error", "expected mirrors"),
+    (_provider(**{"§defaultCacheDuration": "12h"}), "error", "expected cache"),
     # Versions
     ("kubernetes: {version: §1.19.16}", "error", "1.20 or later"),
     ("kubernetes: {version: 1.23.17}\nservices: {overrides: {kubelet: §sc}}", "error", "nssm"),

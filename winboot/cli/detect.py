@@ -103,7 +103,8 @@ def _of_kubeadm(cluster: Contents) -> Found:
     from winboot.config.source import Scalar, Table, compose
 
     kept = cluster.config_map("kube-system", "kubeadm-config") or {}
-    networking = compose(kept.get("ClusterConfiguration", ""), "kubeadm-config").get("networking")
+    written = compose(kept.get("ClusterConfiguration", ""), "kubeadm-config", foreign=True)
+    networking = written.get("networking")
     values = networking.entries if isinstance(networking, Table) else {}
     return {
         _OF_KUBEADM[key]: (entry.value.text, KUBEADM)

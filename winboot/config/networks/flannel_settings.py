@@ -81,7 +81,7 @@ def parse(place: str, text: str) -> FlannelConf:
     return FlannelConf(
         place=place,
         network=conf.Network,
-        backend=backend.Type,
+        backend=backend.Type.lower(),  # as flannel reads it (pkg/backend/manager.go, `GetBackend`)
         vni=backend.VNI,
         port=backend.Port,
         direct_routing=backend.DirectRouting,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field, PlainValidator
 
@@ -34,6 +34,15 @@ def _duration(value: Any) -> str:
 
 class CredentialProvider(UserFile):
     """One provider; its key in the profile is the program's name without `.exe`."""
+
+    # kubelet.config.k8s.io/v1, CredentialProvider.
+    elsewhere: ClassVar[dict[str, str]] = {
+        "matchImages": "images",
+        "defaultCacheDuration": "cache",
+        "env": "environment, a map of names to values",
+        "apiVersion": "nothing: winboot writes it",
+        "name": "nothing: the name is the key",
+    }
 
     images: tuple[Annotated[str, PlainValidator(_images)], ...] = Field(
         description="the images that the kubelet asks this provider about; * is any part of a host name"

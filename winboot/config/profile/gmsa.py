@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, PlainValidator
 
@@ -55,6 +55,12 @@ DnsDomain = Annotated[str, PlainValidator(_dns)]
 
 class Domain(Model):
     """The Active Directory domain of the accounts, as `Get-ADDomain` shows it."""
+
+    # DomainJoinConfig of a credential spec (PowerShell Gallery, CredentialSpec.psm1, `New-CredentialSpec`).
+    elsewhere: ClassVar[dict[str, str]] = {
+        "DnsTreeName": "forest",
+        "MachineAccountName": "gmsa.accounts.<name>.name",
+    }
 
     dns_name: DnsDomain = Field(description="the domain's DNS name (DNSRoot)")
     netbios_name: Annotated[str, _matching(_NETBIOS, "a NetBIOS name such as CORP")] = Field(

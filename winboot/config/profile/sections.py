@@ -202,6 +202,13 @@ class Registry(Model):
     """How images of one registry host are pulled. All but `mirrors` is about the mirrors, or without any about the
     registry itself; a registry may be the last of its own mirrors."""
 
+    # containerd, docs/cri/registry.md (endpoint) and docs/hosts.md.
+    elsewhere: ClassVar[dict[str, str]] = {
+        "endpoint": "mirrors",
+        "host": "mirrors",
+        "server": "nothing: the registry is the key, and mirrors come first",
+    }
+
     mirrors: tuple[HttpUrl, ...] = Field(default=(), description="tried in this order before the registry")
     ca: WindowsFile | None = Field(
         default=None, description="a CA file on the node that containerd trusts in addition"
