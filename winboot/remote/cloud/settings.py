@@ -316,8 +316,8 @@ def read_cloud_file(path: Path) -> tuple[CloudFile, Table]:
 
 
 def _check_profile(path: Path, file: CloudFile, top: Table) -> None:
-    """Ansible's `profile` is one of AWS (amazon.aws, plugins/doc_fragments/common.py), and the cloud is asked before winboot reads
-    its own."""
+    """Ansible's `profile` is one of AWS (amazon.aws, plugins/doc_fragments/common.py). winboot reads its own profile after the
+    cloud's answer."""
     if file.profile and not is_file(path.parent / expanded(file.profile)):
         place = top.entries["profile"].value.place
         expected = "the path of winboot's profile; a profile of ~/.aws/config is aws_profile"
