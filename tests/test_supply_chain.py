@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.every import assert_none_wrong, untrue
+
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = [*ROOT.glob(".github/workflows/*.yml"), *ROOT.glob(".github/actions/*/action.yml")]
 ACTION = ROOT / ".github" / "actions" / "check" / "action.yml"
@@ -33,18 +35,25 @@ def test_every_action_is_named_by_a_commit() -> None:
     assert [one for one in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one)] == []
 
 
-@pytest.mark.parametrize("path", INSTALLS, ids=lambda path: path.name)
-def test_every_install_of_dependencies_wants_hashes(path: Path) -> None:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        defines = line.startswith("INSTALL :=")
-        if (
-            re.search(r"pip\"? install|\$\(INSTALL\)", line)
-            and not defines
-            and not any(tool in line for tool in TOOLS)
-        ):
-            assert "--require-hashes" in line or "--no-deps" in line, line
-        if "Install-Module" in line:
-            assert "-RequiredVersion" in line, line
+def pinned(line: str) -> bool:
+    """Whether a line that installs something names it by hash or by version; true for any other line."""
+    if "Install-Module" in line and "-RequiredVersion" not in line:
+        return False
+    if line.startswith("INSTALL :=") or any(tool in line for tool in TOOLS):
+        return True
+    installs = re.search(r"pip\"? install|\$\(INSTALL\)", line)
+    return not installs or "--require-hashes" in line or "--no-deps" in line
+
+
+def test_every_install_of_dependencies_wants_hashes() -> None:
+    assert_none_wrong(
+        {
+            str(path.relative_to(ROOT)): [
+                line for line in path.read_text(encoding="utf-8").splitlines() if not pinned(line)
+            ]
+            for path in INSTALLS
+        }
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the action's step is a script of bash")
@@ -88,11 +97,16 @@ def test_an_sbom_has_each_distribution_of_the_lock_with_its_hashes() -> None:
     assert digests == set(re.findall("sha256:([0-9a-f]{64})", lock))
 
 
-@pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/[^`]+\.py::\w+)`", THREATS))))
-def test_the_threat_model_names_tests_that_exist(named: str) -> None:
-    path, _, name = named.partition("::")
+def exists(test: str) -> bool:
+    path, _, name = test.partition("::")
+    file = ROOT / path
+    return file.is_file() and f"def {name}(" in file.read_text(encoding="utf-8")
 
-    assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+def test_the_threat_model_names_tests_that_exist() -> None:
+    named = set(re.findall(r"`(tests/[^`]+\.py::\w+)`", THREATS))
+
+    assert_none_wrong({test: untrue(exists=exists(test)) for test in sorted(named)})
 
 
 def test_each_row_of_the_boundaries_names_a_test() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.scene import a_spec, complaints
+from tests.every import assert_none_wrong, untrue
 from winboot.config.compat import load
 
 CALICO = "network: {{cni: calico, managed_by: winboot}}\nartifacts: {{calico: {}}}\n"
@@ -58,17 +59,22 @@ def test_an_overlay_makes_a_newer_calico_known(tmp_path: Path) -> None:
     assert [str(one) for one in complaints(profile) if one.path == "artifacts.calico"] == []
 
 
-@pytest.mark.parametrize("name", load().section("artifacts"))
-def test_each_download_names_where_its_hash_comes_from(name: str) -> None:
+def test_each_download_names_where_its_hash_comes_from() -> None:
     """A checksum file of the publisher, a recorded hash with its source, or the first download."""
-    entry = load().section("artifacts")[name]
-    where = entry["hash_from"]
+    facts = load()
 
-    assert where.startswith(("checksum file", "recorded", "the first download"))
-    assert where.startswith("checksum file") is bool(entry["checksum"])
-    assert where.startswith("recorded") is ("sha256" in entry)
-    assert load().source(entry["source"]).startswith("https://")
-    assert set(entry["checksum"]) <= {"sha256", "sha512"}
+    assert_none_wrong(
+        {
+            name: untrue(
+                origin=entry["hash_from"].startswith(("checksum file", "recorded", "the first download")),
+                checksum_file=entry["hash_from"].startswith("checksum file") is bool(entry["checksum"]),
+                recorded=entry["hash_from"].startswith("recorded") is ("sha256" in entry),
+                source=facts.source(entry["source"]).startswith("https://"),
+                digests=set(entry["checksum"]) <= {"sha256", "sha512"},
+            )
+            for name, entry in facts.section("artifacts").items()
+        }
+    )
 
 
 def test_a_download_that_its_publisher_replaced_is_named_with_both_hashes_and_dates(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every import assert_none_wrong, untrue
 from winboot.config.compat import Version, check_field, check_flag, check_gate, load, move_flags
 from winboot.config.compat.flags import Component, field_exists, flag_exists, parse_value
 from winboot.config.compat.version import minor_key
@@ -49,44 +50,51 @@ def test_the_data_knows_all_flags_fields_and_gates_of_the_sources() -> None:
     assert MINORS[-1] == "1.37"
 
 
-@pytest.mark.parametrize("minor", MINORS)
-def test_every_flag_gets_one_verdict_that_agrees_with_its_life(minor: str) -> None:
+def test_every_flag_gets_one_verdict_that_agrees_with_its_life() -> None:
     """Gone and future flags are errors, Linux ones too; the others are taken, perhaps with a warning."""
-    version = Version.parse(minor)
-    for component, flag in _all_flags():
-        entry = _entry(component, flag)
-        gone = bool(entry.get("removed")) and minor_key(entry["removed"]) <= minor_key(minor)
-        future = minor_key(entry["added"]) > minor_key(minor)
-
-        found = check_flag(FACTS, component, flag, VALUES[entry["type"]], version)
-
-        ids = {one.id for one in found if one.level == "error"}
-        assert ("removed" in ids) == gone, flag
-        assert ("not-yet" in ids) == (future and not gone), flag
-        assert flag_exists(FACTS, component, flag, version) == (
-            not gone and not future and entry.get("windows") != "linux_only"
-        ), flag
-        assert all(one.reason and one.about for one in found), flag
+    assert_none_wrong(
+        {
+            f"{component} --{flag} in {minor}": _verdict_against_life(component, flag, minor)
+            for minor in MINORS
+            for component, flag in _all_flags()
+        }
+    )
 
 
-@pytest.mark.parametrize("minor", MINORS)
-def test_a_moved_flag_lands_in_a_field_that_the_version_has(minor: str) -> None:
+def _verdict_against_life(component: Component, flag: str, minor: str) -> list[str]:
+    version, entry = Version.parse(minor), _entry(component, flag)
+    gone = bool(entry.get("removed")) and minor_key(entry["removed"]) <= minor_key(minor)
+    future = minor_key(entry["added"]) > minor_key(minor)
+    found = check_flag(FACTS, component, flag, VALUES[entry["type"]], version)
+    ids = {one.id for one in found if one.level == "error"}
+    exists = not gone and not future and entry.get("windows") != "linux_only"
+    return untrue(
+        gone=("removed" in ids) == gone,
+        future=("not-yet" in ids) == (future and not gone),
+        exists=flag_exists(FACTS, component, flag, version) == exists,
+        explained=all(one.reason and one.about for one in found),
+    )
+
+
+def test_a_moved_flag_lands_in_a_field_that_the_version_has() -> None:
     """Whatever flag exists either stays a flag or becomes an existing field."""
-    version = Version.parse(minor)
-    for component, flag in _all_flags():
-        if not flag_exists(FACTS, component, flag, version):
-            continue
-        value = VALUES[_entry(component, flag)["type"]]
+    assert_none_wrong(
+        {
+            f"{component} --{flag} in {version}": _lost(component, flag, version)
+            for version in map(Version.parse, MINORS)
+            for component, flag in _all_flags()
+            if flag_exists(FACTS, component, flag, version)
+        }
+    )
 
-        moved = move_flags(FACTS, component, {flag: value}, version)
 
-        if flag in moved.flags:
-            assert moved.fields == {}
-        else:
-            target = _entry(component, flag)["field"]
-            top = target.partition(".")[0]
-            assert field_exists(FACTS, component, top, version), (minor, flag, target)
-            assert top in moved.fields
+def _lost(component: Component, flag: str, version: Version) -> list[str]:
+    entry = _entry(component, flag)
+    moved = move_flags(FACTS, component, {flag: VALUES[entry["type"]]}, version)
+    if flag in moved.flags:
+        return untrue(no_field=moved.fields == {})
+    top = entry["field"].partition(".")[0]
+    return untrue(field_exists=field_exists(FACTS, component, top, version), field=top in moved.fields)
 
 
 def test_values_take_the_type_their_flag_has() -> None:
@@ -152,13 +160,12 @@ CLIENT_GATES = (
 )
 
 
-@pytest.mark.parametrize("gate", CLIENT_GATES)
 @pytest.mark.parametrize("component", ["kubelet", "kube-proxy"])
-def test_a_gate_of_the_client_library_is_known(component: Component, gate: str) -> None:
+def test_a_gate_of_the_client_library_is_known(component: Component) -> None:
     """They were refused as "no kubelet knows it"."""
-    found = check_gate(FACTS, component, gate, True, Version.parse("1.36.2"))
+    found = {gate: check_gate(FACTS, component, gate, True, Version.parse("1.36.2")) for gate in CLIENT_GATES}
 
-    assert [one for one in found if one.level == "error"] == []
+    assert_none_wrong({gate: [one for one in own if one.level == "error"] for gate, own in found.items()})
 
 
 def test_a_null_in_a_configuration_is_not_judged_as_a_value() -> None:

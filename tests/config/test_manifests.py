@@ -10,6 +10,7 @@ import yaml
 
 from tests.config.scene import a_spec
 from tests.config.test_gmsa import a_profile
+from tests.every import assert_none_wrong, untrue
 from winboot.base.errors import UsageError
 from winboot.remote.manifests import MANIFESTS, manifest
 
@@ -18,15 +19,26 @@ def _objects(text: str) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(text))
 
 
-@pytest.mark.parametrize("name", [one.name for one in MANIFESTS])
-def test_every_manifest_is_yaml_that_says_what_it_is_for(name: str, tmp_path: Path) -> None:
+def test_every_manifest_is_yaml_that_says_what_it_is_for(tmp_path: Path) -> None:
     """A comment first, then objects with kind and name."""
-    text = manifest(name, [a_spec(tmp_path, profile=a_profile() if name.startswith("gmsa") else "")])
+    plain, gmsa = (a_spec(tmp_path, profile=one) for one in ("", a_profile()))
+    texts = {
+        one.name: manifest(one.name, [gmsa if one.name.startswith("gmsa") else plain]) for one in MANIFESTS
+    }
 
-    assert text.startswith("# ")
-    # What Helm reads has no kind.
-    named = _objects(text) if name != "gmsa-webhook" else []
-    assert all(one["kind"] and one["apiVersion"] and one["metadata"]["name"] for one in named)
+    assert_none_wrong(
+        {
+            name: untrue(
+                comment=text.startswith("# "),
+                # What Helm reads has no kind.
+                kind_and_name=name == "gmsa-webhook"
+                or all(
+                    one["kind"] and one["apiVersion"] and one["metadata"]["name"] for one in _objects(text)
+                ),
+            )
+            for name, text in texts.items()
+        }
+    )
 
 
 def test_rbac_names_what_these_nodes_need_and_no_more(tmp_path: Path) -> None:
