@@ -17,6 +17,7 @@ OTHER_OS: Final = "The container operating system does not match the host operat
 LINES: Final = (
     ("containerd", f'error="hcs::CreateComputeSystem 5e1f: {OTHER_OS}: unknown"', "other-os"),
     ("kubelet", "no matching manifest for windows/amd64 10.0.17763 in the manifest list", "no-platform"),
+    ("containerd", 'msg="hcsshim::ProcessBaseLayer: The system cannot find the path"', "no-platform"),
     ("containerd", r'error="Get \"https://r.example/v2/\": Proxy Authentication Required"', "proxy-refuses"),
     ("kubelet", r'"cannot create request: Post \"https://k:6443/apis\": Forbidden"', "proxy-refuses"),
     ("containerd", 'runtime "io.containerd.runhcs.v1" binary not installed "x.exe"', "cni-plugin"),

@@ -83,9 +83,14 @@ SIGNATURES: Final = (
     ),
     Signature(
         "no-platform",
-        ("no match for platform in manifest", "no matching manifest for windows/"),
+        (
+            "no match for platform in manifest",
+            "no matching manifest for windows/",
+            "hcsshim::ProcessBaseLayer",
+        ),
         ("containerd", "kubelet"),
-        "containerd core/images/image.go, Manifest; moby distribution/pull_v2.go",
+        "containerd core/images/image.go, Manifest; moby distribution/pull_v2.go; hcsshim#2226: of an image without a "
+        "list of platforms only the unpacking fails",
     ),
     Signature(
         "proxy-refuses",
