@@ -53,7 +53,7 @@ def waits(pace: Pace, node: str) -> str | None:
     return pace._waits_for(node)
 
 
-def test_without_a_budget_nobody_waits_and_nobody_is_asked() -> None:
+def test_without_a_budget_no_node_waits_and_the_cluster_gets_no_request() -> None:
     world = World()
     pace = world.pace(Budget())
 
@@ -146,7 +146,7 @@ def test_a_node_that_is_down_already_may_be_begun_when_the_places_are_taken() ->
     assert waits(pace, "win-4") is not None
 
 
-def test_nothing_begins_where_nodes_that_nobody_works_on_have_all_places() -> None:
+def test_nothing_begins_where_nodes_outside_the_run_have_all_places() -> None:
     world = World(down={"other": "NotReady"})
     pace = world.pace(Budget(max_unavailable=Share(1)), dict.fromkeys((*NODES, "other"), "a"))
 
@@ -220,7 +220,7 @@ def test_a_success_between_them_breaks_the_row() -> None:
     assert waits(pace, "win-9") is None
 
 
-def test_after_the_deadline_nothing_new_begins_and_what_runs_goes_on() -> None:
+def test_after_the_deadline_nothing_new_begins_and_what_runs_continues() -> None:
     world = World()
     pace = world.pace(Budget(deadline=3600))
     assert waits(pace, "win-1") is None

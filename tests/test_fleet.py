@@ -42,7 +42,7 @@ def test_an_item_that_hangs_is_left_when_the_run_is_stopped() -> None:
     assert found == ["done", "left"]
 
 
-def test_a_second_request_waits_for_nobody() -> None:
+def test_a_second_request_does_not_wait() -> None:
     stop, hang = Stop(), threading.Event()
     for after in (0.1, 0.2):
         threading.Timer(after, stop.request).start()

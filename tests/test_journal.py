@@ -41,7 +41,7 @@ def test_a_folder_that_cannot_be_made_is_wrong_use(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="this system has no /dev/full, the disk without room"
 )
-def test_a_full_disk_is_told_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     """The report carries the problem."""
     journal = Journal(tmp_path / "n1.jsonl")
     with Path("/dev/full").open("w", encoding="utf-8") as full:

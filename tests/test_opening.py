@@ -168,7 +168,7 @@ def test_a_profile_without_an_agent_leaves_no_service_of_it():
     assert "flanneld" not in head("win-bridge").partition("These objects stay")[2]
 
 
-def test_the_script_of_remove_begins_with_what_it_takes_away():
+def test_the_script_of_remove_begins_with_what_it_removes():
     found = head(undo=True)
 
     assert found.index(" kube-proxy without kube-proxy, services") < found.index(" node-preflight ")

@@ -102,7 +102,7 @@ def test_what_an_extra_brings_is_imported_by_the_module_that_owns_it(module: str
 _BY_NAME = re.compile(r"pipx? install(?: -\S+| ['\"]?\.\S*)* ['\"]?winboot(?:-lab)?(?![\w./-])")
 
 
-def test_no_text_tells_anybody_to_install_winboot_by_a_name() -> None:
+def test_no_text_installs_winboot_by_a_name() -> None:
     """From a checkout alone: `.` and `./lab` (a wheel by its path, too)."""
     files = [
         file

@@ -34,7 +34,7 @@ def test_a_script_sends_ids_and_the_report_shows_what_to_do():
     assert hint_for("WrongBuild", "WrongBuild NoServer") == f"{HINTS['WrongBuild']} {HINTS['NoServer']}"
 
 
-def test_a_step_of_ones_own_tells_its_own_hint():
+def test_a_users_own_step_has_its_own_hint():
     assert hint_for("Mine", "Ask the storage team.") == "Ask the storage team."
     assert hint_for("DiskSpace", "Clean D: first.") == "Clean D: first."
     assert hint_for("Mine", "") == ""

@@ -146,7 +146,7 @@ def test_no_role_of_join_hook_and_fleet_reads_secrets(tmp_path: Path) -> None:
         assert name == "verifier" or reads == set(), name
 
 
-def test_whoever_may_make_and_delete_secrets_is_held_to_bootstrap_tokens(tmp_path: Path) -> None:
+def test_accounts_that_may_make_and_delete_secrets_are_limited_to_bootstrap_tokens(tmp_path: Path) -> None:
     """Else a finalizer makes the API server answer a DELETE with the whole Secret."""
     for name, objects in printed(tmp_path).items():
         makes = any(one.resource == "secrets" and one.space == SYSTEM for one in rights_of(objects))

@@ -460,7 +460,7 @@ COMPLETE = {"event": "done", "reason": "complete"}
         ((BEGUN, ONE, {**COMPLETE, "reason": "weird"}), "the end 'weird' of a look"),
     ],
 )
-def test_a_look_that_does_not_tell_every_step_once_is_no_success(
+def test_a_look_that_does_not_report_every_step_once_is_no_success(
     lines: tuple[object, ...], said: str, drive: Callable[..., ScriptRunner]
 ) -> None:
     """Once a look without a single step was reported as ok, exit 0, on a machine with 18 things to change."""
@@ -522,7 +522,7 @@ def test_an_endless_noise_is_a_quiet_node_with_the_step_that_was_due(
         drive(machine, quiet=0.05).look({})
 
 
-def test_a_stop_is_heard_while_a_script_is_silent_or_noisy(drive: Callable[..., ScriptRunner]) -> None:
+def test_a_stop_is_noticed_while_a_script_is_silent_or_noisy(drive: Callable[..., ScriptRunner]) -> None:
     stop = Stop()
     machine = Machine()
 
@@ -538,7 +538,7 @@ def test_a_stop_is_heard_while_a_script_is_silent_or_noisy(drive: Callable[..., 
         drive(machine, stop=stop).look({})
 
 
-def test_what_a_broken_off_pass_has_told_is_in_the_record(drive: Callable[..., ScriptRunner]) -> None:
+def test_the_events_of_a_broken_off_pass_are_in_the_record(drive: Callable[..., ScriptRunner]) -> None:
     runner = told(drive, BEGUN, ONE, reconnect=0.0)
 
     with pytest.raises(ConnectionLost):
@@ -586,9 +586,7 @@ def test_a_restart_that_was_taken_and_does_not_come_is_asked_for_again_after_a_w
 
 
 @pytest.mark.parametrize("answer", ["", "warning: the log is empty", "error: no"])
-def test_a_restart_that_nobody_saw_happen_is_not_believed(
-    answer: str, drive: Callable[..., ScriptRunner]
-) -> None:
+def test_a_restart_without_proof_is_not_believed(answer: str, drive: Callable[..., ScriptRunner]) -> None:
     """Only another id proves it; silence, a warning or an error proves nothing."""
     machine = Machine("reboot", boots=("b1", answer))
 

@@ -36,7 +36,7 @@ def answer(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
 
 
-def test_yes_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_yes_continues(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     answer("y\n", monkeypatch)
 
     ask(REPORT, Output.table)
@@ -82,7 +82,7 @@ def test_each_question_shows_what_the_files_have_this_computer_run(
         assert "pass show winboot" in capsys.readouterr().err
 
 
-def test_without_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_there_is_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -154,7 +154,7 @@ def forged(**texts: str) -> str:
 
 @pytest.mark.parametrize("texts", [{"by": "\x1b]0;owned\x07"}, {"node": "win-1\x1b[2J"}])
 @pytest.mark.parametrize("command", ["show", "join --plan"])
-def test_a_plan_of_somebody_else_moves_no_cursor(
+def test_a_plan_of_another_user_moves_no_cursor(
     command: str, texts: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "plan.json"

@@ -115,7 +115,7 @@ def planned(world: World) -> str:
 
 
 @pytest.mark.parametrize("what", first(4, CASES))
-def test_those_whom_a_changed_byte_is_about_are_left_alone_by_name(what: str, world: World) -> None:
+def test_nodes_that_a_changed_byte_concerns_are_left_alone_by_name(what: str, world: World) -> None:
     change, left, why, looked = CASES[what]
     plan = planned(world)
     change(world)

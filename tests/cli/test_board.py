@@ -195,7 +195,7 @@ def test_the_log_has_a_line_a_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["link", "folder"])
-def test_the_log_follows_no_link_of_somebody_else(place: str, tmp_path: Path) -> None:
+def test_the_log_follows_no_link_of_another_user(place: str, tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     target = tmp_path / "theirs" / "join.log"
     target.write_text("kept\n", encoding="utf-8")
@@ -337,7 +337,7 @@ def test_times_are_read_at_a_glance(seconds: float, text: str) -> None:
     assert lasted(seconds) == text
 
 
-def test_verbose_lines_tell_each_step_and_a_file_gets_them_too(
+def test_verbose_lines_show_each_step_and_a_file_gets_them_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "join.log"

@@ -44,7 +44,7 @@ def test_a_good_inventory_is_good_but_for_hashes(tmp_path: Path, capsys: pytest.
     assert "profile.yaml:" in told
 
 
-def test_a_hash_of_a_file_that_nobody_downloads_is_named(
+def test_a_hash_of_a_file_without_a_download_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A typo in the key would leave the file without its pin."""

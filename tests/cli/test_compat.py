@@ -79,7 +79,7 @@ def test_without_a_file_the_overlay_is_printed(inventory: Path, capsys: pytest.C
     ("node", "out", "code", "says"),
     [("nobody", None, 64, "nobody"), ("win-1", "no/such/folder/learned.yaml", 64, "cannot be written")],
 )
-def test_what_cannot_be_done_is_said(
+def test_what_cannot_be_done_is_reported(
     inventory: Path, node: str, out: str | None, code: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["compat", "learn", node, "-i", str(inventory)]

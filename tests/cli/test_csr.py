@@ -167,7 +167,7 @@ def test_the_watch_sees_a_machine_that_comes_by_itself_and_outlives_the_api_serv
     assert said.count("request late: approved") == 1
 
 
-def test_an_address_that_machines_share_or_a_name_is_nobodys(tmp_path: Path) -> None:
+def test_a_shared_address_or_name_belongs_to_no_machine(tmp_path: Path) -> None:
     """What leads to two machines is a NAT's; a Node's own claim is never asked for."""
     inventory = load_inventory(an_inventory(tmp_path, INVENTORY))
     roster = Roster.of([resolve(machine.profile, machine) for machine in inventory])

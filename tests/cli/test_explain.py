@@ -120,7 +120,7 @@ def test_an_answer_comes_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {line["what"] for line in lines_of(capsys.readouterr().out)} >= {"step", "key"}
 
 
-def test_no_build_has_a_base_image_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_build_has_a_valid_base_image(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "build", "2016"]) == 0
 
     assert "None" not in capsys.readouterr().out

@@ -79,7 +79,7 @@ def test_a_list_of_another_program_is_read(text: str, machines: list[tuple[str, 
         ("[" * 100_000, "list:1:1"),
     ],
 )
-def test_a_list_that_is_none_has_its_place(text: str, place: str) -> None:
+def test_a_value_that_is_not_a_list_has_its_place(text: str, place: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         read_hosts(text, "list")
 

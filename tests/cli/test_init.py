@@ -219,7 +219,7 @@ def test_a_new_version_is_refused_until_its_hashes_are_pinned(
         assert run(["check", inventory]) == 0
 
 
-def test_renewing_takes_away_hashes_that_name_no_version(unfinished: Path) -> None:
+def test_renewing_removes_hashes_that_name_no_version(unfinished: Path) -> None:
     """A key without a version: the version of the pinned file is unknown."""
     with MirrorServer() as mirror:
         profile = mirrored(unfinished, mirror.url)

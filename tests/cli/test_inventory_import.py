@@ -204,7 +204,7 @@ def test_no_other_command_starts_it(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert not started.exists()
 
 
-def test_a_computer_without_ansible_is_told_so(
+def test_a_computer_without_ansible_gets_an_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = a_script(folder / "hosts.py", HOST)

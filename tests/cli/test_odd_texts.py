@@ -40,7 +40,7 @@ RAW: Final = re.compile(
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD)
-def test_any_text_is_shown_kept_and_harms_nobody(
+def test_any_text_is_shown_kept_and_does_no_harm(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = World(tmp_path, monkeypatch, capsys)

@@ -46,7 +46,7 @@ def with_password(world: World, reference: str, *, of: str = "pool") -> None:
         ("{command: [no-such-program-here, x]}", "there is no program no-such-program-here"),
     ],
 )
-def test_a_password_that_cannot_be_had_is_said_once_before_any_contact(
+def test_a_password_that_cannot_be_had_is_reported_once_before_any_contact(
     world: World, command: str, reference: str, said: str
 ) -> None:
     with_password(world, reference)

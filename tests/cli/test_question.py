@@ -84,7 +84,7 @@ def test_a_machine_that_changes_while_it_asks_is_left_alone_and_the_others_go_on
     assert "win-2: skipped: " in said and "firewall-rules (a rule)" in said
 
 
-def test_with_nothing_to_change_nobody_is_asked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_nothing_to_change_there_is_no_question(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = at_a_terminal(monkeypatch, "n\n")
 
     assert world.winboot("join", "--limit", "win-2", "--skip", "node-labels") == 0
@@ -92,7 +92,9 @@ def test_with_nothing_to_change_nobody_is_asked(world: World, monkeypatch: pytes
     assert asked == []
 
 
-def test_yes_as_an_option_asks_nobody_and_looks_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yes_as_an_option_asks_no_question_and_looks_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = at_a_terminal(monkeypatch, "n\n")
 
     assert world.winboot("join", "--yes") == 0

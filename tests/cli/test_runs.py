@@ -174,7 +174,7 @@ class Known(Nodes):
         return (old,)
 
 
-def test_status_tells_version_drift_and_last_run(world: World) -> None:
+def test_status_shows_version_drift_and_last_run(world: World) -> None:
     joined(world)
     world.cluster = Known("win-1")
 

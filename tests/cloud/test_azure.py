@@ -227,7 +227,7 @@ def test_forwarding_is_that_of_the_interfaces_and_of_the_subnets_route_table(
     assert azure.forwarding(host(azure, "win-3"), ("10.244.5.0/24",)) == Forwarding(True)
 
 
-def test_what_azure_refuses_is_told_with_the_way_to_the_role(world: tuple[Arm, Azure, Path]) -> None:
+def test_what_azure_refuses_is_reported_with_the_way_to_the_role(world: tuple[Arm, Azure, Path]) -> None:
     arm, azure, _ = world
     arm.refused.add("Microsoft.Compute/virtualMachines/read")
     with pytest.raises(CloudRefused, match="AuthorizationFailed") as caught:

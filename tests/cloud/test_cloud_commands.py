@@ -95,9 +95,7 @@ def test_the_policy_of_each_cloud_is_what_its_own_tool_reads(capsys: pytest.Capt
     assert run(["cloud", "policy", "gcp"]) == 64
 
 
-def test_repair_contacts_nothing_where_nobody_can_be_asked(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_repair_contacts_nothing_without_a_terminal(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     before = len(world.arm.requests)
 
     assert world.run("repair", "--by", "reimage") == 64

@@ -224,5 +224,5 @@ class Broken(io.StringIO):
         raise BrokenPipeError
 
 
-def test_a_log_that_nobody_takes_ends_no_work() -> None:
+def test_a_log_without_a_reader_ends_no_work() -> None:
     Log(Broken())("joined", node="n1")

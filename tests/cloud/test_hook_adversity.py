@@ -151,7 +151,7 @@ def test_a_test_message_is_deleted_and_what_is_not_understood_is_counted_and_lef
     assert b'winboot_hook_messages_total{kind="other",outcome="not understood"} 2.0' in worker.metrics.text()
 
 
-def test_an_instance_that_nobody_knows_is_forgotten_after_some_deliveries(
+def test_an_unknown_instance_is_forgotten_after_some_deliveries(
     bench: tuple[AwsSite, Bench],
 ) -> None:
     """Its group reports that it waits, but EC2 does not show it yet: the worker asks EC2 again a few times."""

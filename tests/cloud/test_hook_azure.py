@@ -397,7 +397,7 @@ def test_a_machine_that_lies_about_events_is_drained_itself(world: World) -> Non
     assert cordoned(world) == [False, True] and world.arm.approved == []
 
 
-def test_a_machine_that_tells_anothers_event_does_not_begin_it(world: World) -> None:
+def test_a_machine_that_reports_anothers_event_does_not_begin_it(world: World) -> None:
     worker = two_nodes(world)
     world.silent.add("pool000000")
     world.arm.plan("pool_0", "Reboot", soon(worker, 3600.0))

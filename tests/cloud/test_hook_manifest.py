@@ -138,7 +138,7 @@ def test_machines_that_join_by_themselves_need_less(bench: tuple[AwsSite, Bench]
     assert used - ANYONE | SIGNER == granted(objects)
 
 
-def test_with_first_boot_it_joins_and_tells_and_remembers_and_is_reached(
+def test_with_first_boot_it_joins_and_reports_and_remembers_and_is_reached(
     bench: tuple[AwsSite, Bench],
 ) -> None:
     _, made = bench

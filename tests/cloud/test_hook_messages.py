@@ -36,7 +36,7 @@ def test_every_envelope_says_the_same(body: dict[str, Any]) -> None:
     assert parse(json.dumps(body)) == LAUNCH
 
 
-def test_a_machine_that_ends_is_told_from_one_that_starts() -> None:
+def test_a_machine_that_ends_is_distinguished_from_one_that_starts() -> None:
     body = {**DIRECT, "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING"}
     assert parse(json.dumps(body)) == HookAction("terminate", "i-0a", "pool", "join", "t-1")
 
@@ -136,7 +136,7 @@ def test_brackets_nested_by_the_thousand_and_envelopes_in_envelopes_end_nothing(
         ("no json", False),
     ],
 )
-def test_what_is_understood_and_no_work_is_told_from_what_is_not_understood(
+def test_what_is_understood_and_no_work_is_distinguished_from_what_is_not_understood(
     body: str, understood: bool
 ) -> None:
     found = parse(body)

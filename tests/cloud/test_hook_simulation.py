@@ -73,7 +73,7 @@ def untold(workers: list[Worker]) -> list[str]:
     return [f"the drain of {one} ended without a word" for one in sorted(begun - ended)]
 
 
-def test_a_scale_out_of_200_with_eight_joins_at_a_time_loses_nobody(kernel: Kernel) -> None:
+def test_a_scale_out_of_200_with_eight_joins_at_a_time_loses_no_machine(kernel: Kernel) -> None:
     world = World(kernel, 1)
     world.boot_s = 600.0
     worker = a_process(world, "one")
@@ -200,7 +200,7 @@ def test_a_node_that_winboot_did_not_make_is_not_cordoned_for_a_silent_cloud(ker
     assert asked and node.cordoned is None
 
 
-def test_the_limits_of_groups_are_told_at_the_start_before_any_message(kernel: Kernel) -> None:
+def test_the_limits_of_groups_are_reported_at_the_start_before_any_message(kernel: Kernel) -> None:
     world = World(kernel, 1)
     world.unfit = lambda group, needs: [f"{group} is too short"]  # type: ignore[method-assign]
     worker = a_process(world, "one")
@@ -210,7 +210,7 @@ def test_the_limits_of_groups_are_told_at_the_start_before_any_message(kernel: K
     assert [line.get("problem") for line in said(worker)] == [None, "pool is too short"]
 
 
-def test_four_kills_lose_nobody(kernel: Kernel) -> None:
+def test_four_kills_lose_no_machine(kernel: Kernel) -> None:
     """The review's four kills of two workers, every message up to twice."""
     world, dice = World(kernel, 7), random.Random(7)
     a_process(world, "first")

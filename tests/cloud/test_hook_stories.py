@@ -345,7 +345,7 @@ def test_a_join_ends_with_its_machine_and_the_end_takes_the_claim(bench: Scene) 
     assert made.leases() == [] and aws.completed == [(instance, "CONTINUE")] and made.nodes() == []
 
 
-def test_a_notice_ends_the_join_of_its_machine_and_the_group_hears_it(bench: Scene) -> None:
+def test_a_notice_ends_the_join_of_its_machine_and_reaches_the_group(bench: Scene) -> None:
     aws, made = bench
     aws.scale("pool", 1)
     (instance,) = aws.states("pool")
@@ -453,7 +453,7 @@ def test_the_hook_calls_what_its_policy_says_and_nothing_else(bench: Scene) -> N
 NEEDS = HookNeeds(takeover=255.0, join=2400.0, drain=600.0, workers=8)
 
 
-def test_the_limits_of_a_hook_that_cannot_be_met_are_told_with_the_numbers() -> None:
+def test_the_limits_of_a_hook_that_cannot_be_met_are_reported_with_the_numbers() -> None:
     def hook(**changes: Any) -> dict[str, Any]:
         plain = {
             "LifecycleHookName": "join",

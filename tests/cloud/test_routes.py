@@ -162,5 +162,5 @@ def test_auto_says_what_it_may_not_do_and_winboot_fails(tmp_path: Path) -> None:
     ],
     ids=["auto", "auto without a cluster", "winboot", "overlay", "none"],
 )
-def test_who_may_write(cni: str, mode: str | None, keys: dict[str, str], may: bool) -> None:
+def test_the_roles_that_may_write_routes(cni: str, mode: str | None, keys: dict[str, str], may: bool) -> None:
     assert cloud_routes.may_write(choose(cni, mode), AwsFile(**keys)) is may

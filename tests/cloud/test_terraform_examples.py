@@ -198,7 +198,7 @@ def test_the_scale_set_is_one_that_the_hook_can_work_with() -> None:
     assert list(unfit(read, 2400.0)) == []
 
 
-def test_repairs_have_what_tells_them_who_is_well_and_upgrades_are_left_to_winboot() -> None:
+def test_repairs_have_a_health_signal_and_upgrades_are_left_to_winboot() -> None:
     """`health_probe_id` goes with Automatic and Rolling alone (the page of the resource); Manual needs the extension."""
     found = the_set()
     (extension,) = found["extension"]

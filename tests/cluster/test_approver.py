@@ -40,7 +40,7 @@ def watch(cluster: Any, times: int, *nodes: ExpectedNode) -> Approver:
     return approver
 
 
-def test_an_error_that_nobody_expected_is_told_and_the_next_look_goes_on() -> None:
+def test_an_unforeseen_error_is_reported_and_the_next_look_continues() -> None:
     """Once a ValueError ended the thread, and the kubelet waited for its certificate without end."""
     cluster = Answers(ValueError("not an address"), (REFUSED,))
 
@@ -51,7 +51,7 @@ def test_an_error_that_nobody_expected_is_told_and_the_next_look_goes_on() -> No
     assert refusals[1] == "serving certificate request csr-1: no"
 
 
-def test_a_cluster_that_cannot_be_asked_is_told_once() -> None:
+def test_a_cluster_that_cannot_be_asked_is_reported_once() -> None:
     cluster = Answers(ClusterError("away"))
 
     assert watch(cluster, 4).refusals == ("certificate requests were not looked at: away",)

@@ -206,7 +206,7 @@ def test_a_conflict_at_any_write_does_not_change_the_outcome(kubeconfig: Path) -
         assert Join(kubeconfig, {number: answers(409)}).run() == wanted, requests[number]
 
 
-def test_who_says_when_to_come_back_is_not_asked_before(kubeconfig: Path) -> None:
+def test_a_server_with_retry_after_gets_no_earlier_request(kubeconfig: Path) -> None:
     time_ = Time()
     transport = LabTransport(LabCluster(), faults={0: answers(429, Retry_After="7")})
     with LightkubeCluster(kubeconfig, transport=transport, wait=time_.wait) as cluster:
@@ -338,7 +338,7 @@ def test_many_writers_are_waited_out(kubeconfig: Path) -> None:
         assert time.monotonic() - start > 0.01
 
 
-def test_an_eviction_that_several_budgets_forbid_is_told_with_the_reason(kubeconfig: Path) -> None:
+def test_an_eviction_that_several_budgets_forbid_is_reported_with_the_reason(kubeconfig: Path) -> None:
     """The API says 500 to that, for as long as the budgets are there."""
     message = (
         "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

@@ -47,7 +47,7 @@ def test_a_second_claim_on_a_node_is_refused(place: Places) -> None:
         place().create(Claim("win-1", "you", 60))
 
 
-def test_only_who_has_seen_the_last_version_may_write_the_next(place: Places) -> None:
+def test_only_a_writer_with_the_last_version_may_write_the_next(place: Places) -> None:
     old = place().create(Claim("win-1", "me", 60))
     new = place().renew(replace(old, holder="you", transitions=1))
 
@@ -70,7 +70,7 @@ def test_a_claim_that_was_given_back_and_taken_again_is_not_its_former_holders(p
     place().delete("win-2")
 
 
-def test_of_many_who_want_a_node_at_once_one_has_it(place: Places) -> None:
+def test_one_of_many_concurrent_claims_on_a_node_wins(place: Places) -> None:
     """First all create it, then all replace the same version."""
     barrier, there = threading.Barrier(8), place().create(Claim("win-2", "nobody", 60))
     won: list[str] = []
@@ -114,7 +114,7 @@ def test_a_node_costs_two_writes_however_long_the_work_lasts(place: Places) -> N
     assert there is not None and (there.holder, there.notes) == ("", {RESULT: "ok"})
 
 
-def test_a_node_that_was_given_back_is_taken_at_once_and_nobody_is_taken_over(place: Places) -> None:
+def test_a_released_node_is_claimed_at_once_without_a_takeover(place: Places) -> None:
     time = Time()
     one, two = a_session(place(), time), a_session(place(), time, "two")
     held = one.take("win-1")
@@ -157,7 +157,7 @@ def test_a_session_that_moves_keeps_its_nodes(place: Places) -> None:
     assert held is not None and held.claim.taken_over
 
 
-def test_who_was_paused_learns_which_nodes_are_anothers(place: Places) -> None:
+def test_a_paused_worker_learns_which_nodes_are_anothers(place: Places) -> None:
     time, told = Time(), list[str]()
     one, two = a_session(place(), time), a_session(place(), time, "two")
     lost, kept = one.take("win-1"), one.take("win-2")
@@ -175,7 +175,7 @@ def test_who_was_paused_learns_which_nodes_are_anothers(place: Places) -> None:
     assert there is not None and there.holder == "two"
 
 
-def test_who_was_paused_looks_at_its_nodes_though_its_session_is_still_there(
+def test_a_paused_worker_looks_at_its_nodes_though_its_session_is_still_there(
     place: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A holder that takes a node over may end before it removes the session."""
@@ -198,7 +198,9 @@ def cut_off(node: str) -> None:
     raise ClusterError("cut off")
 
 
-def test_who_wakes_up_before_its_session_writes_does_not_give_back_what_is_anothers(place: Places) -> None:
+def test_a_worker_that_wakes_up_before_its_session_writes_does_not_release_anothers_node(
+    place: Places,
+) -> None:
     time = Time()
     one, two = a_session(place(), time), a_session(place(), time, "two")
     held = one.take("win-1")
@@ -209,7 +211,7 @@ def test_who_wakes_up_before_its_session_writes_does_not_give_back_what_is_anoth
     assert (one.give_back(held, "ok"), held.taken_by) == (False, "two")
 
 
-def test_by_force_a_node_is_taken_from_who_lives_and_no_other_one(place: Places) -> None:
+def test_by_force_a_node_is_taken_from_a_live_holder_and_no_other_node(place: Places) -> None:
     time = Time()
     one, two = a_session(place(), time), a_session(place(), time, "two")
     assert one.take("win-1") and one.take("win-2")

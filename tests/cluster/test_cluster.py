@@ -69,7 +69,7 @@ def test_the_time_of_a_lab_that_leaps_is_not_compared_with_ours(scene: Scene) ->
     assert scene.cluster.clock_ahead() is None
 
 
-def test_a_missing_node_is_none_and_a_registered_one_tells_its_facts(scene: Scene) -> None:
+def test_a_missing_node_is_none_and_a_registered_one_has_its_facts(scene: Scene) -> None:
     assert scene.cluster.node("win-1") is None
     status = {
         "nodeInfo": {"systemUUID": "AB", "kubeletVersion": "v1.34.2", "operatingSystem": "windows"},
@@ -224,7 +224,7 @@ def test_requests_of_other_nodes_are_not_looked_at(scene: Scene) -> None:
     assert scene.cluster.settle_requests(ExpectedNode("win-1")) == ()
 
 
-def test_labels_and_taints_are_mended_and_foreign_ones_stay(scene: Scene) -> None:
+def test_labels_and_taints_are_repaired_and_foreign_ones_stay(scene: Scene) -> None:
     scene.join()
     scene.admin(
         "PATCH",

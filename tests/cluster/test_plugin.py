@@ -190,9 +190,7 @@ def test_a_plugin_that_is_not_installed_is_named_with_its_own_hint(cloud: Cloud)
     assert bare.value.hint.startswith("Install no-such-login")
 
 
-def test_a_plugin_that_waits_for_somebody_is_not_waited_for(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plugin_that_waits_for_a_user_times_out(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin, "PATIENCE_S", 0.2)
     entry = {"apiVersion": V1, "command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]}
     with (

@@ -80,7 +80,7 @@ def test_anything_else_is_refused_with_its_reason(request_: Request, why: str) -
 
 
 @pytest.mark.parametrize("group", ["system:masters", "system:bootstrappers", "developers", "system:nodes2"])
-def test_a_kubelet_that_is_in_any_other_group_is_none(group: str) -> None:
+def test_a_requester_in_any_other_group_is_not_a_kubelet(group: str) -> None:
     known = ("system:nodes", "system:authenticated")
 
     assert problems(a_request(user=NODE.user, groups=known), NODE) == ()

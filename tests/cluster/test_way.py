@@ -315,7 +315,7 @@ def an_exec(program: Path, **more: Any) -> dict[str, Any]:
 
 @needs_kubectl
 @pytest.mark.parametrize("wanted", [True, False])
-def test_a_plugin_is_told_of_the_cluster_as_kubectl_tells_it(
+def test_a_plugin_gets_the_cluster_data_that_kubectl_sends(
     lab: ClusterServer, tmp_path: Path, wanted: bool
 ) -> None:
     pair = lab.cluster.admin()

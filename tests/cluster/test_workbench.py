@@ -87,7 +87,7 @@ def test_an_output_larger_than_a_message_may_be_is_no_broken_connection(bench: W
 
 
 @pytest.mark.usefixtures("protocol", "kubelet")
-def test_a_container_that_is_gone_is_told_with_the_words_of_the_kubelet(bench: Workbench) -> None:
+def test_a_container_that_is_gone_is_reported_with_the_message_of_the_kubelet(bench: Workbench) -> None:
     with pytest.raises(ClusterError, match="container not found"):
         bench.execute("default", "p", ["gone"], timeout=10)
 
@@ -101,13 +101,13 @@ def test_a_log_is_read_and_a_port_is_reached(bench: Workbench) -> None:
 
 
 @pytest.mark.usefixtures("kubelet")
-def test_a_port_that_refuses_is_told_from_the_error_channel(bench: Workbench) -> None:
+def test_a_refusing_port_is_reported_by_the_error_channel(bench: Workbench) -> None:
     with pytest.raises(ClusterError, match="connection refused"):
         bench.forward("default", "p", 81, b"GET / HTTP/1.1\r\n\r\n", timeout=10)
 
 
 @pytest.mark.usefixtures("kubelet")
-def test_an_upgrade_that_is_refused_is_told_with_what_the_api_server_said(
+def test_an_upgrade_that_is_refused_is_reported_with_what_the_api_server_said(
     scene: Scene, bench: Workbench
 ) -> None:
     scene.lab.faults.refuse = lambda who, method, path: (

@@ -72,7 +72,7 @@ def test_the_version_says_the_age_of_the_data_with_v_alone(
     assert "data" not in capsys.readouterr().out
 
 
-def test_an_end_of_life_after_the_date_of_the_data_is_told_when_it_has_come(
+def test_an_end_of_life_after_the_date_of_the_data_is_reported_when_it_has_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Data of November 2026 knows that 1.35 ends in February 2027."""

@@ -275,7 +275,7 @@ def test_a_zero_event_rate_means_no_limit_from_1_37_on() -> None:
     assert check_field(FACTS, "kubelet", {"eventRecordQPS": 50}, AFTER) == []
 
 
-def test_a_default_that_changed_is_told_with_its_minor() -> None:
+def test_a_default_that_changed_is_reported_with_its_minor() -> None:
     told = explain(FACTS, "field", "memoryThrottlingFactor")
     assert "0.9 (from 1.27 on)" in told and "none (from 1.37 on)" in told
 
@@ -323,7 +323,7 @@ def test_each_patch_is_judged_as_of_today(version: str, findings: list[str]) -> 
     assert [one.id for one in check_kubernetes(FACTS, Version.parse(version))] == findings
 
 
-def test_the_end_of_1_34_is_told_with_its_date() -> None:
+def test_the_end_of_1_34_is_reported_with_its_date() -> None:
     (found,) = check_kubernetes(FACTS, Version.parse("1.34.12"))
     assert found.reason == "its minor ended on 2026-10-27"
 

@@ -52,7 +52,7 @@ def test_a_section_that_no_overlay_has_is_refused_with_its_place(tmp_path: Path)
     assert str(caught.value.problems[0]).startswith(f"{path}:2:1: this section is not known here")
 
 
-def test_a_date_that_is_none_is_refused_with_its_place(tmp_path: Path) -> None:
+def test_an_invalid_date_is_refused_with_its_place(tmp_path: Path) -> None:
     """The age of the data and ends of life are counted from it."""
     path = tmp_path / "newer.yaml"
     path.write_text("about: {as_of: soon}\n", encoding="utf-8")

@@ -171,7 +171,7 @@ def test_features_know_the_builds_that_lack_them() -> None:
     assert [one.id for one in check_feature(FACTS, "graceful-shutdown", V("1.31.8"), 20348)] == ["not-yet"]
 
 
-def test_needed_and_broken_updates_are_told_by_revision() -> None:
+def test_needed_and_broken_updates_are_reported_by_revision() -> None:
     """What preflight compares with the fourth part of the machine's version."""
     assert [(one.revision, one.kb) for one in updates_needed(FACTS, ("overlay", "dsr"), 17763)] == [
         (379, "KB4489899"),

@@ -127,7 +127,7 @@ SAYS = [
 
 
 @pytest.mark.parametrize("says", SAYS)
-def test_what_upstream_has_otherwise_is_told(found: Upstream, says: str) -> None:
+def test_what_upstream_has_otherwise_is_reported(found: Upstream, says: str) -> None:
     assert says in told(found)
 
 
@@ -151,7 +151,7 @@ def test_what_upstream_has_otherwise_is_told(found: Upstream, says: str) -> None
         "kube_proxy",
     ],
 )
-def test_what_is_the_same_or_cannot_be_judged_is_not_told(found: Upstream, name: str) -> None:
+def test_what_is_the_same_or_cannot_be_judged_is_not_reported(found: Upstream, name: str) -> None:
     assert [one for one in told(found) if name in one] == []
 
 
@@ -168,7 +168,7 @@ def test_a_stage_that_upstream_has_otherwise_is_an_entry_of_an_overlay(tmp_path:
     assert sections["kubelet_fields"]["brandNew"] == {"added": "1.37", "type": "duration"}
 
 
-def test_a_default_that_changes_between_two_minors_is_told_where_the_data_does_not_say_so(
+def test_a_default_that_changes_between_two_minors_is_reported_where_the_data_does_not_say_so(
     tmp_path: Path,
 ) -> None:
     """The data says that memoryThrottlingFactor changed in 1.37, and knows nothing of enableServer."""
@@ -213,7 +213,7 @@ TAGS: list[tuple[str, list[str], str]] = [
 
 
 @pytest.mark.parametrize(("name", "tags", "says"), TAGS)
-def test_a_tag_that_the_data_does_not_have_is_told(
+def test_a_tag_that_the_data_does_not_have_is_reported(
     name: str, tags: list[str], says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "tags").mkdir()
@@ -235,7 +235,7 @@ def test_a_folder_without_a_minor_is_named(
     assert "has no folder of a minor, such as 1.37" in capsys.readouterr().err
 
 
-def test_texts_that_nobody_knows_are_no_agreement(tmp_path: Path) -> None:
+def test_unknown_texts_are_no_agreement(tmp_path: Path) -> None:
     lines, _ = report(load(), a_folder(tmp_path, "1.37", **{"notes.txt": "what I think"}))
 
     assert lines[0] == "1.37: no text that is known here (docs/compat.md lists them)"

@@ -293,7 +293,7 @@ def test_every_mapping_is_read_back_as_it_was(table: dict[str, Any]):
     assert tomllib.loads("\n".join(toml(table))) == table
 
 
-def test_a_number_that_is_none_is_read_back() -> None:
+def test_an_invalid_number_is_read_back() -> None:
     found = tomllib.loads("\n".join(toml({"a": float("nan")})))["a"]
 
     assert found != found

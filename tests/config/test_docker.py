@@ -84,7 +84,7 @@ def spec(folder: Path, version: str, more: str = "", os: str = "2019") -> Any:
     )
 
 
-def test_dockershim_is_told_everything_by_flags(tmp_path: Path) -> None:
+def test_dockershim_gets_every_setting_by_flags(tmp_path: Path) -> None:
     node = spec(tmp_path, "1.19.16")
 
     flags = node.kubelet.arguments

@@ -548,7 +548,7 @@ def test_a_missing_part_of_winboot_is_a_warning_at_the_key_that_asks_for_it(
     assert "pip install '.[" in found.expected
 
 
-def test_a_group_that_nobody_is_in_is_a_warning_at_its_name(tmp_path: Path) -> None:
+def test_an_empty_group_is_a_warning_at_its_name(tmp_path: Path) -> None:
     """operator N13: it passed without a word, whatever it says. No error: a group may be filled later."""
     text = (
         "groups:\n  pool: {profile: profile.yaml, os: '2022', hosts: {win-1: {}}}\n"

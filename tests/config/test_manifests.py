@@ -56,7 +56,7 @@ def test_rbac_names_what_these_nodes_need_and_no_more(tmp_path: Path) -> None:
         manifest("rbac", [a_spec(tmp_path, profile="network: {cni: calico}")])
 
 
-def test_rbac_says_whom_it_binds_and_what_keeps_them_apart(tmp_path: Path) -> None:
+def test_rbac_documents_its_subjects_and_their_separation(tmp_path: Path) -> None:
     """Every kubelet of the cluster gets the right to patch the status of Nodes."""
     text = manifest("rbac", [a_spec(tmp_path)])
 

@@ -79,7 +79,7 @@ def test_a_file_without_a_word_is_never_all_hosts(tmp_path: Path) -> None:
     ],
     ids=["fifo", "folder", "circle", "bytes"],
 )
-def test_a_file_that_is_none_is_named_in_words(
+def test_a_path_that_is_not_a_file_is_named_in_words(
     make: Callable[[Path], object], said: str, tmp_path: Path
 ) -> None:
     """winboot does not wait for a named pipe without a writer."""

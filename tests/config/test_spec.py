@@ -22,7 +22,7 @@ from winboot.config.node_spec.components import kubelet_config
 from winboot.config.node_spec.node import Paths
 
 
-def test_a_node_address_that_nobody_named_is_known_after_the_join(tmp_path: Path) -> None:
+def test_a_node_address_without_a_name_in_the_inventory_is_known_after_the_join(tmp_path: Path) -> None:
     """It goes into the flags, the CNI configuration and the service's arguments; a named address is there from the start."""
     spec = a_spec(tmp_path)
     named = a_spec(tmp_path, host="{address: 10.0.1.11, node_ip: 10.0.1.11}")
@@ -111,7 +111,7 @@ def test_gates_of_the_user_stand_beside_winboots(tmp_path: Path) -> None:
     assert gates == {"WinDSR": True, "TopologyAwareHints": True}
 
 
-def test_a_kubelet_on_windows_is_told_what_it_cannot_guess(tmp_path: Path) -> None:
+def test_a_kubelet_on_windows_gets_the_settings_that_it_cannot_guess(tmp_path: Path) -> None:
     """The values without which it does not start, or pods do not."""
     config = a_spec(tmp_path).kubelet.config
 
@@ -182,7 +182,7 @@ def test_direct_server_return_is_on_where_it_comes_by_itself(
     assert bool(spec.updates) is (expected and os == "2019")
 
 
-def test_an_overlay_tells_kube_proxy_an_address_of_its_own(tmp_path: Path) -> None:
+def test_an_overlay_gives_kube_proxy_a_source_address(tmp_path: Path) -> None:
     """Only the node knows it; an L2 bridge has the host's endpoint instead."""
     overlay = a_spec(tmp_path, profile="network: {cni: flannel, mode: vxlan}").kube_proxy.config["winkernel"]
     bridge = a_spec(tmp_path).kube_proxy.config["winkernel"]

@@ -137,7 +137,7 @@ def sets_up(machine: Machine, secrets: bytes | None) -> tuple[int, str]:
     return runs(machine, r"C:\boot\win.ps1")
 
 
-def test_secrets_are_moved_into_a_new_file_and_a_second_run_of_the_script_goes_on_without_them() -> None:
+def test_secrets_are_moved_into_a_new_file_and_a_second_run_of_the_script_continues_without_them() -> None:
     machine = Machine("WIN-1")
     assert sets_up(machine, b"{}") == (0, "")
     machine.accounts.add("alice", administrator=False)

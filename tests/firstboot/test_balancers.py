@@ -39,7 +39,7 @@ def test_a_network_with_a_host_of_the_inventory_is_refused(network: str) -> None
         refuse_hosts_among(balancers([network]), [(spec, ())], names)
 
 
-def test_a_name_is_resolved_once_for_all_who_call_within_a_minute() -> None:
+def test_a_name_is_resolved_once_for_all_calls_within_a_minute() -> None:
     now, asked = 0.0, list[str]()
 
     def resolve(name: str, port: int) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def test_a_script_travels_with_its_secrets_and_its_output_comes_back(line: Line)
     assert '"Mode": "Look"' in heard[0] and "canary" in heard[0] and heard[0].endswith("Get-Date")
 
 
-def test_a_piece_that_comes_twice_is_heard_once(line: Line) -> None:
+def test_a_piece_that_comes_twice_counts_once(line: Line) -> None:
     job = line.offer(b"")
 
     assert line.hear(job.id, "one", 0, b"abc") == 3
@@ -75,7 +75,7 @@ def test_a_script_that_died_with_its_process_is_lost_and_not_given_again(line: L
     assert line.hear(job.id, "one", 0, b"late") is None
 
 
-def test_nobody_hears_the_end_of_a_script_that_was_dropped(line: Line) -> None:
+def test_the_end_of_a_dropped_script_is_not_reported(line: Line) -> None:
     job = line.offer(b"")
     line.hear(job.id, "one", 0, b"")
     line.drop(job)
@@ -83,7 +83,7 @@ def test_nobody_hears_the_end_of_a_script_that_was_dropped(line: Line) -> None:
     assert line.hear(job.id, "one", 0, b"more") is None
 
 
-def test_a_machine_that_says_too_much_at_once_is_heard_later(
+def test_output_of_a_machine_that_sends_too_much_at_once_is_taken_later(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(called, "MOST_UNREAD", 4)
@@ -115,7 +115,7 @@ def test_a_machine_that_does_not_call_is_unreachable(line: Line, monkeypatch: py
         list(CalledTransport(line, name="win-1").run("", {}, {}))
 
 
-def test_whoever_waits_for_work_is_told_when_there_will_be_none(line: Line) -> None:
+def test_a_wait_for_work_ends_when_no_work_will_come(line: Line) -> None:
     line.hang_up()
 
     assert line.work("one", 60.0) is None

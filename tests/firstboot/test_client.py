@@ -50,7 +50,7 @@ def answers_to(machine: Machine, given: str, ask: str) -> list[str]:
         ([(410, "")], "-1 1"),
     ],
 )
-def test_output_is_told_until_all_of_it_was_heard(answers: list[tuple[int, str]], told: str) -> None:
+def test_output_is_sent_until_all_of_it_has_arrived(answers: list[tuple[int, str]], told: str) -> None:
     given = "\n".join(
         f"$script:Answers.Add(@{{ Status = {status}; Heard = '{heard}' }})" for status, heard in answers
     )
@@ -86,9 +86,7 @@ def test_output_goes_in_calls_that_the_endpoint_takes_however_long_a_line_is(len
     assert answers_to(Machine(), TAKES_ALL, ask) == [f"{7 + length} {seen}"]
 
 
-def test_a_machine_whose_last_answer_was_lost_hears_it_again_and_writes_the_file_that_somebody_waits_for() -> (
-    None
-):
+def test_a_machine_whose_last_answer_was_lost_gets_it_again_and_writes_the_awaited_file() -> None:
     told = {
         "result": {"state": "Ready", "word": "is the Ready node win-1", "ready_file": r"C:\run\capi\done"}
     }

@@ -91,7 +91,7 @@ def test_a_proof_that_is_not_its_own_is_refused(scene: Scene, changed: dict[str,
 
 
 @pytest.mark.parametrize("secret", ["", ".", ".another"])
-def test_the_id_of_a_voucher_lets_nobody_in(scene: Scene, secret: str) -> None:
+def test_the_id_of_a_voucher_is_no_proof(scene: Scene, secret: str) -> None:
     """Lists and logs show it."""
     id_ = scene.store.voucher("group", "windows").reveal().partition(".")[0]
 
@@ -223,7 +223,7 @@ def test_what_cannot_be_recorded_does_not_happen(scene: Scene) -> None:
     assert (scene.store.read().approved, scene.store.find(voucher).used) == ({}, {})  # type: ignore[union-attr]
 
 
-def test_what_a_former_release_remembers_is_read_without_callers_who_proved_nothing(scene: Scene) -> None:
+def test_state_of_a_former_release_is_read_without_unproven_callers(scene: Scene) -> None:
     seen = {
         "node": NAME,
         "why": "",
@@ -253,7 +253,7 @@ def test_what_let_a_machine_in_is_spent_once_its_node_is_ready(scene: Scene) -> 
     assert scene.ask(scene.store.voucher("host", NAME).reveal()) == NAME, "a new one is for a new beginning"
 
 
-def test_a_machine_that_is_being_joined_stays_remembered_whoever_asks_for_its_name(scene: Scene) -> None:
+def test_a_machine_that_is_being_joined_stays_remembered_if_another_asks_for_its_name(scene: Scene) -> None:
     scene.store.note(NAME, "joining", "", uuid=OURS, address=HERE)
 
     assert scene.ask() == "NotApproved"
@@ -292,7 +292,7 @@ def test_an_endpoint_that_ended_in_the_middle_keeps_no_name_from_another_machine
     assert scene.store.read().machines[NAME].state == "failed"
 
 
-def test_what_the_inventory_means_is_asked_once_for_all_who_call_at_once() -> None:
+def test_the_inventory_is_resolved_once_for_all_concurrent_calls() -> None:
     clock, asked = Clock(), list[float]()
 
     def ask() -> Meant:

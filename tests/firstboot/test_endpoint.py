@@ -208,9 +208,7 @@ def test_a_refusal_says_its_name_and_is_in_the_log(site: Site) -> None:
     assert site.log == ["first boot: refused"] * 2
 
 
-def test_an_address_that_calls_without_end_is_told_to_stop(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_that_calls_without_end_gets_429(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "MOST_FROM_ONE", 3)
     monkeypatch.setattr(endpoint, "MINUTE_S", 1e9)
 
@@ -220,7 +218,7 @@ def test_an_address_that_calls_without_end_is_told_to_stop(
     assert site.call("/v1/nonce", source="127.0.0.2").status == 200, "other addresses get answers"
 
 
-def test_a_machine_that_is_ready_is_told_so_again_and_gets_no_session(
+def test_a_ready_machine_gets_the_same_answer_again_and_no_session(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = Done("win-a1", "is the Ready node win-a1", r"C:\run\ready")
@@ -287,7 +285,7 @@ def test_an_answer_does_not_name_the_server(site: Site) -> None:
     assert {name.lower() for name in site.call("/v1/nonce").headers} == {"content-length", "connection"}
 
 
-def test_a_caller_that_says_nothing_holds_up_nobody(site: Site) -> None:
+def test_a_silent_caller_blocks_no_other_caller(site: Site) -> None:
     with socket.create_connection(("127.0.0.1", site.endpoint.port)):
         threads = [threading.Thread(target=site.call, args=("/v1/nonce",)) for _ in range(4)]
         for one in threads:

@@ -142,7 +142,7 @@ def test_a_document_that_another_machine_shows_is_refused(scene: Scene) -> None:
     assert scene.asked == [], "EC2 is not asked about it"
 
 
-def test_a_changed_byte_and_a_wrong_signer_are_told_apart(scene: Scene) -> None:
+def test_a_changed_byte_and_a_wrong_signer_are_distinguished(scene: Scene) -> None:
     words = Words()
     swapped = scene.signer.sign(words.text(), says=words.text(privateIp="10.224.0.66"))
     forged = replace(scene.signer, key=OTHER_KEY).sign(words.text())

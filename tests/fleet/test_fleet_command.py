@@ -192,7 +192,7 @@ def test_the_same_files_are_the_same_run_and_others_another(
         pytest.param(("--canary", "many"), "--canary many", id="a word instead of a number"),
     ],
 )
-def test_wrong_words_are_told_before_a_pod_meets_them(
+def test_wrong_words_are_reported_before_a_pod_meets_them(
     site: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
 ) -> None:
     assert run(["fleet", "render", "-i", str(site), "--image", IMAGE, *words]) == 64

@@ -70,7 +70,7 @@ def rows(staged: Staged, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[
     return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_job_gives_up_what_failed_and_another_try_goes_on_over_evicted_and_killed_pods(
+def test_a_job_gives_up_what_failed_and_another_try_continues_over_evicted_and_killed_pods(
     genuine: Genuine, staged: Staged, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["-i", str(staged.inventory), "--image", "registry.example/winboot:0.1.0", "--shards", "2"]

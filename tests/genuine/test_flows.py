@@ -126,7 +126,7 @@ def test_a_kubelet_that_is_not_reached_breaks_the_flows_of_the_api_and_no_other(
     assert spaces(cluster) == []
 
 
-def test_what_was_kept_stays_until_somebody_removes_it(
+def test_kept_objects_stay_until_a_user_removes_them(
     cluster: Joined, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _ = verified(cluster, capsys, "--flows", "pod-start", "--keep")

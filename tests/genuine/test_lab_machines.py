@@ -131,7 +131,7 @@ def test_a_second_run_changes_nothing(joined: Joined, capsys: pytest.CaptureFixt
     assert {name: row["outcome"] for name, row in again.items()} == dict.fromkeys(NAMES, "ok")
 
 
-def test_a_node_that_somebody_deleted_comes_back(joined: Joined, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_deleted_node_comes_back(joined: Joined, capsys: pytest.CaptureFixture[str]) -> None:
     joined.genuine.ask("DELETE", "/api/v1/nodes/win-2")
 
     code, rows = joined("join", capsys, "--limit", "win-2")

@@ -198,7 +198,7 @@ def test_a_serving_request_is_signed_after_its_approval_and_not_by_it(either: Ge
     assert either.ask("PUT", f"{path}/approval", read).status_code == 422
 
 
-def test_a_requests_author_is_who_sent_it(either: Genuine) -> None:
+def test_a_requests_author_is_its_sender(either: Genuine) -> None:
     """And a kubelet asks in its own name only: NodeRestriction."""
     node = named("win")
     pair = kubelet(either, node)
@@ -314,7 +314,7 @@ def test_a_refusal_has_its_code_and_reason(
     assert (answer.status_code, answer.json()["reason"]) == (code, reason), answer.text
 
 
-def test_nobody_is_anonymous_and_a_wrong_token_is_refused(either: Genuine) -> None:
+def test_anonymous_requests_and_a_wrong_token_are_refused(either: Genuine) -> None:
     wrong = either.ask("GET", "/api/v1/nodes", token="abcdef.0123456789abcdef")
 
     assert (wrong.status_code, wrong.json()["reason"]) == (401, "Unauthorized")
@@ -335,7 +335,7 @@ def watching(server: Genuine, path: str) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, filter(None, answer.iter_lines()))
 
 
-def test_a_watch_from_a_version_tells_what_came_after_it(either: Genuine) -> None:
+def test_a_watch_from_a_version_sends_the_later_events(either: Genuine) -> None:
     listed = either.ask("GET", MAPS).json()["metadata"]["resourceVersion"]
     name = named("seen")
     path = f"{MAPS}?watch=true&resourceVersion={listed}&timeoutSeconds=10&allowWatchBookmarks=true"

@@ -48,7 +48,7 @@ def test_nothing_is_drained_when(
     assert scene.machine.facts[1]["Drained"] is False
 
 
-def test_the_script_is_told_whether_the_node_is_live(tmp_path: Path) -> None:
+def test_the_script_learns_whether_the_node_is_live(tmp_path: Path) -> None:
     live = Scene(tmp_path, cluster=FakeCluster(a_node()))
     starting = Scene(tmp_path, cluster=FakeCluster(a_node(taints=(STARTING,))))
     for scene in (live, starting):

@@ -59,7 +59,7 @@ TOLD: Final = [
 
 
 @pytest.mark.parametrize("lie", TOLD)
-def test_a_lie_gains_nothing_and_touches_nobody_else(lie: str, tmp_path: Path) -> None:
+def test_a_lie_gains_nothing_and_touches_no_other_node(lie: str, tmp_path: Path) -> None:
     """Its kubelet asks for what it has claimed, and for what it would like to have."""
     says, then = LIES[lie]
     scene = Scene(tmp_path, Found("registration"), Found("kubelet-credentials"), says=says, then=then)
@@ -159,7 +159,7 @@ def test_addresses_that_the_name_of_the_api_server_leads_to_are_its_own(
         believed(spec, said("10.0.1.11"), Others((), tuple))
 
 
-def test_what_the_inventory_says_needs_nobodys_word(tmp_path: Path) -> None:
+def test_an_address_of_the_inventory_needs_no_confirmation(tmp_path: Path) -> None:
     """Where it names the address, the machine's does not count, be it the same or another."""
     for host in ("{node_ip: 10.0.1.11}", "{address: a.example.com, certificate_names: [10.0.1.99]}"):
         spec = a_spec(tmp_path, host=host)
@@ -178,7 +178,7 @@ def test_names_are_those_of_the_inventory(tmp_path: Path) -> None:
     assert node.requestors == {"system:bootstrap:abcdef"}
 
 
-def test_a_change_that_asks_for_no_certificate_goes_on_without_one(tmp_path: Path) -> None:
+def test_a_change_that_asks_for_no_certificate_continues_without_one(tmp_path: Path) -> None:
     """A node behind NAT that was registered long ago: its labels may be put right."""
     scene = Scene(
         tmp_path, Found("kubelet-config"), cluster=FakeCluster(a_node()), says={"node_ip": "10.0.1.99"}

@@ -93,7 +93,7 @@ def test_a_plan_claims_nothing(tmp_path: Path) -> None:
     assert list(runs.claims.all()) == []
 
 
-def test_a_node_is_claimed_while_it_is_changed_and_the_claim_tells_how_it_ended(tmp_path: Path) -> None:
+def test_a_node_is_claimed_while_it_is_changed_and_the_claim_records_the_outcome(tmp_path: Path) -> None:
     runs = Runs(tmp_path)
     during: list[dict[str, tuple[str, str]]] = []
 
@@ -106,14 +106,14 @@ def test_a_node_is_claimed_while_it_is_changed_and_the_claim_tells_how_it_ended(
     )
 
 
-def test_a_failed_node_is_told_by_its_cause(tmp_path: Path) -> None:
+def test_a_failed_node_is_reported_by_its_cause(tmp_path: Path) -> None:
     runs = Runs(tmp_path)
     runs.scene("one", DIFFERS, fails_at="directories").join()
 
     assert runs.told == {"win-1": ("", "failed:directories: ChangeFailed")}
 
 
-def test_who_comes_second_waits_looks_again_and_finds_the_work_done(tmp_path: Path) -> None:
+def test_a_second_run_waits_looks_again_and_finds_the_work_done(tmp_path: Path) -> None:
     runs = Runs(tmp_path)
     other: list[NodeReport] = []
     second = runs.scene("two", DIFFERS)
@@ -137,7 +137,7 @@ def test_who_comes_second_waits_looks_again_and_finds_the_work_done(tmp_path: Pa
     assert second.listener.said.count("held by another run (one); waiting") == 1
 
 
-def test_who_waits_too_long_is_told_who_has_the_node(tmp_path: Path) -> None:
+def test_a_run_that_waits_too_long_learns_the_owner_of_the_node(tmp_path: Path) -> None:
     runs = Runs(tmp_path)
     runs.claims.create(Claim("win-1", "you@desk (run 7)", 60))
     scene = runs.scene("one", DIFFERS)
@@ -175,7 +175,7 @@ def test_a_claim_that_is_over_is_taken_and_the_node_raises_its_fence(tmp_path: P
     ]
 
 
-def test_take_over_waits_for_nobody(tmp_path: Path) -> None:
+def test_take_over_does_not_wait(tmp_path: Path) -> None:
     runs = Runs(tmp_path)
     runs.claims.create(Claim("win-1", "you@desk", 60))
     scene = runs.scene("one", DIFFERS)

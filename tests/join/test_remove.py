@@ -70,7 +70,7 @@ def test_the_dry_run_shows_what_the_run_changes_in_the_cluster(
     assert changes(scene) == run
 
 
-def test_a_mark_that_came_after_the_look_is_not_taken_away(tmp_path: Path) -> None:
+def test_a_mark_that_came_after_the_look_is_not_removed(tmp_path: Path) -> None:
     scene = a_scene(tmp_path, NOTE)
     context = scene._context()
     looked = survey_removal([scene.spec], context, Options(patience=scene.patience), Removal())

@@ -39,7 +39,7 @@ def test_the_token_is_deleted_when_the_change_fails(error: Exception, tmp_path: 
     assert ("forget_token", "abcdef") in scene.cluster.calls
 
 
-def test_a_token_that_nobody_deletes_is_worth_nothing_after_two_hours(tmp_path: Path) -> None:
+def test_a_token_that_is_not_deleted_expires_after_two_hours(tmp_path: Path) -> None:
     """docs/security.md says so."""
     scene = Scene(tmp_path, Found(CREDENTIALS))
 
@@ -69,7 +69,7 @@ def test_a_token_that_cannot_be_deleted_is_a_note_and_hides_nothing(tmp_path: Pa
     )
 
 
-def test_the_tokens_user_may_ask_for_the_certificate_and_nobody_else(tmp_path: Path) -> None:
+def test_only_the_tokens_user_may_request_the_certificate(tmp_path: Path) -> None:
     """bootstrap-tokens: the user is `system:bootstrap:` and the token's id; its secret half is in no name."""
     scene = Scene(tmp_path, Found(CREDENTIALS))
 

@@ -36,7 +36,9 @@ def test_the_nodes_own_address_comes_from_the_node(address: str, tmp_path: Path)
     assert (only(second).ready, second.changed) == (True, 0)
 
 
-def test_an_address_that_nobody_but_the_machine_says_stops_it_before_the_first_change(tmp_path: Path) -> None:
+def test_an_address_that_only_the_machine_reports_stops_the_join_before_the_first_change(
+    tmp_path: Path,
+) -> None:
     site = Site(tmp_path)
     inventory = site.files.inventory
     lines = inventory.read_text().splitlines(keepends=True)

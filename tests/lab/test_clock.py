@@ -41,7 +41,7 @@ def test_a_machine_with_a_wrong_clock_is_not_changed(skew: float, scenes: Scenes
 
 
 @pytest.mark.parametrize("skew", first(2, (7200, -86400, -1800, -600, -10, 600), daily=3))
-def test_a_live_node_with_a_wrong_clock_is_told_and_goes_on(
+def test_a_live_node_with_a_wrong_clock_is_reported_and_continues(
     skew: float, joined_site: Callable[[str], Site]
 ) -> None:
     site = joined_site("plain")
@@ -57,7 +57,7 @@ def test_a_live_node_with_a_wrong_clock_is_told_and_goes_on(
         assert skew == -86400 or report.exit_code == (2 if node.clock else 0)
 
 
-def test_repair_and_status_tell_of_a_live_nodes_clock(
+def test_repair_and_status_report_a_live_nodes_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WINBOOT_STATE", str(tmp_path / "state"))

@@ -78,7 +78,7 @@ def settled(site: Site) -> bool:
 
 
 @pytest.mark.check
-def test_who_comes_second_is_told_who_works_there_and_gives_up_in_time(scenes: Scenes) -> None:
+def test_a_second_run_learns_the_owner_of_the_node_and_gives_up_in_time(scenes: Scenes) -> None:
     site = scenes.bare("plain")
     other = Other(site, patience=Patience(poll=5.0, held=0.0))
     mine = in_the_middle(site, other, until=lambda: False)
@@ -94,7 +94,7 @@ def test_who_comes_second_is_told_who_works_there_and_gives_up_in_time(scenes: S
 
 
 @pytest.mark.matrix
-def test_who_waits_finds_the_work_done(scenes: Scenes) -> None:
+def test_a_waiting_run_finds_the_work_done(scenes: Scenes) -> None:
     """Both end well, and the node is joined once."""
     site = scenes.bare("plain")
     other = Other(site)
@@ -110,7 +110,7 @@ def test_who_waits_finds_the_work_done(scenes: Scenes) -> None:
     assert settled(site)
 
 
-def test_who_takes_over_ends_the_older_run_at_its_next_step(scenes: Scenes) -> None:
+def test_a_takeover_ends_the_older_run_at_its_next_step(scenes: Scenes) -> None:
     site = scenes.bare("plain")
     other = Other(site, take_over=True)
     mine = in_the_middle(site, other, until=lambda: fence(site)["holder"] == "you@desk", at="artifacts")

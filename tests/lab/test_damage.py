@@ -61,7 +61,7 @@ def test_repair_puts_exactly_that_back(damage: Damage, joined_site: Callable[[st
 
 
 @pytest.mark.parametrize("notice", first(2, NOTICES, lambda one: one.name, daily=3))
-def test_what_is_not_winboots_is_told_and_left_alone(
+def test_what_is_not_winboots_is_reported_and_left_alone(
     notice: Notice, scenes: Scenes, joined_site: Callable[[str], Site]
 ) -> None:
     """It is no reason to start, and counts for nothing."""

@@ -149,7 +149,9 @@ FAULTS: Final = (
     "fault",
     first(0, sorted(FAULTS, key=lambda one: one.name not in EVERY_TIME), lambda one: one.name, daily=1),
 )
-def test_a_fault_is_told_by_its_name_and_mended_the_join_goes_on(fault: Fault, scenes: Scenes) -> None:
+def test_a_fault_is_reported_by_its_name_and_the_join_continues_after_the_fix(
+    fault: Fault, scenes: Scenes
+) -> None:
     site = scenes.bare("plain")
     left = [fault] if fault.at else []
     if not fault.at:

@@ -187,7 +187,7 @@ def test_a_fifth_of_all_answers_may_be_lost(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("gap", [29, 37, 43, 53, 61])
-def test_the_power_goes_ten_times_and_the_machine_goes_on(gap: int, tmp_path: Path) -> None:
+def test_the_power_goes_ten_times_and_the_machine_continues(gap: int, tmp_path: Path) -> None:
     """Ten places in each of five runs: before every so many-th thing that changes the machine."""
     places: list[str] = []
     count = 0

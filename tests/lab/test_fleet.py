@@ -219,7 +219,7 @@ def test_two_commands_at_once_join_a_node_once(fleet_of: Callable[[int], Fleet])
 
 @pytest.mark.matrix
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C of one process alone is POSIX's")
-def test_ctrl_c_reports_every_node_and_the_next_join_goes_on(fleet_of: Callable[[int], Fleet]) -> None:
+def test_ctrl_c_reports_every_node_and_the_next_join_continues(fleet_of: Callable[[int], Fleet]) -> None:
     fleet = fleet_of(2)
     report = fleet.folder / "stopped.jsonl"
     process = a_process(fleet, "--report", str(report))

@@ -33,7 +33,7 @@ def broken_off(*strikes: str, every: int, first: int) -> dict[str, Any]:
 
 
 @pytest.mark.check
-def test_a_join_that_breaks_off_goes_on() -> None:
+def test_a_join_that_breaks_off_continues() -> None:
     """At some events, others for each way; all of them in the nightly run."""
     results = broken_off(*STRIKES, every=251, first=2)
 
@@ -48,7 +48,7 @@ PARTS = 6
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", STRIKES)
-def test_a_join_that_breaks_off_anywhere_goes_on(name: str, part: int) -> None:
+def test_a_join_that_breaks_off_anywhere_continues(name: str, part: int) -> None:
     """At every event."""
     results = broken_off(name, every=PARTS, first=part + 1)
 

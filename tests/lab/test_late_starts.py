@@ -50,7 +50,7 @@ def test_a_control_plane_that_comes_up_after_the_node_costs_it_nothing_but_time(
 
 
 @pytest.mark.parametrize("late", first(0, [200.0, 1700.0], daily=1))
-def test_a_network_that_somebody_makes_late_in_a_boot_costs_no_address(late: float, tmp_path: Path) -> None:
+def test_a_network_made_late_in_a_boot_costs_no_address(late: float, tmp_path: Path) -> None:
     """The modern way: flannel's HostProcess image in a DaemonSet makes its overlay after each start, whenever its pod comes."""
 
     since = [0.0]

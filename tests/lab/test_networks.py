@@ -750,7 +750,7 @@ LIES: Final = Matrix(
 
 
 @pytest.mark.parametrize("mutation", LIES.params(lambda one: f"{one.solution}: {one.name}"))
-def test_what_is_wrong_is_told_with_its_true_reason(mutation: Mutation, tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_with_its_true_reason(mutation: Mutation, tmp_path: Path) -> None:
     site = a_site(tmp_path, BY_NAME[mutation.solution])
     controller = site.controller(rewrite=lambda script: _mutated(mutation, script))
 
@@ -763,7 +763,7 @@ def test_what_is_wrong_is_told_with_its_true_reason(mutation: Mutation, tmp_path
 
 
 @pytest.mark.check
-def test_calicos_roles_that_nobody_bound_to_nodes_are_missed_by_name(tmp_path: Path) -> None:
+def test_calicos_roles_without_a_binding_to_nodes_are_missed_by_name(tmp_path: Path) -> None:
     """`winboot manifests rbac` prints the binding."""
     solution = replace(BY_NAME["calico-node"], cluster=lambda: ClusterPlan(flannel=None))
     site = a_site(tmp_path, solution)

@@ -112,7 +112,7 @@ def test_without_the_right_to_list_nodes_the_step_says_which_binding_is_missing(
 
 
 @pytest.mark.parametrize("cni", ["flannel", "win-overlay"])
-def test_nobody_else_leaves_its_routes_to_winboot(cni: str, tmp_path: Path) -> None:
+def test_no_other_network_leaves_its_routes_to_winboot(cni: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
         Site(tmp_path, wishes={"network": {"cni": cni, "mode": None, "routes": "winboot"}})
 

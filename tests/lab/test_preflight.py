@@ -95,7 +95,7 @@ def test_a_proxy_that_does_not_resolve_is_found_out_before_any_change(lab, capsy
 
 
 @pytest.mark.check
-def test_several_machines_behind_it_are_left_as_they_are_and_the_cause_is_said_once(
+def test_several_machines_behind_it_are_left_as_they_are_and_the_cause_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Twelve servers were renamed and restarted first, and each said it in 146 lines. Four show it."""

@@ -223,7 +223,7 @@ def test_a_pod_that_may_not_go_stops_the_drain_before_anything_is_changed(
 
 
 @pytest.mark.check
-def test_ctrl_c_ends_a_run_at_its_next_event_and_the_next_run_goes_on(scenes: Scenes) -> None:
+def test_ctrl_c_ends_a_run_at_its_next_event_and_the_next_run_continues(scenes: Scenes) -> None:
     site = scenes.bare("plain")
 
     def hear(line: str) -> None:

@@ -142,7 +142,7 @@ def tree(site: Site) -> Tree:
 
 
 @pytest.mark.check
-def test_a_machine_of_somebody_else_is_as_it_was_after_a_join_and_its_undo(scenes: Scenes) -> None:
+def test_a_rich_machine_is_as_it_was_after_a_join_and_its_undo(scenes: Scenes) -> None:
     site = scenes.bare("everything")
     somebodys_files(site.machine)
     somebodys_services(site)

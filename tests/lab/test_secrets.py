@@ -431,7 +431,7 @@ def test_nothing_on_the_machines_shows_a_secret_but_its_own_file(story: Story) -
 
 
 @pytest.mark.check
-def test_files_with_a_secret_are_read_by_nobody_else_at_any_moment(story: Story) -> None:
+def test_files_with_a_secret_are_private_at_any_moment(story: Story) -> None:
     wrong = []
     for one in story.witness.written:
         for name in {hit.partition(" as ")[0] for hit in story.canaries.found_in(one.content)}:
@@ -459,7 +459,7 @@ def test_the_token_is_gone_once_the_kubelet_has_its_certificate(story: Story) ->
 
 
 @pytest.mark.check
-def test_the_cluster_is_told_no_secret_but_its_own_tokens(story: Story) -> None:
+def test_the_cluster_gets_no_secret_but_its_own_tokens(story: Story) -> None:
     objects = [
         (f"{change.type} {change.key}", json.dumps(change.object))
         for change in story.cluster.store._log
@@ -471,7 +471,7 @@ def test_the_cluster_is_told_no_secret_but_its_own_tokens(story: Story) -> None:
 
 
 @pytest.mark.check
-def test_nobody_on_the_wire_reads_a_secret(story: Story) -> None:
+def test_no_secret_is_readable_on_the_wire(story: Story) -> None:
     assert b"multipart/encrypted" in story.wire and b"Negotiate" in story.wire
     assert story.canaries.leaks([("the wire", story.wire)]) == []
 

@@ -237,9 +237,7 @@ def test_a_network_that_an_agent_made_on_another_adapter_is_taken_back_and_named
         daily=1,
     ),
 )
-def test_a_route_that_somebody_set_outlives_restarts(
-    solution: str, addressing: Addressing, tmp_path: Path
-) -> None:
+def test_a_route_set_by_hand_outlives_restarts(solution: str, addressing: Addressing, tmp_path: Path) -> None:
     """flannel's overlay ends with the boot, and what was on the interface of its switch with it."""
     site = Room(solution, 1, addressing, 1, "2019").site(tmp_path)
     network = site.machine.network
@@ -260,9 +258,7 @@ def test_a_route_that_somebody_set_outlives_restarts(
 
 
 @pytest.mark.parametrize("solution", first(0, ["flannel-vxlan", "win-bridge"], daily=0))
-def test_routes_that_somebody_changes_on_a_node_are_as_the_last_run_saw_them(
-    solution: str, tmp_path: Path
-) -> None:
+def test_routes_changed_by_hand_on_a_node_are_as_the_last_run_saw_them(solution: str, tmp_path: Path) -> None:
     """One is removed and one added after a join: the next join takes note, once, and a restart keeps to it."""
     site = Room(solution, 1, "static", 1, "2019").site(tmp_path)
     network = site.machine.network

@@ -131,7 +131,7 @@ def test_an_encrypted_key_without_its_passphrase_says_so(sshd: Sshd, tmp_path: P
     assert "connection.passphrase" in caught.value.hint
 
 
-def test_a_key_that_nobody_authorized_is_refused_with_the_file_of_administrators(
+def test_a_key_without_authorization_is_refused_with_the_file_of_administrators(
     sshd: Sshd, tmp_path: Path
 ) -> None:
     with pytest.raises(LoginRefused) as caught:

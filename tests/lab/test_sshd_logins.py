@@ -82,7 +82,7 @@ def test_a_certificate_for_another_account_or_time_is_refused(
         said(way(trusting, key=Reference(file=key), certificate=Reference(file=signed)))
 
 
-def test_a_server_that_sends_away_whom_it_refuses_is_asked_once(
+def test_a_server_that_disconnects_after_a_refusal_gets_one_login(
     tmp_path: Path, console: ConsoleServer
 ) -> None:
     """A connection that breaks in a login is tried again; a goodbye after too many refusals is a refusal."""
@@ -145,7 +145,7 @@ def test_another_host_key_in_the_second_run_is_refused_and_nothing_is_sent(
     assert said(way(sshd)) == ["hi"]
 
 
-def test_a_join_goes_on_when_sshd_restarts_in_the_middle(
+def test_a_join_continues_when_sshd_restarts_in_the_middle(
     sshd: Sshd, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A restart of the service on Windows ends its connections, too; Debian's leaves them, so they are cut here."""

@@ -35,7 +35,7 @@ ALL = [
 @pytest.mark.parametrize(
     ("scene", "state", "deep"), first(0, DAILY + [one for one in ALL if one not in DAILY], daily=len(DAILY))
 )
-def test_what_was_hers_is_ours_after_a_join_and_no_program_of_hers_has_run(
+def test_winboot_owns_a_users_paths_after_a_join_and_no_program_of_the_user_has_run(
     scene: str, state: str, deep: int, scenes: Scenes
 ) -> None:
     """At each such path at once; the paths are those that a join and a restart touch."""
@@ -103,7 +103,7 @@ STATES_OF_FILES = (
     ("state", "part"),
     first(0, [(one, part) for one in STATES_OF_FILES for part in ("all", *range(6))], daily=1),
 )
-def test_what_is_hers_in_the_state_folder_is_named_and_not_believed(
+def test_a_users_files_in_the_state_folder_are_named_and_not_believed(
     state: str, part: str | int, scenes: Scenes
 ) -> None:
     """An administrator had made the folders; in them files are hers that winboot keeps there: all at once, and one by one
@@ -139,7 +139,7 @@ def _lives(site: Site) -> None:
     "state",
     first(0, [f"{shut}{one}" for one in ("junction", "symbolic_link") for shut in ("", SHUT)], daily=0),
 )
-def test_links_of_hers_in_the_place_of_our_folders_are_named_and_not_followed(
+def test_a_users_links_instead_of_winboots_folders_are_named_and_not_followed(
     state: str, scenes: Scenes
 ) -> None:
     twin, touched = scenes.bare("plain"), set[str]()

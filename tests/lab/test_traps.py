@@ -277,7 +277,7 @@ def said(site: Site, report: Report) -> str:
 
 
 @pytest.mark.parametrize("trap", NUMBERED)
-def test_who_falls_into_a_trap_is_told_why_as_on_a_real_node(trap: Trap, tmp_path: Path) -> None:
+def test_each_trap_shows_its_reason_as_on_a_real_node(trap: Trap, tmp_path: Path) -> None:
     site = trap.place.site(tmp_path)
     mutate = lambda script: trap.mutate(script) if "$steps = @(" in script else script  # noqa: E731
 
@@ -307,7 +307,7 @@ def test_an_address_that_a_session_took_along_comes_back_by_the_startup_task(tmp
 
 
 @pytest.mark.parametrize("place", first(0, PLACES, lambda place: place.name, daily=1))
-def test_who_keeps_out_of_them_has_a_ready_node(place: Place, tmp_path: Path) -> None:
+def test_without_the_traps_the_node_is_ready(place: Place, tmp_path: Path) -> None:
     """In the same places without the traps, no program prints those messages: they come from the traps alone."""
     site = place.site(tmp_path)
 

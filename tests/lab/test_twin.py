@@ -122,7 +122,7 @@ def test_a_profile_alone_has_its_proxy_and_its_registry_too(
     assert os.environ["ROBOT"] == "lab"
 
 
-def test_several_clusters_become_one_and_that_is_said(site: Path) -> None:
+def test_several_clusters_become_one_and_that_is_reported(site: Path) -> None:
     """And HTTPS, which is the default, stays HTTPS."""
     other = PROFILE.replace("k8s.corp.example", "k8s.edge.example")
     (site.parent / "other.yaml").write_text(other, encoding="utf-8")
@@ -195,7 +195,7 @@ def test_a_folder_that_cannot_be_made_is_refused(
     assert "cannot be made: " in capsys.readouterr().err
 
 
-def test_without_a_lab_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_lab_that_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lab", "heal", "--folder", str(tmp_path)]) == Unreachable.exit_code
     assert "`winboot lab up`" in capsys.readouterr().err
 

@@ -91,7 +91,7 @@ def test_flannel_vxlan_hands_pods_to_win_overlay() -> None:
     }
 
 
-def test_flanneld_is_told_one_network_by_file_and_one_name_by_environment() -> None:
+def test_flanneld_gets_one_network_by_file_and_one_name_by_environment() -> None:
     """The names in net-conf must be those of the CNI configuration and of kube-proxy."""
     vxlan = BY_ID["flannel-vxlan"]
     assert vxlan.net_conf is not None

@@ -194,7 +194,7 @@ def test_a_minor_that_is_newer_than_the_data_is_learned_and_says_what_it_does_no
     assert "judged as in 1.37" in finding.reason
 
 
-def test_a_node_without_the_programs_is_told_so() -> None:
+def test_a_node_without_the_programs_gets_an_error() -> None:
     bare = Site()
 
     with pytest.raises(UsageError, match=r"C:\\k\\versions\\kubernetes-1.36.5\\kubelet.exe is not there"):

@@ -148,7 +148,7 @@ def test_what_only_winboots_files_answer_is_left_out_on_another_tools_node() -> 
 
 
 @pytest.mark.parametrize(("management", "passed"), [("10.0.1.11", True), ("", False)])
-def test_any_network_will_do_where_somebody_else_brings_one_without_a_name(
+def test_any_network_will_do_where_another_owner_brings_one_without_a_name(
     management: str, passed: bool
 ) -> None:
     facts = a_look()

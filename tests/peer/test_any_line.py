@@ -104,7 +104,7 @@ class Peer:
 
 @given(LINES)
 @settings(max_examples=max(150, settings().max_examples))
-def test_a_look_is_a_success_only_when_each_step_was_told_once(lines: list[Any]) -> None:
+def test_a_look_is_a_success_only_when_each_step_was_reported_once(lines: list[Any]) -> None:
     """Else it is an error with a name; in every form of the report."""
     with tempfile.TemporaryDirectory() as folder:
         journal = Journal(Path(folder) / "n1.jsonl")

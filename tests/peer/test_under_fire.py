@@ -145,7 +145,7 @@ def _peak_mb() -> int:
     return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), 0)
 
 
-def test_who_says_nothing_of_its_own_is_named_with_the_step_that_was_due(
+def test_a_silent_machine_is_named_with_the_step_that_was_due(
     room: Callable[[dict[str, str]], Run],
 ) -> None:
     """Chatter is nothing. It is not kept, either."""

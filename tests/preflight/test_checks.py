@@ -480,7 +480,7 @@ def test_a_finding_of_one_node_stops_no_other(tmp_path: Path) -> None:
     preflight.stop_on_error(other)
 
 
-def test_a_finding_that_is_skipped_stops_nobody_and_stays_in_the_report(tmp_path: Path) -> None:
+def test_a_skipped_finding_stops_no_node_and_stays_in_the_report(tmp_path: Path) -> None:
     spec = a_spec(tmp_path)
     cluster = FakeCluster(net_conf=None)
     preflight = Preflight((spec,), lambda one: cluster, skip=("flannel-config",))

@@ -35,7 +35,7 @@ def told(site: Site) -> list[Any]:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_join_tells_the_same_on_both_engines(
+def test_a_join_has_the_same_events_on_both_engines(
     scene: str,
     powershell: str,
     tmp_path_factory: pytest.TempPathFactory,

@@ -65,7 +65,7 @@ EXIT_CODES = [
 @pytest.mark.parametrize(
     ("nodes", "code"), [row[1:] for row in EXIT_CODES], ids=[row[0] for row in EXIT_CODES]
 )
-def test_the_exit_code_tells_how_the_run_ended(nodes: list[NodeReport], code: int) -> None:
+def test_the_exit_code_shows_how_the_run_ended(nodes: list[NodeReport], code: int) -> None:
     """0 done, 2 changes found, 3 some failed; the common code where all failed alike."""
     assert a_report(*nodes).exit_code == code
 
@@ -200,7 +200,7 @@ def test_json_lines_hold_everything() -> None:
     assert lines[2]["exit_code"] == 1
 
 
-def test_junit_tells_failures_with_their_hints() -> None:
+def test_junit_has_failures_with_their_hints() -> None:
     """A CI shows the step as a test case of the node."""
     root = ET.fromstring(junit(_full()))
 
@@ -275,7 +275,7 @@ def _printed(report: Report) -> str:
     return out.getvalue()
 
 
-def test_a_cause_that_nodes_share_is_said_once_and_what_waits_for_it_is_one_line() -> None:
+def test_a_cause_that_nodes_share_is_reported_once_and_what_waits_for_it_is_one_line() -> None:
     said = _printed(a_report(*map(_behind_a_proxy, range(1, 13))))
 
     names = ", ".join(f"win-{number}" for number in range(1, 13))

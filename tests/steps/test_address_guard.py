@@ -27,7 +27,7 @@ def test_a_network_that_winboot_makes_itself_has_no_such_step(profile: str):
     assert STEP not in Bench(spec=a_spec_of(profile)).look(STEP).states
 
 
-def test_on_a_bare_machine_nobody_guards_the_address():
+def test_a_bare_machine_has_no_address_guard():
     bench = Bench(spec=a_spec_of("calico"))
 
     assert bench.look(STEP).differences(STEP) == {
@@ -64,7 +64,7 @@ def test_while_nothing_happens_the_guard_starts_no_program_but_every_five_minute
 
 
 @pytest.mark.check
-def test_where_the_network_stands_nobody_needs_to_watch(joined: Callable[[str], Node]):
+def test_an_existing_network_needs_no_guard(joined: Callable[[str], Node]):
     node = joined("operator")
 
     assert node.look(STEP).states == {STEP: "ok"}

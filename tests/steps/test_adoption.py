@@ -104,7 +104,7 @@ def test_files_owners_rules_and_audit_entries_are_as_before(foreign: Bench):
     assert left == []
 
 
-def test_keys_and_kubeconfigs_of_others_are_kept_where_nobody_else_reads_them(foreign: Bench):
+def test_keys_and_kubeconfigs_of_others_are_kept_private(foreign: Bench):
     foreign.run("directories", CREDENTIALS, secrets={"bootstrap-token": TOKEN})
 
     assert foreign.file(r"C:\k\kubeconfig") is None

@@ -24,7 +24,7 @@ def artifact(name: str) -> dict:
     return next(one for one in artifact_tables(a_spec()) if one["name"] == name)
 
 
-def test_each_program_names_the_services_that_must_start_anew_when_it_is_replaced():
+def test_each_program_names_the_services_that_must_start_again_when_it_is_replaced():
     services = {member["to"]: member["services"] for member in artifact("kubernetes")["members"]}
 
     assert services[r"C:\k\versions\kubernetes-1.36.5\kubelet.exe"] == ["kubelet"]
@@ -122,7 +122,7 @@ def test_a_program_that_was_replaced_is_seen_and_put_right(site: Site):
 
 
 @pytest.mark.parametrize("pinned", [True, False], ids=["its own hash is known", "the archive's alone"])
-def test_a_right_program_that_somebody_else_put_there_is_replaced_by_a_copy_of_ours(site: Site, pinned: bool):
+def test_a_right_program_of_another_account_is_replaced_by_winboots_copy(site: Site, pinned: bool):
     """Its owner may have it open with the right to write, and no look can see a handle: the handle keeps the old file."""
     site.run("directories", STEP)
     kubelet, files = place_of(site, "kubelet"), site.machine.files
@@ -155,7 +155,7 @@ def with_hash(spec: NodeSpec, place: str, sha256: str) -> NodeSpec:
     return replace(spec, artifacts=artifacts)
 
 
-def test_programs_of_a_node_that_runs_are_left_where_they_are_whoever_put_them_there(site: Site):
+def test_programs_of_a_running_node_stay_where_they_are_for_any_owner(site: Site):
     site.run("directories", STEP)
     site.machine.files.delete(r"C:\ProgramData\winboot\placed.json")
     service = r"SYSTEM\CurrentControlSet\Services\kubelet"
@@ -166,7 +166,7 @@ def test_programs_of_a_node_that_runs_are_left_where_they_are_whoever_put_them_t
     assert not [what for what in site.look(STEP).differences(STEP) if "placed by" in what]
 
 
-def test_a_download_that_breaks_off_goes_on_where_it_ended(site: Site):
+def test_a_download_that_breaks_off_continues_where_it_ended(site: Site):
     url = next(one.url for one in site.spec.artifacts if one.name == "kubernetes")
     site.mirror.faults.breaks[url.rpartition("/")[2]] = 100
 
@@ -322,7 +322,7 @@ def test_a_long_download_gives_signs_of_life(site: Site):
 
 
 @pytest.mark.parametrize(("before", "after"), [("SystemDefault", "SystemDefault"), ("Tls", "Tls, Tls12")])
-def test_where_windows_chooses_the_protocol_of_tls_it_goes_on_choosing(site: Site, before: str, after: str):
+def test_where_windows_chooses_the_protocol_of_tls_it_continues_choosing(site: Site, before: str, after: str):
     """0 with TLS 1.2 added would be TLS 1.2 alone, and a mirror that speaks 1.3 alone would be out of reach."""
     point = "[Net.ServicePointManager]::SecurityProtocol"
     site.write(r"C:\k\other.txt", b"")
@@ -450,7 +450,7 @@ def test_so_many_versions_stay_and_one_from_which_something_runs(site: Site, run
     assert site.look(STEP).states == {STEP: "ok"}
 
 
-def test_a_download_that_somebody_else_has_begun_is_not_continued(site: Site):
+def test_a_download_that_another_account_has_begun_is_not_continued(site: Site):
     """He may have it open, and write once more after its hash was compared."""
     files = site.machine.files
     site.machine.accounts.add("alice", administrator=False)

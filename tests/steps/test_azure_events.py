@@ -63,7 +63,7 @@ def told(node: Node) -> str | None:
     return annotations.get(EVENTS)
 
 
-def test_only_who_wants_it_has_it(bench: Bench):
+def test_only_a_profile_that_asks_for_the_task_gets_it(bench: Bench):
     assert STEP not in bench.look(STEP).states
 
 

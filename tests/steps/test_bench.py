@@ -15,7 +15,7 @@ def tasks_that_run_for_ever() -> set[threading.Thread]:
     return {one for one in threading.enumerate() if one.name.startswith("resident ")}
 
 
-def test_a_task_that_runs_for_ever_ends_with_the_test_that_made_its_machine() -> None:
+def test_a_task_that_runs_without_end_ends_with_the_test_that_made_its_machine() -> None:
     before = tasks_that_run_for_ever()
     watch = Action("powershell.exe", '-NoProfile -Command "while ($true) { Start-Sleep -Seconds 60 }"')
     call = pytest_runtest_call()  # what pytest does around each test

@@ -130,7 +130,7 @@ def test_after_a_restart_the_network_is_made_again_above_the_same_switch(joined:
     ],
     ids=["network", "VNI", "endpoint", "parameters", "state", "name"],
 )
-def test_what_is_otherwise_is_told_and_mended(joined: Callable[[str], Node], whats: set[str], hand: Hand):
+def test_a_difference_is_reported_and_repaired(joined: Callable[[str], Node], whats: set[str], hand: Hand):
     node = joined(SCENE).after(hand)
 
     assert whats <= set(node.look(STEP).differences(STEP))
@@ -182,7 +182,7 @@ def test_an_agent_whose_node_object_is_gone_is_named_with_what_is_missing(joined
     assert "win-1" in said
 
 
-def test_it_is_taken_away_with_its_network_while_the_switch_below_stays(joined: Callable[[str], Node]):
+def test_it_is_removed_with_its_network_while_the_switch_below_stays(joined: Callable[[str], Node]):
     node = joined(SCENE)
 
     assert node.undo(STEP).states == {STEP: "changed"}

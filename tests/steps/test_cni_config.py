@@ -34,7 +34,7 @@ def test_without_an_address_of_the_node_it_is_wanted_for_later_and_cannot_be_mad
     assert bench.run(STEP).problem(STEP).id == "NotKnownYet"
 
 
-def test_it_is_written_once_taken_away_and_written_again(node: Node):
+def test_it_is_written_once_removed_and_written_again(node: Node):
     assert node.undo(STEP).states == {STEP: "changed"}
     assert node.file(PATH) is None
     assert set(node.look(STEP).differences(STEP)) == {WHAT}
@@ -48,7 +48,7 @@ def test_it_is_written_once_taken_away_and_written_again(node: Node):
     [delete(PATH), replace(PATH, '"apiVersion": 2', '"apiVersion": 1'), with_bom(PATH)],
     ids=["gone", "the plugins' old interface", "a byte order mark"],
 )
-def test_whatever_happens_to_it_is_seen_and_mended(node: Node, hand: Hand):
+def test_whatever_happens_to_it_is_seen_and_repaired(node: Node, hand: Hand):
     node.after(hand)
 
     assert set(node.look(STEP).differences(STEP)) == {WHAT}

@@ -87,7 +87,7 @@ def test_the_restart_helper_restarts_a_machine_whose_event_log_was_cleared(bench
     )
 
 
-def test_a_restart_that_is_pending_for_us_is_not_told_as_somebody_elses(bench: Bench):
+def test_a_restart_that_is_pending_for_winboot_is_not_reported_as_anothers(bench: Bench):
     bench.run(STEP)
 
     assert "pending restart" not in bench.look(STEP).differences("node-preflight")

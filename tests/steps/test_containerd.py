@@ -32,7 +32,7 @@ def test_a_bare_machine_has_no_such_service(bench: Bench):
     ), "a path with spaces is quoted"
 
 
-def test_it_is_registered_and_started_once_taken_away_and_made_again(node: Node):
+def test_it_is_registered_and_started_once_removed_and_made_again(node: Node):
     assert node.undo(STEP).states == {STEP: "changed"}
     assert node.machine.services.find("containerd") is None
     assert set(node.look(STEP).differences(STEP)) == {f"service containerd: {part}" for part in PARTS}
@@ -75,7 +75,7 @@ def test_a_service_of_before_comes_back_as_it_was(node: Node, reset: str, action
     assert node.machine.services.recovery(node.machine.services.need("containerd")) == before
 
 
-def test_under_nssm_a_stop_of_containerd_sends_no_ctrl_c_that_its_shims_would_hear(
+def test_under_nssm_a_stop_of_containerd_sends_no_ctrl_c_to_its_shims(
     joined: Callable[[str], Node],
 ):
     """kill_console of NSSM's process.cpp signals every process on the console; the shims hold the pods."""
@@ -117,7 +117,7 @@ def test_a_description_and_values_of_others_stay(node: Node):
     ],
     ids=["its program is missing", "it does not understand its configuration"],
 )
-def test_a_service_that_does_not_start_is_told_with_what_windows_said(node: Node, hand: Hand):
+def test_a_service_that_does_not_start_is_reported_with_what_windows_said(node: Node, hand: Hand):
     node.undo(STEP)
     node.after(hand)
 
@@ -128,7 +128,7 @@ def test_a_service_that_does_not_start_is_told_with_what_windows_said(node: Node
     assert "log" in problem.hint
 
 
-def test_one_that_runs_and_does_not_answer_is_told_with_its_log(node: Node):
+def test_one_that_runs_and_does_not_answer_is_reported_with_its_log(node: Node):
     write(r"C:\k\crictl.yaml", "runtime-endpoint: npipe:////./pipe/nobody\n")(node.site)
     sc("config", "containerd", "start=", "demand")(node.site)
 
@@ -141,7 +141,7 @@ def test_one_that_runs_and_does_not_answer_is_told_with_its_log(node: Node):
     assert "log" in problem.hint
 
 
-def test_a_service_marked_for_deletion_is_told_with_the_code(node: Node):
+def test_a_service_marked_for_deletion_is_reported_with_the_code(node: Node):
     """Somebody holds it open in services.msc while it is deleted."""
     service = node.machine.services.need("containerd")
     service.held_by.add("services.msc")
@@ -188,7 +188,7 @@ def test_an_account_of_windows_comes_back_with_the_service_of_before(node: Node)
     assert node.registry(rf"{SERVICES}\containerd", "ObjectName") == r"NT AUTHORITY\LocalService"
 
 
-def test_a_pipe_that_somebody_else_serves_is_named_before_anything_talks_to_it(node: Node):
+def test_a_pipe_that_another_account_serves_is_named_before_any_program_uses_it(node: Node):
     """Any user can be the first to make one of that name; kubelet and crictl would send that user the secrets of all pods."""
     node.undo(STEP)
     node.machine.accounts.add("alice", administrator=False)
@@ -245,7 +245,7 @@ USUAL = (
         ((*USUAL, (0, "S-1-5-11", 0x40000), (0, "S-1-1-0", 0x10000000)), "S-1-1-0, S-1-5-11"),
     ],
 )
-def test_whoever_else_may_change_a_service_of_ours_is_named(
+def test_other_accounts_that_may_change_a_service_are_named(
     node: Node, rules: tuple[tuple[int, str, int], ...], who: str | None
 ):
     """SYSTEM would run the account's text in the command line. winboot reports it only: the owner decides on these rights."""
@@ -326,7 +326,7 @@ def test_a_pod_of_another_major_that_does_not_end_stops_the_step_before_the_swit
         (r"\Parameters", USERS, True),
     ],
 )
-def test_whoever_else_may_write_the_registry_key_of_a_service_of_ours_is_named(
+def test_other_accounts_that_may_write_the_registry_key_of_a_service_are_named(
     node: Node, key: str, rule: Rule | str, named: bool
 ):
     """The command line is a value there. winboot reports it only, as with the service's own rules."""

@@ -31,7 +31,7 @@ def test_a_bare_machine_lacks_the_configuration_and_the_mirrors(bench: Bench):
     }
 
 
-def test_it_is_written_once_taken_away_and_written_again(node: Node):
+def test_it_is_written_once_removed_and_written_again(node: Node):
     assert node.undo(STEP).states == {STEP: "changed"}
     assert node.file(TOML) is None
     assert node.file(CRICTL) is None
@@ -43,7 +43,7 @@ def test_it_is_written_once_taken_away_and_written_again(node: Node):
     assert node.differs == []
 
 
-def test_what_somebody_had_written_there_comes_back(bench: Bench):
+def test_a_former_file_comes_back(bench: Bench):
     before = b"version = 2\n# by hand\n"
     bench.write(TOML, before)
     bench.run(STEP, "directories")

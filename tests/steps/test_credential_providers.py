@@ -78,7 +78,7 @@ def test_a_profile_without_a_provider_sets_no_flag(tmp_path: Path) -> None:
     ],
     ids=["no program", "another program", "no configuration"],
 )
-def test_a_change_of_the_files_is_a_difference_and_is_mended(
+def test_a_change_of_the_files_is_a_difference_and_is_repaired(
     joined: Any, hand: Any, step: str, what: str
 ) -> None:
     node: Node = joined("everything").after(hand)

@@ -11,7 +11,7 @@ def test_a_profile_that_does_not_opt_in_has_no_such_step(bench: Bench):
     assert STEP not in bench.look(STEP).states
 
 
-def test_exclusions_are_added_once_and_taken_away_again():
+def test_exclusions_are_added_once_and_removed_again():
     bench = Bench(spec=a_spec(**WANTED))
 
     assert bench.run(STEP).states == {STEP: "changed"}

@@ -54,7 +54,7 @@ def test_a_detached_run_does_its_work_and_the_next_look_finds_it_done(bench: Ben
     assert bench.file(FLAG) == b"SYSTEM"
 
 
-def test_the_pipeline_tells_the_run_and_its_time(bench: Bench):
+def test_the_pipeline_reports_the_run_and_its_time(bench: Bench):
     event = bench.run_text(a_text("Start-Sleep -Seconds 60")).events[-2]
 
     assert event["event"] == "detached"
@@ -63,7 +63,7 @@ def test_the_pipeline_tells_the_run_and_its_time(bench: Bench):
     assert bench.state(rf"detached\{event['id']}.json")["state"] == "running"
 
 
-def test_while_it_runs_a_second_pipeline_only_tells_so(bench: Bench):
+def test_while_it_runs_a_second_pipeline_only_reports_that(bench: Bench):
     text = a_text("Start-Sleep -Seconds 60")
     first = bench.run_text(text).events[-2]
     second = bench.run_text(text)
@@ -72,7 +72,7 @@ def test_while_it_runs_a_second_pipeline_only_tells_so(bench: Bench):
     assert second.events[1]["id"] == first["id"]
 
 
-def test_a_run_that_fails_is_told_once_and_then_tried_again(bench: Bench):
+def test_a_run_that_fails_is_reported_once_and_then_tried_again(bench: Bench):
     mended = r"[IO.File]::Exists('C:\ProgramData\mended')"
     text = a_text(f"if ({mended}) {{ [IO.File]::WriteAllText($flag, '') }} else {{ throw 'no such thing' }}")
 
@@ -188,7 +188,7 @@ def test_the_listener_asked_for_is_that_on_the_adapter_the_controller_came_in_by
 
 
 @pytest.mark.parametrize("came", CAME_IN)
-def test_a_listener_that_others_use_is_none_of_the_watchs_business(bench: Bench, came: Any):
+def test_a_listener_that_others_use_is_ignored_by_the_watch(bench: Bench, came: Any):
     bench.machine.network.plug_in_another("Management", MANAGEMENT)
     bench.machine.manage_at(5985, 22)
     text = a_text(WORK)
@@ -210,7 +210,7 @@ FORWARDED: Any = [
 
 
 @pytest.mark.parametrize("came", FORWARDED)
-def test_an_address_or_port_that_is_none_of_the_machines_is_not_asked_for(bench: Bench, came: Any):
+def test_an_address_or_port_of_another_machine_is_not_requested(bench: Bench, came: Any):
     """The inventory's port is that of the forwarder: nothing of the machine listens there, before or after."""
     text = a_text(WORK).replace("= 5985", "= 15999")
 
@@ -229,7 +229,7 @@ def test_behind_a_forwarder_winrms_own_port_on_the_nodes_address_is_asked_for(be
     assert "the listener on 10.0.0.21, port 5985 was lost and the change taken back" in problem["message"]
 
 
-def test_a_run_that_ends_well_and_changes_nothing_is_not_started_for_ever(bench: Bench):
+def test_a_run_that_ends_well_and_changes_nothing_is_not_started_without_end(bench: Bench):
     told = go_on(bench, a_text("Start-Sleep -Seconds 1"))
 
     assert told.step("bounce")["problem"]["id"] == "DetachedFailed"
@@ -297,7 +297,7 @@ def test_a_setting_that_windows_refuses_keeps_no_other_from_being_put_back(bench
 
 
 @pytest.mark.parametrize("text", ["{}", '"text"', "[]", "7", ""])
-def test_a_note_that_is_none_ends_no_run(bench: Bench, text: str):
+def test_an_invalid_note_ends_no_run(bench: Bench, text: str):
     """A hand, or another version, wrote it."""
     bench.write(r"C:\ProgramData\winboot\detached\bounce-x.json", text.encode())
 

@@ -43,7 +43,7 @@ def test_folders_are_made_once(bench: Bench):
     assert bench.run(STEP).states == {STEP: "ok"}
 
 
-def test_nobody_but_system_and_administrators_has_rights_on_a_private_folder(bench: Bench):
+def test_only_system_and_administrators_have_rights_on_a_private_folder(bench: Bench):
     bench.run(STEP)
     rules = bench.machine.console.invoke("acl.get", {"path": r"C:\k"}).objects[0]["rules"]
 
@@ -82,7 +82,7 @@ def test_containerd_has_its_folders_as_it_would_make_them_itself(bench: Bench):
 
 
 @pytest.mark.parametrize("path", [r"C:\k", r"C:\etc\cni\net.d", r"C:\etc", r"C:\var\lib\kubelet"])
-def test_a_folder_that_an_ordinary_user_made_is_not_his_any_more(bench: Bench, path: str):
+def test_an_ordinary_user_no_longer_owns_a_folder_after_a_join(bench: Bench, path: str):
     user = ordinary(bench)
     bench.machine.files.make_directory(path, user)
     bench.machine.files.need(path)[1].acl.explicit.append(Rule(user.sid, FULL, inheritance=3))
@@ -109,7 +109,7 @@ def test_a_folder_that_an_ordinary_user_made_is_not_his_any_more(bench: Bench, p
 # https://learn.microsoft.com/windows/win32/fileio/file-access-rights-constants
 # https://learn.microsoft.com/windows/win32/secauthz/standard-access-rights
 @pytest.mark.parametrize("right", [0x2, 0x4, 0x10, 0x40, 0x100, 0x10000, 0x40000, 0x80000])
-def test_whoever_has_one_right_to_change_a_file_is_found(bench: Bench, right: int):
+def test_an_account_with_one_right_to_change_a_file_is_found(bench: Bench, right: int):
     user = ordinary(bench)
     path = r"C:\opt\theirs.exe"
     bench.write(path, b"theirs")
@@ -121,7 +121,7 @@ def test_whoever_has_one_right_to_change_a_file_is_found(bench: Bench, right: in
     assert call(bench, f"Get-UntrustedWriter -Path '{path}'").objects == [user.sid]
 
 
-def test_the_owner_of_a_file_is_found_though_no_rule_names_him(bench: Bench):
+def test_the_owner_of_a_file_is_found_without_a_rule_for_the_owner(bench: Bench):
     """He may change the rules."""
     path = r"C:\opt\theirs.exe"
     bench.write(path, b"theirs")
@@ -130,7 +130,7 @@ def test_the_owner_of_a_file_is_found_though_no_rule_names_him(bench: Bench):
     assert call(bench, f"Get-UntrustedWriter -Path '{path}'").objects == [ordinary(bench).sid]
 
 
-def test_whoever_is_denied_a_right_has_none(bench: Bench):
+def test_an_account_that_is_denied_a_right_does_not_have_it(bench: Bench):
     path = r"C:\opt\theirs.exe"
     bench.write(path, b"theirs")
     bench.machine.files.need(path)[1].acl.explicit[:] = [Rule(ordinary(bench).sid, WRITE, "Deny")]
@@ -232,7 +232,7 @@ def test_a_link_above_a_path_is_not_followed_either(bench: Bench):
     assert answer.message.startswith(r"C:\etc is a link to another place")
 
 
-def test_who_may_replace_what_is_in_a_folder_above_ours_is_told_and_loses_that(bench: Bench):
+def test_an_account_that_may_replace_files_above_is_reported_and_loses_that(bench: Bench):
     """The user owns nothing there and may not write, but may delete other users' files."""
     user = ordinary(bench)
     bench.machine.files.make_directory(r"C:\etc\cni\net.d")
@@ -301,7 +301,7 @@ def test_what_was_set_aside_comes_back_beside_its_place_where_something_else_is_
     assert bench.machine.files.read(r"C:\etc\somebody.txt") == b"an administrator's, since"
 
 
-def test_a_folder_that_somebody_holds_open_is_told_with_the_reason(bench: Bench):
+def test_a_folder_that_is_held_open_is_reported_with_the_reason(bench: Bench):
     bench.run("directories")
     path = r"C:\var\log\kubelet\kubelet.log"
     bench.write(path, b"")
@@ -464,7 +464,7 @@ def test_a_handle_of_the_former_owner_reaches_what_was_set_aside_and_nothing_of_
 
 
 @pytest.mark.parametrize("name", [r"versions", r"theirs\below", r"theirs.exe"])
-def test_what_she_may_have_open_goes_before_the_folder_above_is_closed(bench: Bench, name: str):
+def test_a_users_open_files_go_before_the_folder_above_is_closed(bench: Bench, name: str):
     """An administrator changed the owner alone: the user keeps an inherited right until winboot's rules replace it."""
     user, files, path = ordinary(bench), bench.machine.files, rf"C:\k\{name}"
     files.make_directory(path.rpartition("\\")[0])
@@ -481,7 +481,7 @@ def test_what_she_may_have_open_goes_before_the_folder_above_is_closed(bench: Be
     assert files.need(path)[1] is handle.node
 
 
-def test_a_folder_of_somebody_else_in_which_something_is_open_is_named(bench: Bench):
+def test_a_folder_of_another_owner_with_an_open_file_is_named(bench: Bench):
     user = ordinary(bench)
     of_alice(bench, r"C:\k", user)
     held = bench.machine.files.open(r"C:\k\theirs.txt", "Open", access=1, share=7, pid=4000, token=user)
@@ -494,7 +494,7 @@ def test_a_folder_of_somebody_else_in_which_something_is_open_is_named(bench: Be
     assert bench.run(STEP).states == {STEP: "changed"}
 
 
-def test_whoever_is_quicker_than_a_change_does_not_keep_the_folder(
+def test_a_user_that_is_quicker_than_a_change_does_not_keep_the_folder(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ):
     """A race at every operation on C:\\k: the user makes the folder again as soon as it is gone."""

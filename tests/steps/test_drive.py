@@ -97,7 +97,7 @@ def one(events: list[dict], name: str) -> dict:
     return next(event for event in events if event.get("step") == name)
 
 
-def test_a_look_tells_what_differs_at_once_and_what_is_fine_in_one_batch_at_the_end(session):
+def test_a_look_reports_differences_at_once_and_the_rest_in_one_batch_at_the_end(session):
     events = drive(session, LOOK, thing("a"), thing("b"), thing("c"), world="a = $true; c = $true")
 
     assert [event.get("step", event["event"]) for event in events] == ["run", "b", "a", "c", "done"]
@@ -120,7 +120,7 @@ def test_a_look_does_not_block_on_what_would_change(session):
     assert states(events) == {"a": "would-change", "b": "would-change"}
 
 
-def test_a_look_that_fails_is_told_with_its_reason_and_blocks_what_builds_on_it(session):
+def test_a_look_that_fails_is_reported_with_its_reason_and_blocks_what_builds_on_it(session):
     events = drive(
         session, LOOK, step("a", "throw 'no way'"), thing("b", needs="'a'"), thing("c", needs="'b'")
     )
@@ -161,7 +161,7 @@ def test_a_difference_keeps_null_apart_from_an_empty_text(session):
     assert (y["is"], y["want"]) == ("a, b", "true")
 
 
-def test_what_a_policy_holds_is_told_and_not_counted(session):
+def test_what_a_policy_holds_is_reported_and_not_counted(session):
     events = drive(session, LOOK, thing("a", flags="-Policy"))
 
     assert states(events) == {"a": "ok"}
@@ -267,7 +267,7 @@ def test_a_run_that_was_taken_over_stops_before_its_next_step(session):
     assert (events[-1]["reason"], events[-1]["message"]) == ("superseded", "somebody else")
 
 
-def test_a_step_that_goes_on_detached_ends_the_pipeline(session):
+def test_a_step_that_continues_detached_ends_the_pipeline(session):
     detached = "[pscustomobject]@{ kind = 'detached'; id = 'a-1'; timeout_s = 300 }"
     events = drive(session, CHANGE, thing("a", after=detached), thing("b"))
 
@@ -332,7 +332,7 @@ def test_what_others_still_build_on_is_not_taken_back(session):
     assert left(events) == (["a", "b"], False)
 
 
-def test_an_undo_that_goes_on_detached_keeps_its_notes_until_it_is_done(session):
+def test_an_undo_that_continues_detached_keeps_its_notes_until_it_is_done(session):
     detached = "[pscustomobject]@{ kind = 'detached'; id = 'b-1'; timeout_s = 300 }"
 
     events = drive(session, UNDO, undo("a"), undo("b", detached))

@@ -59,7 +59,7 @@ def test_excluded_ports_are_excluded_once_and_given_back_by_undo():
     assert bench.machine.network.excluded == []
 
 
-def test_ports_that_somebody_else_excluded_stay_excluded_after_an_undo():
+def test_ports_that_another_program_excluded_stay_excluded_after_an_undo():
     bench = a_bench(ONE)
     bench.machine.network.excluded.append(("udp", 65000, 500, True))
 
@@ -81,7 +81,7 @@ def test_both_protocols_are_meant_when_none_is_named():
     }
 
 
-def test_a_range_that_meets_somebody_elses_is_refused_with_the_words_of_windows():
+def test_a_range_that_overlaps_another_programs_is_refused_with_the_words_of_windows():
     bench = a_bench("[{protocol: tcp, start: 50000, count: 100}]")
     bench.machine.network.excluded.append(("tcp", 50050, 100, False))
 

@@ -64,7 +64,7 @@ def test_a_service_whose_program_was_missing_when_windows_started_it_is_started(
     assert set(states(node).values()) == {"Running"}
 
 
-def test_a_service_that_stays_down_is_told(node: Node):
+def test_a_service_that_stays_down_is_reported(node: Node):
     node.machine.faults.times_out("containerd", times=1000)
     restart(node, 1100)
 
@@ -126,7 +126,7 @@ def definition(bench: Bench) -> dict[str, object] | None:
     return {name.lower().removeprefix(f"{key}\\".lower()): data for name, data in values.items()} or None
 
 
-def test_a_start_that_takes_long_is_no_failure_and_told_until_the_next_restart(node: Node):
+def test_a_slow_start_is_no_failure_and_is_reported_until_the_next_restart(node: Node):
     """Windows has 30 seconds of patience: the next one may fail."""
     node.spoiled = True
     everything = ("kube-proxy", "flanneld", "kubelet", "containerd")
@@ -146,7 +146,7 @@ def test_a_start_that_takes_long_is_no_failure_and_told_until_the_next_restart(n
     assert slow not in node.look("containerd").differences("containerd")
 
 
-def test_a_service_that_came_up_late_after_a_restart_is_told(node: Node):
+def test_a_service_that_came_up_late_after_a_restart_is_reported(node: Node):
     node.spoiled = True
     node.machine.faults.times_out("containerd", times=1)
     restart(node, 240)
@@ -164,7 +164,7 @@ Start-FailedService
 """
 
 
-def test_nothing_is_started_while_somebody_works_on_the_machine(node: Node):
+def test_nothing_is_started_while_a_run_works_on_the_machine(node: Node):
     """It starts services itself, the network's agent only under its guard."""
     node.after(stop("kubelet"))
     node.machine.services.need("kubelet").exit_code = 1053

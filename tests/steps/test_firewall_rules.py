@@ -15,7 +15,7 @@ def test_rules_have_stable_names_of_our_own():
     assert all(rule["name"].startswith("winboot-") for rule in rules)
 
 
-def test_rules_are_open_to_everyone_unless_the_profile_says_who_may_come():
+def test_rules_are_open_to_every_address_unless_the_profile_restricts_them():
     scoped = {"update_hold: false": "update_hold: false\n  firewall: {sources: [10.0.0.0/16]}"}
 
     assert {tuple(rule["sources"]) for rule in FIREWALL_RULES.inputs(a_spec())["rules"]} == {("Any",)}
@@ -32,7 +32,7 @@ def test_rules_are_made_once(bench: Bench):
     assert bench.run(STEP).states == {STEP: "ok"}
 
 
-def test_a_rule_that_was_changed_by_hand_is_made_anew(bench: Bench):
+def test_a_rule_that_was_changed_by_hand_is_made_again(bench: Bench):
     bench.run(STEP)
     bench.machine.console.invoke("Disable-NetFirewallRule", {"Name": ["winboot-kubelet"]})
 
@@ -52,7 +52,7 @@ def test_rules_with_source_ranges_read_back_as_they_were_meant():
     assert bench.run(STEP).states == {STEP: "ok"}
 
 
-def test_a_policy_that_ignores_local_rules_is_told(bench: Bench):
+def test_a_policy_that_ignores_local_rules_is_reported(bench: Bench):
     key = r"HKEY_LOCAL_MACHINE\SOFTWARE\Policies\Microsoft\WindowsFirewall\DomainProfile"
     bench.machine.console.invoke("registry.create", {"key": key})
     bench.machine.console.invoke(
@@ -100,7 +100,7 @@ def test_an_undo_without_the_firewalls_service_fails_and_keeps_its_notes(bench: 
     assert len(bench.look(STEP).differences(STEP)) == 4
 
 
-def test_a_bare_machine_lets_nobody_in(bench: Bench):
+def test_a_bare_machine_refuses_every_connection(bench: Bench):
     found = bench.look("firewall-rules").differences("firewall-rules")
 
     assert found["firewall rule winboot-kubelet"] == (None, "in TCP 10250 from Any")

@@ -19,7 +19,7 @@ def test_a_node_without_flannel_has_no_such_step():
     assert STEP not in Bench(spec=a_spec_of("win-bridge")).look(STEP).states
 
 
-def test_a_bare_machine_lacks_the_service_and_what_nssm_is_told_of_it(bench: Bench):
+def test_a_bare_machine_lacks_the_service_and_its_nssm_settings(bench: Bench):
     found = bench.look(STEP).differences(STEP)
 
     assert {f"service flanneld: {part}" for part in PARTS} <= set(found)
@@ -36,7 +36,7 @@ def test_it_is_registered_but_not_started_while_there_is_no_network(bench: Bench
     assert bench.machine.services.find("flanneld") is None
 
 
-def test_it_is_taken_away_and_made_again_while_its_network_stands(node: Node):
+def test_it_is_removed_and_made_again_while_its_network_stands(node: Node):
     assert node.undo(STEP).states == {STEP: "changed"}
     assert node.machine.services.find("flanneld") is None
     assert node.change(STEP, "kube-proxy").states == {STEP: "changed", "kube-proxy": "changed"}
@@ -55,7 +55,7 @@ def test_it_is_taken_away_and_made_again_while_its_network_stands(node: Node):
         ("state", stop("flanneld")),
     ],
 )
-def test_what_is_otherwise_is_told_and_mended(node: Node, what: str, hand: Hand):
+def test_a_difference_is_reported_and_repaired(node: Node, what: str, hand: Hand):
     node.after(hand)
 
     assert set(node.look(STEP).differences(STEP)) == {f"service flanneld: {what}"}
@@ -81,7 +81,7 @@ def test_a_stopped_one_without_its_network_waits_for_the_step_that_may_start_it(
     assert "HNS network cbr0" in node.look("pod-network").differences("pod-network")
 
 
-def test_one_that_does_not_stay_up_is_told_with_its_state(node: Node):
+def test_one_that_does_not_stay_up_is_reported_with_its_state(node: Node):
     node.undo(STEP)
     node.after(delete(r"C:\k\versions\flannel-0.28.9\flanneld.exe"))
 

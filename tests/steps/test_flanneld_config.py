@@ -28,7 +28,7 @@ def test_a_bare_machine_lacks_both_files(bench: Bench):
     }
 
 
-def test_it_is_written_once_and_taken_away_again(bench: Bench):
+def test_it_is_written_once_and_removed_again(bench: Bench):
     assert bench.run(STEP).states == {STEP: "changed"}
     assert bench.run(STEP).states == {STEP: "ok"}
     bench.undo(STEP)
@@ -51,7 +51,7 @@ def test_its_credentials_are_the_kubelets_own_and_no_secret(bench: Bench):
     assert set(user.values()) == {bench.spec.paths.kubelet_client_certificate}
 
 
-def test_what_somebody_had_written_there_comes_back(bench: Bench):
+def test_a_former_file_comes_back(bench: Bench):
     bench.write(NET_CONF, b"{}")
     bench.run(STEP)
     bench.undo(STEP)
@@ -60,7 +60,7 @@ def test_what_somebody_had_written_there_comes_back(bench: Bench):
 
 
 @pytest.mark.check
-def test_another_network_is_put_right_and_flanneld_started_anew(joined: Callable[[str], Node]):
+def test_another_network_is_put_right_and_flanneld_started_again(joined: Callable[[str], Node]):
     node = joined("vxlan").after(replace(NET_CONF, "4096", "4711"))
 
     assert set(node.look(STEP).differences(STEP)) == {f"file {NET_CONF}: content"}

@@ -275,7 +275,7 @@ def test_the_plugin_is_registered_once_and_undone(installing: Bench, guards: boo
         ),
     ],
 )
-def test_what_becomes_of_the_plugin_is_mended(
+def test_what_becomes_of_the_plugin_is_repaired(
     installing: Bench, damage: Callable[[Machine], Any], what: str
 ) -> None:
     installing.run(STEP)
@@ -384,7 +384,7 @@ def test_the_event_provider_is_registered_once_and_undone(
         (lambda registry: registry.set(PUBLISHER, "MessageFileName", "String", LIBRARY), ("Message",)),
     ],
 )
-def test_what_becomes_of_the_event_provider_is_mended(
+def test_what_becomes_of_the_event_provider_is_repaired(
     telling: Bench, damage: Callable[[Any], Any], names: tuple[str, ...]
 ) -> None:
     telling.run(STEP)

@@ -92,7 +92,7 @@ def test_a_text_is_written_although_the_old_one_is_being_read(machine: Bench, sh
 
 
 @pytest.mark.parametrize("expression", [WRITE, REMOVE, f"Read-FileText '{THERE}'", f"Get-PathHash '{THERE}'"])
-def test_who_gives_up_names_the_file(machine: Bench, expression: str):
+def test_a_run_that_gives_up_names_the_file(machine: Bench, expression: str):
     machine.machine.faults.hold(THERE, share="None")
 
     failed = call(machine, expression)
@@ -218,7 +218,7 @@ HELD_AT_THE_START = ["fence.json", "journal.jsonl", "old-files.txt"]
 
 @pytest.mark.parametrize("name", HELD_AT_THE_START)
 @pytest.mark.parametrize("share", ["Read", "ReadWrite"])
-def test_a_run_goes_on_while_a_file_of_its_own_is_held_for_moments(bench: Bench, name: str, share: str):
+def test_a_run_continues_while_a_file_of_its_own_is_held_for_moments(bench: Bench, name: str, share: str):
     bench.run(STEP)
     bench.write(rf"{FOLDER}\old-files.txt", b"")
     bench.machine.faults.hold(rf"{FOLDER}\{name}", 2, share=share)
@@ -267,7 +267,7 @@ def test_a_journal_that_stays_held_ends_no_run(bench: Bench):
     assert bench.run(STEP).ended == "complete"
 
 
-def test_a_full_journal_that_somebody_tails_goes_on(bench: Bench):
+def test_a_full_journal_with_a_reader_continues(bench: Bench):
     """A log shipper lets others write, and rename nothing: no line is lost for that."""
     bench.run(STEP)
     journal = rf"{FOLDER}\journal.jsonl"

@@ -38,7 +38,7 @@ def test_endpoints_of_kube_proxy_are_no_pods(node: Node):
     assert late.objects == [False]
 
 
-def test_a_service_that_does_not_run_is_started_before_anything_is_made_anew(joined: Callable[[str], Node]):
+def test_a_service_that_does_not_run_is_started_before_anything_is_made_again(joined: Callable[[str], Node]):
     """Its networks persist: made a second time, they would be two of one name."""
     node = joined("own network")
     before = list(node.machine.hns.networks)

@@ -55,7 +55,7 @@ def test_a_network_that_is_gone_or_stopped_comes_back(joined: Callable[[str], No
     assert node.look(STEP).states == {STEP: "ok"}
 
 
-def test_another_subnet_than_the_nodes_is_told_and_put_right(joined: Callable[[str], Node]) -> None:
+def test_another_subnet_than_the_nodes_is_reported_and_corrected(joined: Callable[[str], Node]) -> None:
     def elsewhere(found: dict[str, object]) -> None:
         found["Subnets"] = [
             {"AddressPrefix": "10.133.0.0/24", "GatewayAddress": "10.133.0.1", "Policies": []}

@@ -59,7 +59,7 @@ def test_a_temporary_disk_must_be_meant():
 
 
 @pytest.mark.parametrize("path", [r"D:\containerd", r"D:\containerd-temp"])
-def test_a_user_who_was_there_first_has_no_say_in_what_is_unpacked(path: str):
+def test_a_user_that_came_first_does_not_choose_the_unpacked_files(path: str):
     """A data volume lets users create folders in its root."""
     bench = a_bench()
     bench.machine.accounts.add("alice", administrator=False)

@@ -39,7 +39,7 @@ def taken(last: int, content: str | None) -> Hand:
     return hand
 
 
-def test_a_node_whose_addresses_are_somebody_elses_has_no_such_step():
+def test_a_node_with_another_owner_of_addresses_has_no_such_step():
     assert STEP not in Bench(spec=a_spec_of("azure")).look(STEP).states
 
 
@@ -79,7 +79,7 @@ def test_they_are_reserved_once_given_back_and_reserved_again(node: Node):
     ],
     ids=["given back", "taken by another pod", "of a pod that is gone", "of another pod network"],
 )
-def test_what_is_otherwise_is_told_and_mended(node: Node, hand: Hand, whats: set[str]):
+def test_a_difference_is_reported_and_repaired(node: Node, hand: Hand, whats: set[str]):
     node.after(hand)
     found = {what.replace(address(node.site, 77), "<77>") for what in node.look(STEP).differences(STEP)}
 
@@ -119,7 +119,7 @@ def test_the_address_of_a_pod_that_is_being_created_stays_its_own(node: Node):
     node.change(STEP)
 
 
-def test_somebodys_own_reservation_inside_the_pod_network_stays(node: Node):
+def test_another_programs_reservation_inside_the_pod_network_stays(node: Node):
     node.after(taken(200, "printer\r\n"))
 
     assert node.look(STEP).states == {STEP: "ok"}

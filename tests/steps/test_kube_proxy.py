@@ -42,12 +42,12 @@ def test_a_bare_machine_has_no_such_service(bench: Bench):
     assert found["service kube-proxy: depends on"] == (None, "kubelet, flanneld")
 
 
-def test_where_it_cannot_be_told_whether_it_serves_nobody_asks():
+def test_a_health_port_that_cannot_be_known_is_not_checked():
     assert KUBE_PROXY.inputs(a_spec())["health"] == "http://127.0.0.1:10256/healthz"
     assert KUBE_PROXY.inputs(a_spec_of("azure"))["health"] == ""
 
 
-def test_it_is_registered_and_started_once_taken_away_and_made_again(node: Node):
+def test_it_is_registered_and_started_once_removed_and_made_again(node: Node):
     assert node.undo(STEP).states == {STEP: "changed"}
     assert node.machine.services.find("kube-proxy") is None
     assert set(node.look(STEP).differences(STEP)) == {f"service kube-proxy: {part}" for part in PARTS}
@@ -84,7 +84,7 @@ def test_rules_that_went_with_hns_are_a_difference_and_written_again(node: Node)
     ],
     ids=["stopped", "no dependencies", "another environment", "it hangs"],
 )
-def test_what_is_otherwise_is_told_and_mended(node: Node, hand: Hand, what: str, is_: str):
+def test_a_difference_is_reported_and_repaired(node: Node, hand: Hand, what: str, is_: str):
     node.after(hand)
 
     assert {name: found[0] for name, found in node.look(STEP).differences(STEP).items()} == {what: is_}
@@ -103,7 +103,7 @@ def test_without_its_network_it_is_not_started_and_the_step_says_whose_that_is(n
     assert "network solution" in problem.hint
 
 
-def test_one_that_runs_and_may_not_read_services_is_told_with_the_binding(node: Node):
+def test_one_that_runs_and_may_not_read_services_is_reported_with_the_binding(node: Node):
     node.after(unbound, stop("kube-proxy"))
 
     problem = node.change(STEP).problem(STEP)
@@ -113,7 +113,7 @@ def test_one_that_runs_and_may_not_read_services_is_told_with_the_binding(node: 
     assert "winboot manifests rbac" in problem.hint
 
 
-def test_one_that_does_not_start_is_told_with_what_windows_said(node: Node):
+def test_one_that_does_not_start_is_reported_with_what_windows_said(node: Node):
     node.undo(STEP)
     node.after(delete(r"C:\k\versions\kubernetes-1.36.5\kube-proxy.exe"))
 

@@ -78,7 +78,7 @@ def test_what_exists_only_on_this_computer_is_refused(user: dict[str, object]):
         own_kubeconfig(kubeconfig(**user), a_spec(), WHERE)
 
 
-def test_a_user_who_acts_as_another_is_not_sent_with_rights_of_its_own():
+def test_an_impersonating_user_is_not_sent_with_rights_of_its_own():
     acting = {"token": "hunter2", "as": "reader"}
 
     with pytest.raises(InvalidInput, match="acts as another one") as refused:
@@ -116,7 +116,7 @@ def test_a_bare_machine_lacks_both_files(bench: Bench):
     }
 
 
-def test_it_is_written_once_taken_away_and_written_again(node: Node):
+def test_it_is_written_once_removed_and_written_again(node: Node):
     assert node.undo(STEP).states == {STEP: "changed"}
     assert (node.file(CONFIG), node.file(KUBECONFIG)) == (None, None)
     assert node.change(STEP).states == {STEP: "changed"}
@@ -126,7 +126,7 @@ def test_it_is_written_once_taken_away_and_written_again(node: Node):
     assert node.differs == []
 
 
-def test_what_somebody_had_written_there_comes_back(bench: Bench):
+def test_a_former_file_comes_back(bench: Bench):
     bench.write(CONFIG, b"kind: KubeProxyConfiguration\n")
     bench.run(STEP)
     bench.undo(STEP)
@@ -146,7 +146,7 @@ def test_before_an_overlay_has_its_address_for_kube_proxy_it_cannot_be_written()
     [(CONFIG, "cbr0", "other"), (CONFIG, "kernelspace", "iptables"), (KUBECONFIG, "10.0.0.10", "10.9.9.9")],
     ids=["another network", "another mode", "another cluster"],
 )
-def test_what_is_otherwise_is_told_and_mended(node: Node, path: str, old: str, new: str):
+def test_a_difference_is_reported_and_repaired(node: Node, path: str, old: str, new: str):
     node.after(replace(path, old, new))
 
     assert set(node.look(STEP).differences(STEP)) == {f"file {path}: content"}

@@ -39,7 +39,7 @@ def test_its_command_line_has_what_a_windows_node_needs(bench: Bench, words: str
     assert words in line.split(" ")
 
 
-def test_it_is_registered_and_started_once_taken_away_and_made_again(node: Node):
+def test_it_is_registered_and_started_once_removed_and_made_again(node: Node):
     assert node.undo(STEP).states == {STEP: "changed"}
     assert node.machine.services.find("kubelet") is None
     assert set(node.look(STEP).differences(STEP)) == {f"service kubelet: {part}" for part in PARTS}

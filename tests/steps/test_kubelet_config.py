@@ -54,7 +54,7 @@ def test_undo_gives_back_the_file_of_before(bench: Bench):
     ],
     ids=["gone", "another domain", "a byte order mark", "no text"],
 )
-def test_whatever_happens_to_it_is_seen_and_mended(node: Node, hand):
+def test_whatever_happens_to_it_is_seen_and_repaired(node: Node, hand):
     node.after(hand)
 
     assert set(node.look(STEP).differences(STEP)) == {WHAT}
@@ -75,7 +75,7 @@ def test_on_a_live_node_it_waits_for_the_drain(node: Node):
     assert (problem.id, WHAT in problem.message, "--drain" in problem.hint) == ("NeedsDrain", True, True)
 
 
-def test_what_windows_refuses_is_told_with_its_words_and_the_place_in_the_script(bench: Bench):
+def test_what_windows_refuses_is_reported_with_its_message_and_the_place_in_the_script(bench: Bench):
     bench.machine.files.make_directory(PATH)
 
     told = bench.run(STEP)

@@ -39,7 +39,7 @@ def test_a_token_is_written_once_for_a_kubelet_that_will_make_more_of_it(bench: 
     assert (bench.file(CA) or b"").decode() == bench.spec.cluster.ca_pem
 
 
-def test_nobody_but_system_and_administrators_reads_the_token(bench: Bench):
+def test_only_system_and_administrators_read_the_token(bench: Bench):
     bench.run(STEP, secrets={"bootstrap-token": TOKEN})
     rules = bench.machine.console.invoke("acl.get", {"path": BOOTSTRAP}).objects[0]["rules"]
 
@@ -61,7 +61,7 @@ def test_without_a_token_the_change_says_so(bench: Bench):
     assert "profile" in problem.hint
 
 
-def test_the_ca_of_somebody_comes_back(bench: Bench):
+def test_a_former_ca_comes_back(bench: Bench):
     bench.write(CA, b"another CA")
     bench.run(STEP, secrets={"bootstrap-token": TOKEN})
     bench.undo(STEP)
@@ -91,7 +91,7 @@ def _server(data: dict) -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_a_certificate_that_does_not_hold_is_told_with_its_fault_and_asked_for_again(
+def test_a_certificate_that_does_not_hold_is_reported_with_its_fault_and_asked_for_again(
     node: Node, hand: Hand, fault: str
 ):
     node.after(hand)

@@ -99,7 +99,7 @@ def test_a_file_that_is_not_there_has_no_text_and_says_so(session):
 
 
 @pytest.mark.parametrize("stored", ["{}", "5", "[1]", '"x"', '{"fence": "many"}', '{"fence": null}', "{"])
-def test_a_fence_of_another_shape_is_none(session, stored: str):
+def test_a_fence_of_another_shape_does_not_count(session, stored: str):
     session.machine.files.make_directory("C:\\ProgramData\\winboot")
     session.machine.files.write("C:\\ProgramData\\winboot\\fence.json", stored.encode())
 
@@ -107,7 +107,7 @@ def test_a_fence_of_another_shape_is_none(session, stored: str):
     assert len(answer(session, "Get-HolderText")) == 1
 
 
-def test_a_note_of_another_shape_is_none_of_ours(session):
+def test_a_note_of_another_shape_is_not_winboots(session):
     notes = '{"kind":"A","key":"a","value":null}\n{}\n5}\n{"key":"b"}\n{"kind":"B","key":"b"}\n[{}]}\n'
     session.machine.files.make_directory("C:\\ProgramData\\winboot\\former")
     session.machine.files.write("C:\\ProgramData\\winboot\\former\\x.jsonl", notes.encode())

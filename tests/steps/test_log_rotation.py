@@ -42,7 +42,7 @@ def logs(machine: Machine) -> list[str]:
     return sorted(entry.name for entry in machine.files.list(r"C:\var\log\containerd"))
 
 
-def test_a_log_that_is_too_large_is_copied_and_begun_anew(machine):
+def test_a_log_that_is_too_large_is_copied_and_begun_again(machine):
     machine.files.write(LOG, b"0123456789ab")
 
     run(machine, CALL)
@@ -79,7 +79,7 @@ def test_only_the_newest_old_logs_stay(machine):
     assert logs(machine) == ["containerd-20260102T020000.log", "containerd-20260102T030000.log"]
 
 
-def test_what_only_begins_like_a_log_is_none_of_its_old_ones(machine):
+def test_a_file_that_only_begins_like_a_log_is_not_an_old_one(machine):
     beside = ["containerd-shim.log", "containerd.exe", "containerd.yaml", "containerd2-20260102T030000.log"]
     for name in beside:
         machine.files.write(rf"C:\var\log\containerd\{name}", b"x")
@@ -134,7 +134,7 @@ WHAT = r"task \winboot\logs: command"
 SCRIPT = r"C:\ProgramData\winboot\logs.ps1"
 
 
-def test_the_task_is_made_once_and_taken_away_again(bench: Bench):
+def test_the_task_is_made_once_and_removed_again(bench: Bench):
     assert set(bench.look(STEP).differences(STEP)) == {WHAT, rf"file {SCRIPT}: content"}
     assert bench.run(STEP).states == {STEP: "changed"}
     assert bench.run(STEP).states == {STEP: "ok"}
@@ -158,7 +158,7 @@ def test_the_task_runs_every_hour_and_cuts_off_what_grew():
     assert bench.file(LOG) == b""
 
 
-def test_a_task_that_somebody_changed_or_disabled_is_put_right(bench: Bench):
+def test_a_changed_or_disabled_task_is_corrected(bench: Bench):
     bench.run(STEP)
     task = bench.machine.tasks.find("logs", "\\winboot\\")
     task.actions[0].arguments = "-EncodedCommand ZQB4AGkAdAA="

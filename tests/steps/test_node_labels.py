@@ -74,7 +74,7 @@ def untaint(site: Site) -> None:
     ],
     ids=["label gone", "another value", "taint gone"],
 )
-def test_what_is_otherwise_is_told_and_put_back_once(
+def test_a_difference_is_reported_and_put_back_once(
     node: Node, hand: Any, found: dict[str, tuple[str | None, str | None]]
 ):
     node.after(hand)
@@ -110,7 +110,7 @@ def test_one_that_the_profile_no_longer_names_goes_because_the_node_says_whose_i
     assert node.differs == []
 
 
-def test_a_note_that_cannot_be_read_lets_nobody_lose_a_label(node: Node):
+def test_an_unreadable_note_costs_no_label(node: Node):
     node.after(patch_node({"metadata": {"labels": {"team": "blue"}, "annotations": {NOTE: "{"}}}))
 
     assert set(whats(look(node))) == {f"node annotation {NOTE}"}

@@ -110,7 +110,7 @@ def test_revisions_of_three_to_five_digits_compare_as_numbers(revision: int):
     assert ((told["problem"] or {}).get("id") == "UpdateMissing") is late
 
 
-def test_an_update_that_is_known_to_be_bad_is_told_with_the_one_that_mends_it(bench: Bench):
+def test_an_update_that_is_known_to_be_bad_is_reported_with_the_one_that_mends_it(bench: Bench):
     revise(bench, 2600)
 
     told = bench.look()
@@ -159,7 +159,7 @@ def test_hardware_has_no_port_of_a_hypervisor():
 
 
 @pytest.mark.parametrize(("state", "says"), [("Missing", "not installed"), ("Off", "off"), ("On", None)])
-def test_keys_on_a_disk_without_encryption_are_told(bench: Bench, state: Any, says: str | None):
+def test_keys_on_a_disk_without_encryption_are_reported(bench: Bench, state: Any, says: str | None):
     bench.machine.hardware.bitlocker = state
 
     found = told_of(bench)
@@ -167,7 +167,7 @@ def test_keys_on_a_disk_without_encryption_are_told(bench: Bench, state: Any, sa
     assert found["BitLocker"][0] == says if says else "BitLocker" not in found
 
 
-def test_a_virus_scanner_of_somebody_else_is_named_and_defenders_own_is_not(bench: Bench):
+def test_another_virus_scanner_is_named_and_defender_is_not(bench: Bench):
     for name in ("WdFilter", "OtherFilter"):
         key = rf"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\{name}"
         bench.machine.registry.set(key, "Group", "String", "FSFilter Anti-Virus")
@@ -185,7 +185,7 @@ def test_a_team_of_adapters_is_named(bench: Bench):
     assert told_of(bench)["competing software: NIC team"][0] == "LBFO"
 
 
-def test_a_node_that_runs_is_not_told_of_its_surroundings_again(bench: Bench):
+def test_a_running_node_gets_no_second_report_of_its_surroundings(bench: Bench):
     found = bench.run(mode="Look", facts={"NodeIsLive": True}).differences("node-preflight")
 
     assert "BitLocker" not in found
@@ -285,7 +285,7 @@ def test_a_machine_whose_own_default_route_is_gone_does_not_take_the_pods_addres
     assert "10.244.1.2" not in str(told.events)
 
 
-def test_with_a_node_ip_or_without_a_route_a_second_adapter_is_nobodys_business(bench: Bench):
+def test_with_a_node_ip_or_without_a_route_a_second_adapter_does_not_matter(bench: Bench):
     bench.machine.network.plug_in_another("Storage", "172.20.0.5")
     alone = bench.look().step("node-preflight")["problem"]
     second_way_to_the_server(bench)
@@ -391,7 +391,7 @@ def test_images_do_not_go_where_their_disks_would_not_start(
     assert bench.look().step("node-preflight")["problem"] is None
 
 
-def test_all_that_is_wrong_is_told_at_once_each_with_its_next_step(bench: Bench):
+def test_all_that_is_wrong_is_reported_at_once_each_with_its_next_step(bench: Bench):
     client(bench)
     second_way_out(bench)
 

@@ -87,7 +87,7 @@ def test_what_is_missing_is_waited_for_until_its_owner_brings_it(
 
 
 @pytest.mark.check
-def test_what_does_not_come_is_told_with_who_brings_it(joined: Callable[[str], Node]):
+def test_a_missing_part_is_reported_with_its_owner(joined: Callable[[str], Node]):
     node = joined("installed by hand").after(gone, delete(PLUGIN))
 
     problem = node.change(STEP).problem(STEP)
@@ -97,7 +97,7 @@ def test_what_does_not_come_is_told_with_who_brings_it(joined: Callable[[str], N
     assert "install-calico.ps1" in problem.hint
 
 
-def test_of_pods_that_bring_it_kubectl_tells_more():
+def test_for_pods_that_bring_it_the_hint_names_kubectl():
     network = OPERATOR_NETWORK.inputs(a_spec_of("calico"))["network"]
 
     assert "kubectl get pods --namespace calico-system" in network["who"]
@@ -107,7 +107,7 @@ def other_vni(found: dict[str, Any]) -> None:
     found["Subnets"][0]["Policies"] = [{"Type": "VSID", "VSID": 9999}]
 
 
-def test_what_is_otherwise_than_the_profile_says_is_told_and_left_to_its_owner(
+def test_what_is_otherwise_than_the_profile_says_is_reported_and_left_to_its_owner(
     joined: Callable[[str], Node],
 ):
     node = joined("operator").after(network(other_vni, "Calico"))

@@ -63,7 +63,7 @@ def test_without_a_running_containerd_nothing_is_known_of_it(node: Node):
         ("unreachable", "dial tcp"),
     ],
 )
-def test_a_pull_that_fails_is_told_with_what_the_registry_said(without: Node, why: str, reason: str):
+def test_a_pull_that_fails_is_reported_with_what_the_registry_said(without: Node, why: str, reason: str):
     images, image = without.site.outside.images, without.spec.runtime.pause_image
     if why == "missing":
         images.missing.add(image)

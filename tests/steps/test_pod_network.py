@@ -56,7 +56,7 @@ def test_a_bare_machine_lacks_the_network_and_what_belongs_to_it(profile: str, w
     assert all(one["disrupts"] for one in found), "sessions break when it is made"
 
 
-def test_it_is_taken_away_and_made_again_by_its_agent(node: Node):
+def test_it_is_removed_and_made_again_by_its_agent(node: Node):
     assert node.undo(STEP).states == {STEP: "changed"}
     assert node.machine.hns.networks == {}
     assert {CBR0, EP} <= set(node.look(STEP).differences(STEP))
@@ -65,7 +65,7 @@ def test_it_is_taken_away_and_made_again_by_its_agent(node: Node):
     assert node.machine.reachable()
 
 
-def test_it_is_taken_away_and_made_again_by_winboot_where_there_is_no_agent(joined: Callable[[str], Node]):
+def test_it_is_removed_and_made_again_by_winboot_where_there_is_no_agent(joined: Callable[[str], Node]):
     node = joined("own network")
     assert node.undo(STEP).states == {STEP: "changed"}
     assert node.machine.hns.networks == {}
@@ -109,7 +109,7 @@ def other_address(found: dict[str, Any]) -> None:
     ],
     ids=["type", "management address", "detached", "no endpoint", "subnet.env", "forwarding"],
 )
-def test_what_is_otherwise_is_told_and_put_right(node: Node, hand: Hand, whats: set[str]):
+def test_a_difference_is_reported_and_corrected(node: Node, hand: Hand, whats: set[str]):
     node.after(hand)
 
     assert set(node.look(STEP).differences(STEP)) == whats
@@ -120,7 +120,7 @@ def test_what_is_otherwise_is_told_and_put_right(node: Node, hand: Hand, whats: 
     assert node.differs == []
 
 
-def test_forwarding_alone_needs_no_detached_run_and_disturbs_nobody(node: Node):
+def test_forwarding_alone_needs_no_detached_run_and_disturbs_no_pod(node: Node):
     node.after(forwarding_off("10.0.1.11"))
 
     told = node.run(STEP, facts={"NodeIsLive": True})
@@ -415,7 +415,7 @@ def test_a_team_carries_a_switch_on_windows_2019():
 
 
 @pytest.mark.check
-def test_an_agent_that_makes_no_network_is_told_with_what_is_missing_and_what_it_said(node: Node):
+def test_an_agent_that_makes_no_network_is_reported_with_what_is_missing_and_what_it_said(node: Node):
     """It gets no answer from the API server, or may not read its Node: its log says which, and the problem says it."""
     node.undo(STEP)
     node.after(stop("flanneld"), replace(r"C:\k\flanneld.kubeconfig", "10.0.0.10", "10.9.9.9"))
@@ -488,7 +488,7 @@ def test_a_run_that_holds_the_machine_right_after_its_start_delays_the_repair_an
     assert node.look(STEP).states == {STEP: "ok"}
 
 
-def test_hns_that_refuses_is_told_with_its_own_words(joined: Callable[[str], Node]):
+def test_hns_that_refuses_is_reported_with_its_message(joined: Callable[[str], Node]):
     node = joined("own network")
     node.undo(STEP)
     node.machine.hns.fail_next(0x80070057, "The parameter is incorrect.")

@@ -45,7 +45,7 @@ def forget(prefix: str) -> Callable[[Site], None]:
 
 
 @pytest.mark.parametrize("profile", ["flannel-host-gw", "win-overlay", "azure", "win-bridge"])
-def test_where_somebody_else_makes_the_routes_there_is_no_such_step(profile: str):
+def test_where_another_program_makes_the_routes_there_is_no_such_step(profile: str):
     assert STEP not in Bench(spec=a_spec_of(profile)).look(STEP).states
 
 
@@ -57,7 +57,7 @@ def test_before_the_node_is_registered_they_are_known_after_the_join(joined: Cal
     }
 
 
-def test_they_are_made_once_taken_away_and_made_again(joined: Callable[[str], Node]):
+def test_they_are_made_once_removed_and_made_again(joined: Callable[[str], Node]):
     node = joined("own network")
     assert routes(node)[OTHERS] == NEAR
     assert node.undo(STEP).states == {STEP: "changed"}
@@ -76,7 +76,7 @@ def test_they_are_made_once_taken_away_and_made_again(joined: Callable[[str], No
     ],
     ids=["gone", "of a node that is no more"],
 )
-def test_what_is_otherwise_is_told_and_mended(
+def test_a_difference_is_reported_and_repaired(
     joined: Callable[[str], Node],
     hand: Callable[[Site], None],
     found: dict[str, tuple[str | None, str | None]],
@@ -88,7 +88,7 @@ def test_what_is_otherwise_is_told_and_mended(
     assert node.differs == []
 
 
-def test_a_route_that_somebody_else_had_set_comes_back_with_an_undo(joined: Callable[[str], Node]):
+def test_a_route_of_another_owner_comes_back_with_an_undo(joined: Callable[[str], Node]):
     """Into another pod network of the cluster, by the site's router: winboot notes it before it deletes it."""
     node = joined("own network").after(lead("10.244.99.0/24", "10.0.0.254"))
     assert node.change(STEP).states == {STEP: "changed"}

@@ -39,14 +39,14 @@ def test_a_stored_script_that_was_touched_is_put_right(bench: Bench):
     assert bench.run(STEP).states == {STEP: "changed"}
 
 
-def test_each_start_of_the_machine_is_noted_with_the_id_that_a_run_tells(bench: Bench):
+def test_each_start_of_the_machine_is_noted_with_the_id_that_a_run_reports(bench: Bench):
     bench.run(STEP)
     bench.reboot()
 
     assert bench.state("boot.json")["boot_id"] == bench.look().events[0]["boot_id"]
 
 
-def test_whoever_opens_the_task_sees_what_it_runs_and_why(bench: Bench):
+def test_the_task_shows_its_command_and_its_reason(bench: Bench):
     bench.run(STEP)
     task = bench.machine.tasks.find("boot", "\\winboot\\")
 
@@ -225,7 +225,7 @@ def test_an_address_that_an_operator_changed_stays_changed(bench: Bench) -> None
     assert network.tree() == before
 
 
-def test_a_record_that_is_older_than_a_change_of_somebodys_is_renewed_by_the_next_run(bench: Bench) -> None:
+def test_a_record_that_is_older_than_a_change_by_hand_is_renewed_by_the_next_run(bench: Bench) -> None:
     bench.run(STEP)
     uplink = bench.machine.network.management()
     assert uplink is not None
@@ -363,7 +363,7 @@ def kept(bench: Bench) -> list[str]:
     return sorted(one["prefix"] for one in routes if one["prefix"] != "0.0.0.0/0")
 
 
-def test_a_route_that_somebody_sets_or_removes_renews_the_record(bench: Bench) -> None:
+def test_a_route_set_or_removed_by_hand_renews_the_record(bench: Bench) -> None:
     bench.run(STEP)
     keep(bench, "10.99.0.0/16")
     keep(bench, "fd99::/64", "fd00::1")

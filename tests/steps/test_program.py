@@ -109,7 +109,7 @@ def test_the_tree_of_a_service_is_ended_and_the_shims_of_pods_are_not(bench: Ben
     [("10.0.0.10", (0.0, 1.0)), ("127.0.0.1", (2.0, 2.6)), ("10.0.0.77", (3.0, 3.6))],
     ids=["answers", "refuses", "is silent"],
 )
-def test_a_probe_goes_on_over_the_slices_it_is_waited_for_in(
+def test_a_probe_continues_over_the_slices_it_is_waited_for_in(
     bench: Bench, address: str, seconds: tuple[float, float]
 ):
     bench.machine.world.listen("10.0.0.10", 6443)

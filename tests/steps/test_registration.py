@@ -39,7 +39,7 @@ def test_a_bare_machine_is_no_node(bench: Bench):
     }
 
 
-def test_a_node_whose_ipam_is_somebody_elses_needs_no_pod_cidr(joined: Callable[[str], Node]):
+def test_a_node_with_another_owner_of_ipam_needs_no_pod_cidr(joined: Callable[[str], Node]):
     node = joined("operator").after(delete_node)
 
     assert set(node.look(STEP).differences(STEP)) == {"node win-1: registered"}
@@ -71,7 +71,7 @@ def test_an_undo_leaves_the_node_to_the_cluster(node: Node):
     assert node.differs == []
 
 
-def test_a_node_of_another_machine_is_told(node: Node):
+def test_a_node_of_another_machine_is_reported(node: Node):
     node.after(patch_status({"nodeInfo": {"systemUUID": "00000000-0000-0000-0000-000000000000"}}))
 
     is_, want = node.look(STEP).differences(STEP)["node win-1: machine"]
@@ -155,7 +155,7 @@ def _elsewhere(data: dict[str, Any]) -> None:
     ],
     ids=["no certificate", "no serving certificate", "no pod CIDR", "no Node", "no address", "old address"],
 )
-def test_what_does_not_come_is_told_with_who_has_to_give_it(
+def test_a_missing_part_is_reported_with_its_provider(
     node: Node, hand: Hand, id_: str, message: str, hint: str
 ):
     node.after(hand)

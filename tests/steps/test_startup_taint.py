@@ -71,7 +71,7 @@ def test_it_is_lifted_once_from_a_ready_node(node: Node):
     assert node.differs == []
 
 
-def test_a_node_that_does_not_become_ready_keeps_it_and_the_reason_is_told(node: Node):
+def test_a_node_that_does_not_become_ready_keeps_it_and_the_reason_is_reported(node: Node):
     node.after(tainted, delete(r"C:\etc\cni\net.d\10-flannel.conflist"), wait(60))
 
     told = change(node, ready=30.0)

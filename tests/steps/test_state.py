@@ -55,7 +55,7 @@ def test_a_state_folder_that_is_a_link_to_nothing_yet_is_not_followed_either(
 
 
 @pytest.mark.parametrize("mode", ["Look", "Change"])
-def test_whoever_may_replace_what_is_in_programdata_could_replace_our_state(
+def test_an_account_that_may_replace_programdata_could_replace_the_state(
     bench: Bench, user: Token, mode: str
 ):
     """winboot reported it as another run that has taken over: it did not believe the fence."""
@@ -69,7 +69,7 @@ def test_whoever_may_replace_what_is_in_programdata_could_replace_our_state(
     assert not bench.machine.files.exists(FOLDER)
 
 
-def test_a_file_that_somebody_else_put_into_the_state_folder_is_not_believed(bench: Bench, user: Token):
+def test_a_file_that_another_account_put_into_the_state_folder_is_not_believed(bench: Bench, user: Token):
     bench.run(STEP)
     bench.machine.files.need(FOLDER)[1].acl.explicit.append(Rule(user.sid, WRITE))
     bench.machine.files.write(rf"{FOLDER}\former\..\reboot.json", b"{}", user)
@@ -116,7 +116,7 @@ def test_a_look_writes_nothing_and_a_change_raises_the_fence(bench: Bench):
     assert bench.look(STEP).events[0]["fence"] == 2
 
 
-def test_nobody_but_system_and_administrators_reads_the_state_folder(bench: Bench):
+def test_only_system_and_administrators_read_the_state_folder(bench: Bench):
     bench.run(STEP)
     rules = bench.machine.console.invoke("acl.get", {"path": FOLDER}).objects[0]["rules"]
 
@@ -178,7 +178,7 @@ def test_a_run_that_takes_over_raises_the_fence_before_it_has_the_mutex(bench: B
     }
 
 
-def test_the_journal_holds_what_was_told_in_a_change(bench: Bench):
+def test_the_journal_holds_the_events_of_a_change(bench: Bench):
     told = bench.run(STEP)
     lines = (bench.file(rf"{FOLDER}\journal.jsonl") or b"").decode().splitlines()
 
@@ -231,7 +231,7 @@ def test_a_state_folder_of_ours_is_used_again(bench: Bench, owner: str):
     assert bench.run(STEP).ended == "complete"
 
 
-def test_a_state_folder_that_somebody_else_made_is_not_believed(bench: Bench):
+def test_a_state_folder_that_another_account_made_is_not_believed(bench: Bench):
     """Its former values would be put back in the name of an administrator."""
     bench.run(STEP)
     bench.machine.files.need(FOLDER)[1].acl.owner = "S-1-5-21-1-2-3-1001"
@@ -257,7 +257,7 @@ def test_an_event_of_the_mutex_name_costs_no_run(bench: Bench):
     assert bench.undo(STEP).ended == "complete"
 
 
-def test_whoever_cannot_have_the_mutex_at_all_is_told_and_goes_on(bench: Bench):
+def test_a_program_without_access_to_the_mutex_is_reported_and_continues(bench: Bench):
     broken = "function Open-RunMutex { throw 'no such object' }\nWait-MutexIfPossible -Seconds 1"
 
     found = call(bench, f"$script:Run.Mode = 'Look'; $script:Run += @{{ Id = 'r'; Sequence = 0 }}\n{broken}")

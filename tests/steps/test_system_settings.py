@@ -117,7 +117,7 @@ def test_a_domain_member_keeps_the_time_source_of_its_domain():
     assert bench.run(STEP).states == {STEP: "ok"}
 
 
-def test_what_a_group_policy_may_hold_is_told_on_a_domain_member_and_left_alone():
+def test_what_a_group_policy_may_hold_is_reported_on_a_domain_member_and_left_alone():
     bench = a_bench(update_hold="true")
     bench.machine.power.join_domain("corp.example", netbios="CORP")
 

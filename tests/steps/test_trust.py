@@ -232,7 +232,7 @@ def test_an_owner_or_a_writer_at_any_height_is_a_doubt(
     assert alice.sid in doubt(bench, own, program=True)
 
 
-def test_who_may_only_add_files_beside_it_spoils_a_program_and_no_settings(
+def test_a_user_that_may_only_add_files_spoils_a_program_and_no_settings(
     bench: Bench, alice: Token, own: str
 ):
     """An administrator's mkdir below C:\\ lets users add files: those already there stay an administrator's."""

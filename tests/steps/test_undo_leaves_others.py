@@ -87,7 +87,7 @@ def test_keys_that_came_with_a_value_go_with_it(noting: Bench):
     assert not noting.machine.registry.exists(rf"{HKLM}\SOFTWARE\Somebody")
 
 
-def test_a_key_that_somebody_else_uses_meanwhile_stays(noting: Bench):
+def test_a_key_that_another_program_uses_meanwhile_stays(noting: Bench):
     call(noting, rf"Set-RegistryValue -Path '{KEY}' -Name 'a' -Value 1")
     noting.machine.registry.set(rf"{HKLM}\{KEY}", "theirs", "DWord", 1)
     call(noting, RESTORE)
@@ -131,7 +131,7 @@ def test_a_value_that_could_not_be_put_back_is_not_overwritten(bench: Bench):
     assert bench.machine.registry.binary(rf"{HKLM}\{KEY}", "a") == b"\x01\x02"
 
 
-def test_a_number_of_another_length_is_told_and_ends_no_undo(bench: Bench):
+def test_a_number_of_another_length_is_reported_and_ends_no_undo(bench: Bench):
     note = f'{{"path":"{KEY}","name":"a","value":[1,0],"kind":"DWord"}}'.replace("\\", "\\\\")
     told = call(bench, f"Restore-Registry -Former (ConvertFrom-Json -InputObject '{note}')")
 
@@ -168,7 +168,7 @@ def test_a_file_that_is_held_for_a_moment_holds_up_no_undo(bench: Bench, path: s
     assert bench.file(path) is None
 
 
-def test_notes_are_told_from_half_lines_by_their_characters(bench: Bench):
+def test_notes_are_distinguished_from_half_lines_by_their_characters(bench: Bench):
     """EndsWith compares by the machine's culture by default: slow, and different on each machine."""
     from winboot.script.library import functions
 
@@ -187,7 +187,7 @@ def listed(bench: Bench, step: str = "firewall-rules") -> set[str]:
     return {one["key"] for one in told.step(step)["differences"] if one["key"].startswith("unnoted:")}
 
 
-def test_a_rule_of_somebody_else_that_has_our_name_is_not_ours(bench: Bench) -> None:
+def test_a_foreign_rule_with_winboots_name_is_not_winboots(bench: Bench) -> None:
     """It was as wanted, so that nothing was changed or noted."""
     bench.machine.firewall.save(THEIRS)
     bench.run("firewall-rules")
@@ -213,7 +213,7 @@ def test_what_was_not_shown_does_not_go(bench: Bench) -> None:
     assert ours(bench) == made - {RULE}
 
 
-def test_what_an_undo_has_put_back_is_nobodys_leaving_in_a_later_pass(bench: Bench) -> None:
+def test_a_value_restored_by_an_undo_is_not_foreign_in_a_later_pass(bench: Bench) -> None:
     """Notes go with the pass that puts back; the next one, after a restart, must not take that for ours."""
     note = r"Initialize-StateFolder; Save-FormerFile -Path 'C:\k\theirs.exe'; Clear-FormerValue; @(Get-RestoredThing)"
     bench.write(r"C:\k\theirs.exe", b"theirs")

@@ -110,7 +110,7 @@ def test_a_profile_that_wants_what_is_held_is_followed_again(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"now": 3}', '{"now": {"artifacts": "x"}}', "null"])
-def test_a_torn_or_strange_note_is_none(bench: Bench, text: str) -> None:
+def test_a_torn_or_strange_note_does_not_count(bench: Bench, text: str) -> None:
     bench.machine.files.write(r"C:\ProgramData\winboot\versions.json", text.encode())
     changes(bench, "1.33.6")
     assert noted(bench) == {"now": "1.33.6"}

@@ -47,7 +47,7 @@ def test_a_source_of_the_profile_has_the_missing_files():
     assert bench.run(STEP).states == {STEP: "ok"}
 
 
-def test_a_name_that_windows_does_not_know_is_told():
+def test_a_name_that_windows_does_not_know_is_reported():
     bench = Bench(spec=a_spec(**{"features: [Containers]": "features: [Containers, Kontainer]"}))
 
     assert bench.look(STEP).differences(STEP)["feature Kontainer"] == (None, "Enabled")
@@ -56,7 +56,7 @@ def test_a_name_that_windows_does_not_know_is_told():
     assert "Get-WindowsOptionalFeature" in problem.hint
 
 
-def test_a_feature_that_cannot_be_staged_is_told_with_the_code():
+def test_a_feature_that_cannot_be_staged_is_reported_with_the_code():
     """Hyper-V without virtualization, for one."""
     bench = Bench(spec=a_spec(**{"features: [Containers]": "features: [Containers, Hyper-V]"}))
     bench.machine.hardware.virtualization = False

@@ -72,7 +72,7 @@ def test_a_ca_file_may_have_words_between_its_certificates(farm, tmp_path):
     ],
     ids=["no certificate", "a damaged one"],
 )
-def test_a_ca_file_that_is_none_is_named(farm, tmp_path, text, problem):
+def test_an_invalid_ca_file_is_named(farm, tmp_path, text, problem):
     """It is the file that is wrong, not the machine's port."""
     machine = node(farm, says("done"))
     file = tmp_path / "ca.pem"

@@ -63,7 +63,7 @@ def test_other_streams_come_in_between_with_a_label(farm, mode):
     ]
 
 
-def test_a_terminating_error_is_told_with_its_place(farm, mode):
+def test_a_terminating_error_is_reported_with_its_place(farm, mode):
     """What the script said before is not lost, and the session can be used again."""
     error = ErrorRecord(
         "it broke",

@@ -24,9 +24,11 @@ from winboot.remote.transport.dialled import dialled_addresses
         ({"host": "localhost", "transport": "local"}, ()),
     ],
 )
-def test_the_addresses_that_this_host_dials_are_told(given: dict[str, Any], told: tuple[str, ...]) -> None:
+def test_the_addresses_that_this_host_dials_are_reported(
+    given: dict[str, Any], told: tuple[str, ...]
+) -> None:
     assert dialled_addresses(Connection(**given)) == told
 
 
-def test_a_name_is_told_as_what_it_resolves_to() -> None:
+def test_a_name_is_sent_as_its_addresses() -> None:
     assert "127.0.0.1" in dialled_addresses(Connection(host="localhost"))

@@ -206,7 +206,7 @@ def test_the_meaning_is_in_the_class(error: Exception, meaning: type[WinbootErro
     ("user", "form"),
     [("Administrator", True), (r".\Administrator", False), (r"CORP\me", False), ("me@CORP.EXAMPLE", False)],
 )
-def test_a_refused_login_is_told_of_its_form_only_where_the_name_has_none(user: str, form: bool):
+def test_a_refused_login_gets_a_hint_about_its_form_only_for_a_name_without_one(user: str, form: bool):
     told = translate(spnego.exceptions.InvalidCredentialError(), "win-a1", user)
 
     assert told.problem == f"win-a1: the login '{user}' was refused"

@@ -69,7 +69,7 @@ def test_a_quota_is_shared_by_waiting(farm):
         assert list(threads.map(visit, range(5))) == [["done"]] * 5
 
 
-def test_an_impatient_caller_is_told_of_the_quota(farm):
+def test_an_impatient_caller_gets_the_quota(farm):
     """Without time to wait, the refusal is the answer."""
     machine = farm.add("win-a1", says("done"), settings(max_shells=1))
     with transport(farm, machine) as first, transport(farm, machine, timeouts=QUICK) as second:

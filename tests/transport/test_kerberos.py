@@ -259,7 +259,7 @@ def test_a_ticket_that_expires_in_mid_run_is_named_with_the_way_to_a_lasting_one
     assert "KRB5_CLIENT_KTNAME" in caught.value.hint
 
 
-def test_with_a_keytab_a_run_goes_on_past_its_ticket_and_a_lost_connection(
+def test_with_a_keytab_a_run_continues_past_its_ticket_and_a_lost_connection(
     kdc: Kdc, operator: Path, farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expired = threading.Event()

@@ -275,7 +275,7 @@ def test_a_service_that_is_starting_is_asked_again(farm, mode):
 
 @pytest.mark.parametrize("sealed", [NTLM, NEGOTIATE], ids=lambda mode: mode.name)
 @pytest.mark.parametrize("leg", [1, 2, 3, 4])
-def test_a_login_that_was_answered_by_503_begins_anew(farm, leg, sealed):
+def test_a_login_that_was_answered_by_503_begins_again(farm, leg, sealed):
     """A booting machine says so at any leg. Gone on with, the half-finished login could not unseal the next answer, and the
     session that it had opened stayed.
     """

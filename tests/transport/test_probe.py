@@ -132,7 +132,7 @@ def test_a_probe_leaves_the_session_for_the_run(farm):
     assert [seen.action for seen in machine.requests].count("Create") == 1
 
 
-def test_a_machine_in_constrained_language_tells_little_but_tells(farm):
+def test_a_machine_in_constrained_language_reports_a_few_facts(farm):
     """Its mode is the fact that matters."""
     actor = answering(language="ConstrainedLanguage", administrator=False, domain=None, build="", now=None)
     with transport(farm, node(farm, actor)) as wire:

@@ -275,7 +275,7 @@ def test_a_refused_connection_is_a_machine_out_of_reach(farm, mode):
     assert error.worth_retrying
 
 
-def test_a_name_that_nobody_knows_is_a_machine_out_of_reach(farm):
+def test_an_unknown_host_name_is_a_machine_out_of_reach(farm):
     """`.invalid` never resolves."""
     machine = node(farm, says())
     fails(transport(farm, machine, address="win-a1.invalid", timeouts=ONCE), Unreachable)

@@ -248,7 +248,7 @@ def eventually(claim, seconds: float = 10.0) -> bool:
     return bool(claim())
 
 
-def test_a_probe_tells_the_facts_of_the_machine(way: Way) -> None:
+def test_a_probe_reports_the_facts_of_the_machine(way: Way) -> None:
     with closing(way()) as transport:
         probe = transport.probe()
 

@@ -71,7 +71,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.check
-def test_join_verify_tells_the_flows_of_the_changed_node_after_the_run(site: Site) -> None:
+def test_join_verify_reports_the_flows_of_the_changed_node_after_the_run(site: Site) -> None:
     said = site.first
 
     flows = [one for one in said.lines if one["kind"] == "flow"]

@@ -48,7 +48,7 @@ def test_two_reports_are_one_document_for_a_program() -> None:
     assert root.find(".//failure") is not None
 
 
-def test_on_a_terminal_of_80_columns_a_flow_is_one_line_and_what_failed_is_told_below() -> None:
+def test_on_a_terminal_of_80_columns_a_flow_is_one_line_and_what_failed_is_reported_below() -> None:
     """Sixty flows were three hundred lines, of words of ten letters."""
     long = "web.winboot-verify-4386cbc894cd-e3f9.svc.cluster.local"
     rows = (

@@ -111,7 +111,7 @@ def test_they_are_named_where_an_access_list_drops_or_nothing_else_is_known(
 
 
 @pytest.mark.parametrize(("kind", "overlay"), [("Overlay", True), ("L2Bridge", False)])
-def test_a_network_that_somebody_else_brings_is_what_the_machine_has(
+def test_a_network_of_another_owner_is_read_from_the_machine(
     kind: str, overlay: bool, tmp_path: Path
 ) -> None:
     network = {

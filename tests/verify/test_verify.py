@@ -235,7 +235,7 @@ def denied(path: str, message: str, code: int = 403) -> Refuse:
         ("/pods", 'admission webhook "images.corp.example" denied the request: not signed'),
     ],
 )
-def test_what_an_admission_refuses_is_told_in_its_words_and_cleaned_up(
+def test_what_an_admission_refuses_is_reported_in_its_words_and_cleaned_up(
     path: str, message: str, pair: Site
 ) -> None:
     with refusing(pair, denied(path, message)):
@@ -261,7 +261,7 @@ def test_an_image_that_cannot_be_pulled_is_named_and_the_other_node_is_tried(pai
 
 
 @pytest.mark.check
-def test_a_network_policy_that_somebody_puts_into_the_namespace_is_named(pair: Site) -> None:
+def test_a_network_policy_that_another_user_puts_into_the_namespace_is_named(pair: Site) -> None:
     policy = {"metadata": {"name": "deny-all"}, "spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}
     with stamped(pair, "networkpolicies", "networking.k8s.io", policy):
         report = verified(pair, "pod-start")

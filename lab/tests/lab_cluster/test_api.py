@@ -113,7 +113,7 @@ def test_a_bootstrap_token_brings_a_signed_kubelet_certificate(scene: Scene) -> 
     assert load_certificate(pem).not_valid_before_utc < NOON
 
 
-def test_an_expired_token_is_nobody(scene: Scene) -> None:
+def test_an_expired_token_is_no_identity(scene: Scene) -> None:
     scene.mint()
     scene.now += timedelta(hours=2)
 

@@ -123,7 +123,7 @@ def test_pods_requests_services_and_events_have_their_columns() -> None:
         ("", False),
     ],
 )
-def test_a_table_is_made_for_who_asks_for_one(accept: str, is_one: bool) -> None:
+def test_a_client_that_requests_a_table_gets_one(accept: str, is_one: bool) -> None:
     assert asked_for(accept) is is_one
 
 

@@ -10,7 +10,7 @@ def test_a_name_may_be_shortened_while_it_is_unique(run):
     assert (ran.output, ran.errors) == (["x/1"], ["AmbiguousParameter,F"])
 
 
-def test_a_missing_mandatory_parameter_is_an_error_and_asks_nobody(run):
+def test_a_missing_mandatory_parameter_is_an_error_without_a_prompt(run):
     assert run("function F { param([Parameter(Mandatory)]$Name) }; F").errors == [
         "MissingMandatoryParameter,F"
     ]

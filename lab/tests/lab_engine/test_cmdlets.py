@@ -230,7 +230,7 @@ def test_rules_that_leave_the_administrators_out_keep_them_out(machine):
     ]
 
 
-def test_a_command_that_would_ask_a_person_is_refused_unless_told_not_to(machine):
+def test_a_command_that_would_ask_a_person_is_refused_unless_confirm_is_off(machine):
     task = """
         $action = New-ScheduledTaskAction -Execute 'C:\\Windows\\System32\\whoami.exe'
         $null = Register-ScheduledTask -TaskName t -Action $action

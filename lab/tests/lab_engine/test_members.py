@@ -82,7 +82,7 @@ def test_members_of_a_list_are_asked_of_its_items() -> None:
     assert list(call(Array(["a", "b"]), "ToUpper")) == ["A", "B"]
 
 
-def test_a_member_that_nobody_declared_is_refused() -> None:
+def test_an_undeclared_member_is_refused() -> None:
     with pytest.raises(Refusal, match="ToOADate"):
         call(DateTime(0), "ToOADate")
 

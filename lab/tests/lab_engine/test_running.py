@@ -87,7 +87,7 @@ def test_a_parameter_that_only_windows_has_is_refused_by_name(session):
         run(session, "1 | Sort-Object -Culture de")
 
 
-def test_a_name_that_nobody_has_is_powershells_own_error(session):
+def test_an_unknown_command_name_is_powershells_own_error(session):
     output, errors, ended = run(session, "No-SuchThing; 'after'")
 
     assert (output, errors, ended.state) == (["after"], ["CommandNotFoundException"], "completed")

@@ -66,7 +66,7 @@ def test_checksum_files_have_the_publishers_form() -> None:
     assert content_of(CONTAINERD + ".sha256sum") == named.encode()
 
 
-def test_a_broken_download_goes_on_by_range() -> None:
+def test_a_broken_download_continues_by_range() -> None:
     mirror = Mirror()
     mirror.faults.breaks["kubernetes-node-windows-amd64.tar.gz"] = 100
 

@@ -41,7 +41,7 @@ def test_a_pod_gets_an_address_of_the_nodes_block() -> None:
     assert address == str(block_of(node.node())[4])
 
 
-def test_the_operators_pod_repairs_what_somebody_removed() -> None:
+def test_the_operators_pod_restores_removed_parts() -> None:
     node = calico()
     node.machine.files.delete(r"C:\etc\cni\net.d\10-calico.conflist")
     node.settle(20)

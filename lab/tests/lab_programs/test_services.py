@@ -165,7 +165,7 @@ def test_stopping_a_wrapped_service_leaves_no_process(prepared: Node) -> None:
     assert not names & {"kubelet", "kube-log-runner"}
 
 
-def test_a_program_of_no_service_under_the_log_runner_is_none_either(prepared: Node) -> None:
+def test_a_program_of_no_service_under_the_log_runner_does_not_count_either(prepared: Node) -> None:
     prepared.file(r"C:\k\flanneld.exe", program("flanneld", "0.27.4"))
 
     assert prepared.service("f", r"C:\k\kube-log-runner.exe", r"C:\k\flanneld.exe") == 1053

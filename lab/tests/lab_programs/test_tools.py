@@ -94,7 +94,7 @@ def test_powercfg_knows_the_plans(node: Node) -> None:
     assert node.run(SYSTEM + "powercfg.exe", "/setactive", "00000000-0000-0000-0000-000000000000").code == 1
 
 
-def test_curl_goes_on_where_a_download_broke(node: Node) -> None:
+def test_curl_continues_where_a_download_broke(node: Node) -> None:
     mirror = Mirror()
     mirror.faults.breaks["kubectl.exe"] = 100
     node.world.serve("dl.k8s.io", 443, mirror.handle)

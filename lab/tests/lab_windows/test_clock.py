@@ -95,7 +95,7 @@ def test_while_machines_compute_lab_time_runs_as_fast_as_each_of_them(
     assert computer.time.stretch == pytest.approx(100 / passed)
 
 
-def test_lab_time_runs_with_real_time_again_when_nobody_computes() -> None:
+def test_lab_time_runs_with_real_time_again_when_no_actor_computes() -> None:
     computer = Computer()
     computer.time.hand_over("win-1")
     assert computer.passes(10, share=0.1) == pytest.approx(1)
@@ -127,7 +127,7 @@ def test_whether_a_moment_has_come_is_answered_as_by_the_clock_and_asks_only_nea
     assert (time.has_come(50.0), time.has_come(50.5)) == (True, False)
 
 
-def test_a_moment_does_not_come_sooner_than_somebody_has_computed_so_long() -> None:
+def test_a_moment_does_not_come_before_an_actor_has_computed_so_long() -> None:
     now = 0.0
     time = LabTime(clock=lambda: now, computed=lambda: 0.0)
     with time.acting("a machine"):

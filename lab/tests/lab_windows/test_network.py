@@ -24,7 +24,7 @@ def test_a_machine_has_loopback_and_its_address(machine: Machine) -> None:
     assert (shown(own, "PrefixOrigin"), shown(own, "AddressState")) == ("Manual", "Preferred")
 
 
-def test_the_link_local_address_is_there_for_who_forgets_the_family(machine: Machine) -> None:
+def test_the_link_local_address_is_listed_without_a_family(machine: Machine) -> None:
     """Get-NetIPAddress without -AddressFamily gives IPv6 too."""
     found = ask(machine, "Get-NetIPAddress", InterfaceIndex=[ETHERNET])
     assert {shown(a, "AddressFamily") for a in found} == {"IPv4", "IPv6"}
@@ -242,7 +242,7 @@ def test_the_adapter_has_its_own_settings_again_but_not_all_routes(machine: Mach
     assert [r.prefix for r in machine.network.routes] == ["0.0.0.0/0"]
 
 
-def test_the_binding_shows_who_has_the_adapter(machine: Machine) -> None:
+def test_the_binding_shows_the_owner_of_the_adapter(machine: Machine) -> None:
     """Below a switch no protocol is bound any more."""
     assert (
         one(machine, "Get-NetAdapterBinding", Name=["Ethernet"], ComponentID=["ms_tcpip6"])["Enabled"] is True

@@ -81,7 +81,7 @@ def test_nothing_can_be_made_directly_below_a_hive(machine: Machine) -> None:
     assert refused(machine, "registry.create", key=r"HKEY_LOCAL_MACHINE\Mine").hresult == 0x80070057
 
 
-def test_current_user_is_the_user_who_acts(machine: Machine) -> None:
+def test_current_user_is_the_user_of_the_session(machine: Machine) -> None:
     """SYSTEM and Administrator have their own."""
     session = machine.session()
     ask(session, "registry.create", key=r"HKEY_CURRENT_USER\SOFTWARE\Mine")

@@ -184,7 +184,7 @@ def test_a_task_dies_with_the_machine_and_a_startup_task_runs_after_it(machine: 
     machine.tasks.wait_idle()
 
 
-def test_a_refusal_inside_a_task_is_kept_for_who_runs_the_lab(machine: Machine) -> None:
+def test_a_refusal_inside_a_task_is_kept_for_the_user_of_the_lab(machine: Machine) -> None:
     """No script sees it, but it must not get lost."""
 
     def run(session: Session, words: list[str]) -> int:

@@ -81,7 +81,7 @@ def test_a_machine_that_is_down_refuses_and_comes_back_on_its_ports():
         wire.close()
 
 
-def test_nobody_else_gets_the_ports_of_a_machine_that_is_down():
+def test_the_ports_of_a_machine_that_is_down_stay_reserved():
     """It is down for seconds, and other labs on this host look for free ports meanwhile."""
     with Farm() as farm:
         machine = node(farm, says("done"))
@@ -143,7 +143,7 @@ def test_the_ca_is_a_file_and_a_text():
         assert Path(farm.ca_file()).read_bytes() == farm.authority.pem
 
 
-def test_a_machine_cut_off_goes_on_with_its_scripts():
+def test_a_machine_cut_off_continues_with_its_scripts():
     """The network is gone, the shell is not: a client that comes back receives the rest."""
     cut, said = threading.Event(), threading.Event()
 
@@ -167,7 +167,7 @@ def test_a_machine_cut_off_goes_on_with_its_scripts():
             assert list(lines) == ["meanwhile"]
 
 
-def test_what_is_told_in_a_row_happens_in_a_row():
+def test_what_is_reported_in_a_row_happens_in_a_row():
     """Down and up again in one breath leaves a machine that is up, with its shells gone."""
     with Farm() as farm:
         machine = node(farm, says("done"))
@@ -183,7 +183,7 @@ def test_what_is_told_in_a_row_happens_in_a_row():
         wire.close()
 
 
-def test_a_script_that_waits_can_be_told_to_stop():
+def test_a_waiting_script_can_be_stopped():
     """It need not ask all the time."""
     stopped = threading.Event()
 

@@ -158,7 +158,7 @@ def test_a_task_runs_powershell(lab):
     assert code == 7
 
 
-def test_the_machine_is_told_where_it_is_reached(lab):
+def test_the_machine_is_reported_where_it_is_reached(lab):
     """Scripts that watch over their own way in look at the port."""
     assert {5985, lab.endpoint.http_port} <= set(lab.machine.power.management_ports)
 

@@ -94,7 +94,7 @@ def test_secure_strings_are_decrypted_with_the_exchanged_key(farm):
     assert "plain" not in repr(actor.runs)
 
 
-def test_a_quiet_pipeline_times_out_and_goes_on(farm):
+def test_a_quiet_pipeline_times_out_and_continues(farm):
     """Fault 2150858793 says that there was nothing to say; the pipeline is not disturbed."""
 
     def play(script, parameters, emit, cancelled):
@@ -255,7 +255,7 @@ def test_quotas_are_faults(farm):
         assert caught.value.code == 2150859174
 
 
-def test_a_shell_nobody_uses_ends(farm):
+def test_an_unused_shell_ends(farm):
     """After the time that its client asked for."""
     machine = node(farm, says())
     pool = RunspacePool(wsman(machine), idle_timeout=1)
