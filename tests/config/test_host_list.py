@@ -138,6 +138,16 @@ READ: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
         {"nodes": output({"a": {"name": "win-1", "private_ip": "10.0.1.11", "os": "2025"}})},
         [("win-1", "10.0.1.11", "2025")],
     ),
+    "one Node": (KUBECTL["items"][1], [("win-1", "10.0.1.11", "2022")]),
+    "objects of several systems": (
+        {
+            "cp": {"ip": "10.0.1.10", "os": "linux"},
+            "win-1": {"ip": "10.0.1.11", "os": "windows"},
+            "win-2": {"ip": "10.0.1.12", "os": "Microsoft Windows Server 2019"},
+            "win-3": {"ip": "10.0.1.13", "os": ""},
+        },
+        [("win-1", "10.0.1.11", ""), ("win-2", "10.0.1.12", "2019"), ("win-3", "10.0.1.13", "")],
+    ),
     "a bare map": (
         {"ship": "10.0.1.11", "trip-1": "fd00::1"},
         [("ship", "10.0.1.11", ""), ("trip-1", "fd00::1", "")],
@@ -229,6 +239,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "no name",
     ),
     "Linux alone": ([AZ[1]], "no machine is in it"),
+    "a list of Linux machines": ([{"name": "a", "ip": "10.0.0.1", "os": "ubuntu"}], "no machine is in it"),
+    "no instance": ({"Reservations": []}, "no machine is in it"),
+    "no virtual machine": ({"virtualMachines": None}, "no machine is in it"),
 }
 
 

@@ -103,6 +103,8 @@ _FORMS: Final = (
     ),
     _Form("results.*", "primary_ip4", ("name",), ("primary_ip4.address",), ("platform.name",)),
 )
+# Where these programs list their objects; none are there if nothing matches.
+_LISTS: Final = tuple(form.objects.partition(".")[0] for form in _FORMS if form.objects[0] != "*")
 # Lists of pairs that are maps: AWS's tags, and a Node's addresses.
 _PAIRS: Final = (("key", "value"), ("type", "address"))
 
@@ -178,6 +180,10 @@ def _lowered(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _machines(data: Any, file: str) -> Iterator[Listed]:
+    if isinstance(data, dict) and "metadata" in data and "items" not in data:
+        data = {"items": [data]}  # `kubectl get node NAME`
+    if isinstance(data, dict) and any(data.get(key, data) in ([], None) for key in _LISTS):
+        return
     for form in _FORMS:
         objects = [one for one in _at(data, form.objects) if isinstance(one, dict)]
         if objects and all(form.mark in one for one in objects):
@@ -189,7 +195,7 @@ def _machines(data: Any, file: str) -> Iterator[Listed]:
     if isinstance(data, dict) and _named(data) is not None:
         data = [data]
     if isinstance(data, list):
-        yield from (_of_object(one, f"[{at}]", file) for at, one in enumerate(data))
+        yield from (_of_object(one, f"[{at}]", file) for at, one in enumerate(data) if _may_be_windows(one))
     elif isinstance(data, dict):
         yield from _of_map(data, file)
 
@@ -260,9 +266,9 @@ def _of_map(data: Mapping[str, Any], file: str) -> Iterator[Listed]:
     for key, value in data.items():
         if _ADDRESS_WORD.fullmatch(_plain(key)):
             _refuse(file, f"the key {key!r} is a word for an address, and no machine", "names as keys")
-        yield _of_object(
-            {"name": key, **value} if isinstance(value, dict) else {"name": key, "ip": value}, key, file
-        )
+        one = {"name": key, **value} if isinstance(value, dict) else {"name": key, "ip": value}
+        if _may_be_windows(one):
+            yield _of_object(one, key, file)
 
 
 def _of_object(one: Any, where: str, file: str) -> Listed:
@@ -270,6 +276,14 @@ def _of_object(one: Any, where: str, file: str) -> Listed:
     if found is None:
         _refuse(file, f"{where} has no name with an IP address", f"{_NAMES[0]} and {_ADDRESSES[0]} for each")
     return found
+
+
+def _may_be_windows(one: Any) -> bool:
+    """False for an object whose operating system is another one."""
+    system = one.get("os") if isinstance(one, dict) else None
+    if not isinstance(system, str) or not system:
+        return True
+    return system.lower().startswith("win") or bool(_release(system)) or "windows" in system.lower()
 
 
 def _named(one: Any) -> Listed | None:
