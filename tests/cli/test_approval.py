@@ -177,7 +177,7 @@ def test_a_plan_that_others_may_write_is_no_approval(
     join = ["join", "-i", str(tmp_path / "none.yaml"), "--plan", str(file)]
 
     assert run(join) == 64
-    assert "could approve what you did not" in capsys.readouterr().err
+    assert "could approve changes in your place" in capsys.readouterr().err
     assert run([*join, "--trust"]) == 64
     assert "there is no inventory" in capsys.readouterr().err
     assert run(["show", str(file)]) == 0

@@ -107,7 +107,7 @@ def test_forty_nodes_fit_with_what_failed_first_and_the_longest_at_work() -> Non
         f"win-{number}  failed  artifacts: DownloadFailed" for number in range(1, 7)
     ]
     assert frame[6] == "win-11     4/6    1:30  artifacts"
-    assert frame[-2] == "and 15 more at work"
+    assert frame[-2] == "and 15 more nodes at work"
     assert frame[-1] == "10 of 40 done, 4 Ready, 6 failed, 4 changed, 1:40"
 
 
@@ -123,10 +123,10 @@ def test_four_hundred_nodes_fit_and_failures_leave_room_for_what_runs() -> None:
     assert len(frame) <= 23
     assert frame[:7] == [
         *(f"win-{number}  failed  artifacts: DownloadFailed" for number in range(95, 101)),
-        "and 94 more that failed",
+        "and 94 more failed nodes",
     ]
     assert sum("4/6" in line for line in frame) == 14
-    assert frame[-2:] == ["and 50 more at work", "100 of 400 done, 0 Ready, 100 failed, 0 s"]
+    assert frame[-2:] == ["and 50 more nodes at work", "100 of 400 done, 0 Ready, 100 failed, 0 s"]
 
 
 def test_nodes_that_an_interrupt_ended_are_counted_as_such_and_have_no_row_of_failures() -> None:

@@ -58,7 +58,7 @@ def test_what_is_learned_lets_check_pass(
     profile.write_text(GOOD, encoding="utf-8")
     assert run(["compat", "learn", "win-1", "-i", str(inventory), "--out", str(learned)]) == 0
     told = capsys.readouterr()
-    assert "win-1: kubelet 1.36.5, kube-proxy 1.36.5: otherwise than the data in 1 entry" in told.err
+    assert "win-1: kubelet 1.36.5, kube-proxy 1.36.5: 1 entry differs from winboot's data" in told.err
     assert told.out == ""
 
     with_overlay = GOOD.replace('{version: "1.36.5"}', '{version: "1.36.5", overlay: ./learned.yaml}')

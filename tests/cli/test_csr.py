@@ -115,7 +115,7 @@ def test_the_list_says_what_would_become_of_each_and_changes_nothing(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert desk.csr("list") == 0
-    assert "there are no certificate requests" in capsys.readouterr().out
+    assert "the cluster has no certificate requests" in capsys.readouterr().out
     desk.ask("good", "win-1", "10.0.1.11")
     desk.ask("bad", "win-2", "10.0.1.11")
     desk.ask("client", "win-2", "", client=True)
@@ -131,7 +131,7 @@ def test_the_list_says_what_would_become_of_each_and_changes_nothing(
     }
     assert desk.csr("list") == 0
     table = capsys.readouterr().out
-    assert "REQUEST" in table and "leave: client certificates are approved by the cluster" in table
+    assert "REQUEST" in table and "leave: the cluster's controller-manager" in table
     assert desk.states() == {"good": [], "bad": [], "client": [], "stranger": []}
 
 
@@ -185,7 +185,7 @@ def test_without_a_kubeconfig_it_is_wrong_use(tmp_path: Path, capsys: pytest.Cap
     inventory = an_inventory(tmp_path, INVENTORY, profile)
 
     assert run(["csr", "list", "-i", str(inventory)]) == 64
-    assert "names no cluster.kubeconfig" in capsys.readouterr().err
+    assert "has no cluster.kubeconfig" in capsys.readouterr().err
     assert run(["csr", "approve", "-i", str(inventory), "-o", "junit"]) == 64
     assert run(["csr", "deny", "-i", str(inventory)]) == 64
 

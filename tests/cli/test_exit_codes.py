@@ -347,8 +347,8 @@ def test_a_repair_of_machines_that_are_no_nodes_says_so_in_every_form(world: Wor
 
     assert world.winboot("repair") == 2
     told = world.capsys.readouterr().out
-    assert "win-1: skipped: left alone: the cluster has no Node of this name" in told
-    assert "next: `winboot join` makes it a node." in told
+    assert "win-1: skipped: the cluster has no Node of this name" in told
+    assert "next: `winboot join` makes this machine a node" in told
     assert "1 skipped" in told
 
 

@@ -161,9 +161,9 @@ def test_a_list_is_shown_and_written_after_a_yes_alone(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["win-9"], "which group is it for?"),
+        (["win-9"], "the host's group is missing"),
         (["win-9", "--group", "nosuch"], "there is no group nosuch"),
-        (["win-1", "--group", "new"], "win-1 is in the group old already"),
+        (["win-1", "--group", "new"], "win-1 is already in the group old"),
         (["WIN_9", "--group", "new"], "WIN_9"),
         (["win-9", "10.0.1.11", "--group", "old"], "have the same address"),
         (["win-9", "--os", "2016", "--group", "old"], "2016"),

@@ -178,7 +178,7 @@ def test_init_without_options_completes_what_is_there(
     capsys.readouterr()
 
     assert run(["init", "-i", str(unfinished / "inventory.yaml")]) == 0
-    assert "nothing is missing" in capsys.readouterr().out
+    assert "no value is missing" in capsys.readouterr().out
     assert profile.read_text() == after
 
 
@@ -353,7 +353,7 @@ def test_an_answer_is_judged_when_it_is_given_and_the_others_are_kept(
             "win-2 10.0.1.2 2025",
             "",
         ],
-        "user who logs in": [r".\Administrator"],
+        "user for the login": [r".\Administrator"],
     }
 
     def prompt(what: str, **options: object) -> str:

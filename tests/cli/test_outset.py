@@ -43,7 +43,7 @@ def with_password(world: World, reference: str, *, of: str = "pool") -> None:
     [
         ("{env: NO_SUCH_PASSWORD}", "the environment variable NO_SUCH_PASSWORD is not set"),
         ("{file: nowhere.txt}", "nowhere.txt cannot be read"),
-        ("{command: [no-such-program-here, x]}", "there is no program no-such-program-here"),
+        ("{command: [no-such-program-here, x]}", "the program no-such-program-here does not exist"),
     ],
 )
 def test_a_password_that_cannot_be_had_is_reported_once_before_any_contact(

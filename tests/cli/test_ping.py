@@ -87,7 +87,7 @@ def test_a_pinned_certificate_that_has_expired_is_a_warning_of_its_own(
 
     told = capsys.readouterr().out
     assert "the certificate expired on" in told
-    assert "pinned by its fingerprint it is accepted all the same" in told
+    assert "its pinned fingerprint makes winboot accept" in told
 
 
 @pytest.mark.parametrize(

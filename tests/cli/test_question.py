@@ -53,7 +53,7 @@ def test_anything_else_changes_nothing(
 
     assert modes(world) == {"win-1": ["Look"], "win-2": ["Look"]}
     assert not {"mint_token", "change_node", "lift_taint"} & set(world.cluster.names)
-    assert "nothing was changed" in world.capsys.readouterr().err
+    assert "winboot changed nothing" in world.capsys.readouterr().err
 
 
 def test_no_session_is_open_while_it_asks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

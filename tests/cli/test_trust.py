@@ -220,7 +220,7 @@ def test_a_kubeconfig_that_is_another_one_when_it_is_used_runs_nothing(
     kubeconfig.write_text(KUBECONFIG.replace("USER", plugin), encoding="utf-8")
 
     with closing(Clusters(lambda _: True)) as clusters:
-        with pytest.raises(InvalidInput, match="is not what it was when this command began"):
+        with pytest.raises(InvalidInput, match="changed after this command started"):
             clusters(spec)
         kubeconfig.chmod(0o600)
         assert clusters(spec) is not None, "the user's own may change: tools write their tokens there"

@@ -124,7 +124,7 @@ def test_the_command_prints_the_policy_of_the_parts_asked_for(capsys: pytest.Cap
     said = capsys.readouterr()
     actions = {a for one in json.loads(said.out)["Statement"] for a in one["Action"]}
     assert actions == {right.action for right in RIGHTS if right.part in ("inventory", "hook")}
-    assert "--queue is not given" in said.err
+    assert "without --queue" in said.err
     given = ["--queue", "arn:aws:sqs:eu-west-1:1:hooks"]
     assert run(["cloud", "policy", "aws", "--cluster", "prod", "--part", "hook", *given]) == 0
     plain = capsys.readouterr()

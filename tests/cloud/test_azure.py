@@ -274,7 +274,7 @@ def test_a_managed_identity_logs_in_by_the_metadata_service(
 def test_the_printed_role_has_exactly_the_rights_of_the_recorded_calls(
     world: tuple[Arm, Azure, Path],
 ) -> None:
-    """Every call that winboot makes, recorded: nothing is missing in the table, and nothing in it is for no call."""
+    """Every call that winboot makes, recorded: no value is missing in the table, and nothing in it is for no call."""
     arm, azure, _ = world
     subnet = add_route_table(arm)
     arm.add_machine("win-1", address="10.1.0.4", subnet=subnet)

@@ -117,8 +117,8 @@ def test_repair_at_a_terminal_shows_what_would_be_lost_and_takes_no_for_an_answe
     assert world.run("repair", "--by", "reimage") == code
 
     told = capsys.readouterr()
-    assert "what is on it is lost" in told.err and "reimage 1 machine? [y/N]" in told.err
-    assert "nothing was changed" in told.err and told.out == ""
+    assert "all data on it is lost" in told.err and "reimage 1 machine? [y/N]" in told.err
+    assert "winboot changed nothing" in told.err and told.out == ""
     assert not any(one.get("reimaged") for one in world.arm.resources.values())
 
 

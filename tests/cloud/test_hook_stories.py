@@ -318,7 +318,7 @@ def test_a_filter_that_contradicts_the_cluster_is_refused(bench: Scene, filters:
     assert "kubernetes.io/cluster/other" in str(problem) and "cluster: prod" in str(problem)
 
 
-# A join ends when its machine ends.
+# A join ends when the machine ends.
 
 
 def test_a_join_ends_with_its_machine_and_the_end_takes_the_claim(bench: Scene) -> None:
@@ -339,7 +339,7 @@ def test_a_join_ends_with_its_machine_and_the_end_takes_the_claim(bench: Scene) 
 
     assert sorted(made.drive(worker)) == ["continue", "stale"]
 
-    assert "the join ends with its machine" in [one["message"] for one in made.said(worker)]
+    assert "the join ends: the machine ends" in [one["message"] for one in made.said(worker)]
     (machine,) = made.machines.values()
     assert "Change" not in machine.modes
     assert made.leases() == [] and aws.completed == [(instance, "CONTINUE")] and made.nodes() == []
@@ -483,4 +483,4 @@ def test_healthy_and_ready_are_two_answers() -> None:
         assert urlopen(f"{at}/healthz", timeout=5).status == 200
         with pytest.raises(HTTPError) as error:
             urlopen(f"{at}/readyz", timeout=5)
-        assert (error.value.code, error.value.read()) == (503, b"nothing is received\n")
+        assert (error.value.code, error.value.read()) == (503, b"the hook receives no messages\n")

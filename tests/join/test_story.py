@@ -46,7 +46,7 @@ def test_a_bare_machine_is_changed_admitted_and_then_opened_for_pods(tmp_path: P
 def test_a_kubelet_that_does_not_fit_the_api_server_is_not_installed(
     server: str, reason: str, tmp_path: Path
 ) -> None:
-    """The look has run, and nothing was changed: no secret made, no change begun."""
+    """The look has run, and winboot changed nothing: no secret made, no change begun."""
     scene = Scene(tmp_path, Found(TOKEN_STEP), cluster=FakeCluster(server=server))
 
     report = scene.join()

@@ -35,7 +35,7 @@ def test_a_canary_that_fails_leaves_all_others_alone(tmp_path: Path) -> None:
 
     assert [node.outcome for node in report.nodes] == ["failed", *["skipped"] * 4]
     assert {node.failure.message for node in report.nodes[1:] if node.failure} == {
-        f"win-{number}: not begun: the canary win-1 ended as failed" for number in range(2, 6)
+        f"win-{number}: not started: the canary win-1 ended as failed" for number in range(2, 6)
     }
     assert report.exit_code == 4
 

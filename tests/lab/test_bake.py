@@ -116,7 +116,7 @@ def test_a_node_is_no_template(joined_site, capsys: pytest.CaptureFixture[str]) 
     report = joined_site("plain").controller().bake("win-1")
 
     (problem,) = problems(report)
-    assert "the machine is a node, or was one: " in problem
+    assert "the machine is or was a node: " in problem
     assert r"C:\k\kubeconfig" in problem
 
 

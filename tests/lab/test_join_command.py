@@ -157,6 +157,6 @@ def test_commands_name_what_they_cannot_do_without_a_kubeconfig(
     inventory = str(site.files.inventory)
 
     assert run(["status", "-i", inventory]) == 2
-    assert "names no cluster.kubeconfig" in capsys.readouterr().out
+    assert "has no cluster.kubeconfig" in capsys.readouterr().out
     assert run(["verify", "-i", inventory]) == 64
     assert "winboot manifests verifier" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_la
     done = site.controller().upgrade(flows=True)
 
     assert problems(done) == []
-    assert [any("flows were tried and pass" in note for note in one.notes) for one in done.nodes] == [
+    assert [any("tried flows pass" in note for note in one.notes) for one in done.nodes] == [
         True,
         True,
     ]
@@ -105,7 +105,7 @@ def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_la
     [
         ("v1.33.6", "1.34.2", "1.33.9", "the API server is 1.33.9: that one comes first"),
         ("v1.32.1", "1.34.2", "1.34.2", "by 1.33 first"),
-        ("v1.34.2", "1.33.6", "1.34.2", "an upgrade does not go back"),
+        ("v1.34.2", "1.33.6", "1.34.2", "use a rollback"),
         ("v1.33.6-eks-1", "1.34.2", "1.34.2", None),
         ("v1.34.1", "1.34.2", "1.34.2", None),
         ("", "1.34.2", "1.34.2", None),
@@ -147,7 +147,7 @@ def test_a_node_goes_back_and_stays_there_until_it_is_upgraded(tmp_path: Path) -
     site.settle(1800)
     nowhere = site.controller().rollback()
     assert (only(nowhere).outcome, nowhere.exit_code) == ("skipped", 2)
-    assert "skipped: the machine has no record" in str(problems(nowhere))
+    assert "the machine has no record" in str(problems(nowhere))
     wants(site, NEW)
     assert problems(site.controller().upgrade()) == []
     assert runs(site) == f"v{NEW} None"

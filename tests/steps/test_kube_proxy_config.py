@@ -81,7 +81,7 @@ def test_what_exists_only_on_this_computer_is_refused(user: dict[str, object]):
 def test_an_impersonating_user_is_not_sent_with_rights_of_its_own():
     acting = {"token": "hunter2", "as": "reader"}
 
-    with pytest.raises(InvalidInput, match="acts as another one") as refused:
+    with pytest.raises(InvalidInput, match="impersonates another user") as refused:
         own_kubeconfig(kubeconfig(**acting), a_spec(), WHERE)
 
     assert "hunter2" not in str(refused.value)

@@ -273,7 +273,7 @@ BRIDGE: Final = (
         "the exceptions name the outside",
         _exceptions("10.244.0.0/16", "10.96.0.0/12", "10.0.0.0/16", "0.0.0.0/0"),
         "egress",
-        cause="the exceptions of OutBoundNAT on win-1 name the outside, too",
+        cause="the exceptions of OutBoundNAT on win-1 also cover outside addresses",
     ),
     _damage(
         "no OutBoundNAT",
@@ -288,7 +288,7 @@ BRIDGE: Final = (
         "no route policy for the pod's own node",
         _without(_leads_to("10.0.1.11/32")),
         "pod-node",
-        cause="pods on win-1 have no route policy for 10.0.1.11",
+        cause="pods on win-1 have no HNS route policy for 10.0.1.11",
     ),
     _damage(
         "direct server return off on one side, and no route policy for services",
@@ -299,20 +299,20 @@ BRIDGE: Final = (
         ),
         *SERVED,
         *NAMES,
-        cause="pods on win-1 have no route policy for services",
+        cause="pods on win-1 have no HNS route policy for services",
         probes=("node-services-in-hns",),
     ),
     _damage(
         "the firewall keeps the kubelet's port",
         _rule("winboot-kubelet"),
         *API,
-        cause="the firewall of win-1 keeps port 10250",
+        cause="the firewall of win-1 blocks port 10250",
     ),
     _damage(
-        "the firewall keeps NodePorts",
+        "the firewall blocks NodePorts",
         _rule("winboot-node-ports-tcp"),
         "node-port",
-        cause="the firewall of win-1 keeps NodePorts",
+        cause="the firewall of win-1 blocks NodePorts",
     ),
     _damage(
         "the uplink does not forward",
@@ -368,7 +368,7 @@ BRIDGE: Final = (
         "the kubelet's clusterDNS is another",
         all_of(replace(KUBELET, "10.96.0.10", "10.96.0.99"), _restarted("kubelet")),
         *NAMES,
-        cause="pods on win-1 ask 10.96.0.99, the cluster's DNS is 10.96.0.10",
+        cause="pods on win-1 use the DNS server 10.96.0.99, the cluster's is 10.96.0.10",
     ),
     _damage(
         "HNS has lost the load balancer of the cluster's DNS",
@@ -391,7 +391,7 @@ BRIDGE: Final = (
         *SERVED,
         "node-pod-remote",
         *NAMES,
-        cause="the pod network of win-1 is 10.244.1.0/24, its Node has 10.244.77.0/24",
+        cause="the pod network of win-1 is 10.244.1.0/24; the Node has 10.244.77.0/24",
         probes=("node-network",),
     ),
     _damage(
@@ -406,19 +406,19 @@ BRIDGE: Final = (
         "node-pod-remote",
         "node-port",
         "port-forward",  # containerd connects to the pod's address
-        cause="an access list of HNS drops what comes in",
+        cause="an HNS access list drops what comes in",
     ),
     _damage(
         "an access list keeps what goes to port 443",
         _acl("Out", Protocols="6", RemotePorts="443"),
         "egress",
-        cause="an access list of HNS drops what goes out",
+        cause="an HNS access list drops what goes out",
     ),
     _damage(
         "no host answers outside",
         _nobody_outside,
         "egress",
-        cause="a firewall on the way out",
+        cause="a firewall blocks outgoing traffic, the",
     ),
 )
 OVERLAY: Final = (
@@ -466,7 +466,7 @@ OVERLAY: Final = (
         *IN,
         *SERVED,
         *NAMES,
-        cause="the overlay of win-1 sends from 10.0.1.98, the node has 10.0.1.11",
+        cause="the overlay of win-1 sends from 10.0.1.98, but the node has 10.0.1.11",
         site="overlay",
     ),
     _damage(

@@ -88,10 +88,10 @@ def a_node(folder: Path, policies: Sequence[str], acls: Sequence[Mapping[str, An
 @pytest.mark.parametrize(
     ("acls", "cause", "next_step"),
     [
-        ([RULE], "an access list of HNS drops what comes in", "GlobalNetworkPolicy default-deny"),
+        ([RULE], "an HNS access list drops what comes in", "GlobalNetworkPolicy default-deny"),
         (
             [],
-            "a policy over all namespaces may refuse it (GlobalNetworkPolicy default-deny)",
+            "a policy for all namespaces (GlobalNetworkPolicy default-deny)",
             "winboot.io/verify",
         ),
     ],

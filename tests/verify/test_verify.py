@@ -196,7 +196,7 @@ def test_join_verify_tries_what_was_changed_with_another_node_as_the_other_end(p
     assert {row.node for row in report.rows if row.state != "limitation"} == {"win-1"}
     assert [row for row in report.rows if row.state not in ("passed", "limitation")] == []
     assert "pod-pod-remote" in {row.flow for row in report.rows}
-    assert "win-2 was not changed, and takes part as the other end" in report.notes
+    assert "win-2 is unchanged, and is the other end of flows" in report.notes
 
 
 def test_join_verify_tries_nothing_where_nothing_was_changed(pair: Site) -> None:
@@ -311,7 +311,7 @@ def test_what_a_run_that_was_killed_left_goes_with_the_next(place: int, pair: Si
 
     report = verified(pair, "pod-start")
 
-    named = [note for note in report.notes if "a run that was killed has left" in note]
+    named = [note for note in report.notes if "of a run that was killed" in note]
     assert bool(named) == any(before)
     assert report.exit_code == 0
     assert left(pair) == []

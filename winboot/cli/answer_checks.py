@@ -37,7 +37,7 @@ def version(answer: str) -> str:
     except ValueError as error:
         return str(error)
     if parsed.patch is None:
-        return f"{answer!r} is not a version with its patch, such as {load().newest}.0"
+        return f"{answer!r} is not a version with a patch number, such as {load().newest}.0"
     if "+" in answer or parsed != parsed.upstream:
         return (
             f"{answer!r} is a distribution's build; name the release that it is made from, {parsed.upstream}"

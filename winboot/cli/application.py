@@ -13,7 +13,7 @@ from winboot.cli.failure import explain_bug, explain_error, explain_usage
 
 app = typer.Typer(
     name="winboot",
-    help="Turn Windows Server machines into Ready Kubernetes nodes, and say first what would change.",
+    help="Turn Windows Server machines into Ready Kubernetes nodes, and show all changes first.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

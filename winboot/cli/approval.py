@@ -28,21 +28,21 @@ def load_plan(file: Path) -> PlanFile:
     from winboot.report.plan_file import read_plan
 
     if file.exists() and not file.is_file():
-        raise InvalidInput(f"{file}: no file", hint="Name a file of `winboot plan --out FILE`.")
+        raise InvalidInput(f"{file}: no file", hint="Give a file of `winboot plan --out FILE`.")
     try:
         with file.open(encoding="utf-8") as source:
             text = source.read(LARGEST_PLAN + 1) if file.stat().st_size <= LARGEST_PLAN else None
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"{file}: no plan: it is not UTF-8", hint="Name a file of `winboot plan --out FILE`."
+            f"{file}: no plan: it is not UTF-8", hint="Give a file of `winboot plan --out FILE`."
         ) from error
     except OSError as error:
         raise InvalidInput(
             f"{file}: the plan cannot be read: {error.strerror}",
-            hint="Name a file of `winboot plan --out FILE`.",
+            hint="Give a file of `winboot plan --out FILE`.",
         ) from error
     if text is None or len(text) > LARGEST_PLAN:
-        raise InvalidInput(f"{file}: larger than any plan", hint="Name a file of `winboot plan --out FILE`.")
+        raise InvalidInput(f"{file}: larger than any plan", hint="Give a file of `winboot plan --out FILE`.")
     return read_plan(text, str(file))
 
 
@@ -57,7 +57,7 @@ def approved_plan(file: Path, *, trust: bool) -> PlanFile:
         whose = f"the owner of {file} cannot be read ({error.strerror})"
     if whose:
         raise InvalidInput(
-            f"{whose}: another user could approve what you did not",
+            f"{whose}: this user could approve changes in your place",
             hint="Review it with `winboot show FILE`. Then make the file your own, or add --trust.",
         )
     return load_plan(file)
@@ -71,7 +71,7 @@ def save_plan(plan: PlanFile, file: Path) -> None:
         replace_privately(file, plan.text())
     except OSError as error:
         raise UsageError(
-            f"--out {file} cannot be written: {error.strerror}", hint="Name another file."
+            f"--out {file} cannot be written: {error.strerror}", hint="Give another file."
         ) from error
 
 
@@ -92,8 +92,8 @@ def with_plan(options: Options, plan: PlanFile) -> Options:
     ):
         if given and given != planned:
             raise UsageError(
-                f"{flag} and --plan do not go together: the plan says which steps it is about",
-                hint=f"Leave {flag} out, or make another plan with it.",
+                f"{flag} and --plan do not go together: the plan already has the steps",
+                hint=f"Leave {flag} out, or make another plan with {flag}.",
             )
     return replace(options, only=chosen.only, skip=chosen.skip, adopt=chosen.adopt, approved=plan)
 
@@ -111,7 +111,7 @@ def gone(plan: PlanFile, specs: Sequence[NodeSpec]) -> tuple[NodeReport, ...]:
             "",
             failure=Failure.of(
                 OtherThanPlanned(
-                    f"{name}: left alone: the inventory does not have it any more",
+                    f"{name}: the inventory no longer has this node",
                     hint="`winboot plan --out FILE` makes a new plan.",
                 )
             ),
@@ -136,7 +136,7 @@ def ask(found: Report, form: Output, wanted: Sequence[Demand] = (), verb: str = 
     print_report(found, console(stderr=form is not Output.table), differences=True)
     nodes = sum(node.outcome not in ("ok", "failed", "skipped") for node in found.nodes)
     if wanted:
-        tell("\n  ".join(("What the files have this computer run and read:", *map(str, wanted))), err=True)
+        tell("\n  ".join(("These files make winboot run and read:", *map(str, wanted))), err=True)
     confirm(f"{verb} {nodes} node{'s' if nodes != 1 else ''}?")
 
 
@@ -148,6 +148,6 @@ def confirm(question: str) -> None:
         answer = sys.stdin.readline()
     except KeyboardInterrupt:
         typer.echo("", err=True)
-        raise Interrupted("nothing was changed", hint="The same command looks and asks again.") from None
+        raise Interrupted("winboot changed nothing", hint="The same command checks and asks again.") from None
     if answer.strip().lower() not in ("y", "yes"):
-        raise Declined("nothing was changed", hint="The same command looks and asks again.")
+        raise Declined("winboot changed nothing", hint="The same command checks and asks again.")

@@ -46,9 +46,9 @@ def bake(
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option("--address", help="The address of the machine, if a build gave it another one."),
+        typer.Option("--address", help="The machine's address, if it differs from the inventory."),
     ] = None,
-    port: Annotated[int | None, typer.Option("--port", help="Its port of WinRM or SSH.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="The machine's WinRM or SSH port.")] = None,
 ) -> None:
     """Apply every step that needs no identity to template machines, and leave nothing of one machine. Run sysprep after it."""
     from winboot.cli.output import Reporting, progress
@@ -63,7 +63,7 @@ def bake(
     specs = [_at(spec, address, port) for spec in fleet.specs]
     if address is not None and len(specs) != 1:
         raise UsageError(
-            f"--address is of one machine, not of {len(specs)}", hint="Name the machine: winboot bake NODE."
+            f"--address is of one machine, not of {len(specs)}", hint="Select one machine: winboot bake NODE."
         )
     reporting = Reporting(view.report, view.output)
     with (

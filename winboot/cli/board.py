@@ -199,7 +199,7 @@ class Board:
         for node in shown:
             yield _line(node, len(node), "failed", "", _cause(self._ended[node]), width, "red")
         if len(failed) > len(shown):
-            yield Text(f"and {len(failed) - len(shown)} more that failed", "red")
+            yield Text(f"and {len(failed) - len(shown)} more failed nodes", "red")
         yield from self._at_work(width, height - len(shown) - (len(failed) > len(shown)))
         yield Text(_joined(self._totals(), width), "bold")
 
@@ -218,7 +218,7 @@ class Board:
                 passed += f" of {lasted(row.most)}"
             yield _line(node, names, row.place, passed, row.text, width)
         if len(shown) < len(rows):
-            yield Text(f"and {len(rows) - len(shown)} more at work", "dim")
+            yield Text(f"and {len(rows) - len(shown)} more nodes at work", "dim")
 
     def _fails(self, node: str) -> bool:
         return node in self._ended and self._ended[node].outcome == "failed"

@@ -39,7 +39,7 @@ def check(
     told: set[Complaint] = set()
     for file in files or [inventory]:
         if not file.exists():
-            raise UsageError(f"there is no file {file}", hint="Name an inventory or a profile.")
+            raise UsageError(f"the file {file} does not exist", hint="Give an inventory or a profile.")
         complaints = [one for one in [*_complaints(file, strict=strict), *_demands(file)] if one not in told]
         told.update(one for one in complaints if one.place is None)
         complaints = list(dict.fromkeys(complaints))
@@ -213,7 +213,7 @@ def _ca_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]:
         yield Complaint(
             locate(read(profile), ("cluster", "ca")),
             "cluster.ca",
-            "the certificate is not there yet",
+            "the certificate file does not exist yet",
             expected,
             level="warning",
         )
@@ -274,7 +274,7 @@ def _kubeconfig_complaints(profile: Path, spec: NodeSpec) -> Iterator[Complaint]
             yield Complaint(place, "cluster.kubeconfig", error.problem, instead=error.hint)
             return
         if found.is_insecure(spec.cluster.context):
-            wrong = "insecure-skip-tls-verify: any server on the way may answer as this cluster"
+            wrong = "insecure-skip-tls-verify: any server on the path may answer as this cluster"
             yield Complaint(place, "cluster.kubeconfig", wrong, "certificate-authority-data", level="warning")
 
 

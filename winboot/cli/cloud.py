@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PartName = TypeVar("PartName", bound=str)
 
 cloud = typer.Typer(
-    help="Check a node against its cloud, and print the rights that winboot needs there.",
+    help="Check a node against its cloud, and print the rights that winboot needs in this cloud.",
     no_args_is_help=True,
 )
 
@@ -57,7 +57,7 @@ def check(
         for one in found:
             typer.echo(f"{one.level}  {one.id}: {one.reason}\n    fix: {one.fix}")
         if not found:
-            typer.echo(f"{node}: as its cloud sees it")
+            typer.echo(f"{node}: the node in its cloud")
     raise typer.Exit(1 if any(one.stops for one in found) else 0)
 
 
@@ -66,7 +66,7 @@ def policy(
     name: Annotated[CloudName, typer.Argument(help="Which cloud.")],
     scope: Annotated[
         str,
-        typer.Option(help="azure: the scope of the role, /subscriptions/ID or a resource group below."),
+        typer.Option(help="azure: the scope of the role: /subscriptions/ID, or a resource group in it."),
     ] = "/subscriptions/00000000-0000-0000-0000-000000000000",
     cluster: Annotated[
         str,
@@ -80,7 +80,7 @@ def policy(
     ] = "",
     part: Annotated[
         list[str] | None,
-        typer.Option(help="Only this part of winboot, as hook or inventory (repeat); default: all."),
+        typer.Option(help="Only the rights for this part: hook, inventory … (repeat); default: all."),
     ] = None,
 ) -> None:
     """Print the least permissions that winboot needs, in the form of the cloud's own tools."""
@@ -124,11 +124,11 @@ def _aws_policy(cluster: str, queue: str, key: str, parts: list[str]) -> dict[st
 
     if not cluster:
         raise UsageError(
-            "--cluster is missing", hint="The policy lets winboot change that cluster's machines alone."
+            "--cluster is missing", hint="The policy allows winboot to change only this cluster's machines."
         )
     chosen = _parts(parts, PARTS)
     if "hook" in chosen and not queue:
-        typer.echo("--queue is not given: this policy reaches every queue of the account", err=True)
+        typer.echo("without --queue, this policy allows access to every queue of the account", err=True)
     return policy(chosen, cluster=cluster, queue=queue or "*", key=key)
 
 
@@ -136,7 +136,7 @@ def _parts(asked: list[str], known: tuple[PartName, ...]) -> tuple[PartName, ...
     """The parts that the options name, or all of them."""
     for one in asked:
         if one not in known:
-            raise UsageError(f"--part {one}: there is no such part", hint=f"One of {', '.join(known)}.")
+            raise UsageError(f"--part {one}: winboot has no such part", hint=f"One of {', '.join(known)}.")
     return tuple(one for one in known if not asked or one in asked)
 
 
@@ -164,8 +164,8 @@ def _look(spec: NodeSpec) -> Sight:
     provider_id = spec.machine.provider_id or (node.provider_id if node is not None else "")
     if not provider_id:
         raise UsageError(
-            f"{spec.node.name}: neither the inventory nor the Node says which machine it is",
-            hint="Set `provider_id` on the host, or take the inventory from the cloud (*.aws.yaml, *.azure.yaml).",
+            f"{spec.node.name}: neither the inventory nor the Node has the machine's provider id",
+            hint="Set `provider_id` on the host, or use an inventory of the cloud (*.aws.yaml, *.azure.yaml).",
         )
     provider, host = machine_of(provider_id)
     pods = node.pod_cidrs if node is not None else ()

@@ -27,7 +27,7 @@ _LONGEST_S = 31 * 24 * 3600
 def collect(
     machines: Machines,
     since: Annotated[
-        str, typer.Option("--since", metavar="DURATION", help="How far back events count: 2h, 90m.")
+        str, typer.Option("--since", metavar="DURATION", help="Age of the oldest events: 2h, 90m.")
     ] = "24h",
     logs: Annotated[
         bool, typer.Option("--logs", help="Add the text of logs. Programs may have written secrets there.")

@@ -33,22 +33,22 @@ GROUPS: Final = {
         Command("check", "check", "Check inventories, profiles and scripts; contact nothing."),
         Command("host", "host", "Add machines to an inventory, also from Terraform or govc."),
         Command("inventory", "inventory", "Show the machines of an inventory or a cloud."),
-        Command("ping", "ping", "Log in to every machine and show obstacles."),
+        Command("ping", "ping", "Log in to every machine and show what prevents a join."),
         Command("preflight", "preflight", "Check cluster and machines before a join; change nothing."),
     ),
     "Every day": (
         Command("plan", "plan", "Look at every node, show the differences; change nothing."),
-        Command("join", "join", "Change what differs until every node is Ready."),
+        Command("join", "join", "Change all differences until every node is Ready."),
         Command("repair", "join", "The same as join, for nodes that have joined before."),
         Command("status", "status", "Show version, readiness, drift and last run of each node."),
         Command("verify", "verify", "Try traffic between pods, nodes, services; clean up after."),
-        Command("doctor", "doctor", "Find what is wrong with nodes, why, and what to do."),
+        Command("doctor", "doctor", "Find faults of nodes, their causes and their fixes."),
         Command("collect", "collect", "Write facts of nodes to a zip file, without secrets."),
     ),
     "A node's life": (
         Command("upgrade", "upgrade", "Give nodes the versions of the profile, one by one."),
-        Command("rollback", "rollback", "Take nodes back to the versions before an upgrade."),
-        Command("remove", "remove", "Put machines back as they were, and delete their Nodes."),
+        Command("rollback", "rollback", "Return nodes to the versions before an upgrade."),
+        Command("remove", "remove", "Restore machines to their former state, delete their Nodes."),
         Command("csr", "csr", "List, approve or watch requests for serving certificates."),
     ),
     "Look back": (
@@ -60,19 +60,19 @@ GROUPS: Final = {
         Command("verify-report", "verify_report", "Compare a report's hashes with the current rendering."),
     ),
     "Clouds and fleets": (
-        Command("cloud", "cloud", "Check a node against its cloud; print rights; a demo."),
+        Command("cloud", "cloud", "Check a node against its cloud; print rights; run a demo."),
         Command("hook", "hook", "Join and drain the machines of a cloud's groups."),
         Command("fleet", "fleet", "Run over many nodes with several workers, as a Job."),
         Command("bake", "bake", "Prepare a template machine for an image of many nodes."),
-        Command("userdata", "first_boot", "Print what lets a machine become a node by itself."),
-        Command("why", "first_boot", "Show how far a machine's first boot has come."),
+        Command("userdata", "first_boot", "Print user data that makes machines join themselves."),
+        Command("why", "first_boot", "Show the progress of a machine's first boot."),
     ),
     "Reference": (
         Command("explain", "explain", "Explain a flag, field, build, network, problem or step."),
         Command("steps", "steps", "List every step: its name, its needs, and its reason."),
         Command("schema", "schema", "Print a JSON Schema: of profiles, inventories or plans."),
         Command("manifests", "manifests", "Print manifests that nodes or pods on Windows need."),
-        Command("compat", "compat", "Read from a node's programs their flags and gates."),
+        Command("compat", "compat", "Read the flags and gates of a node's programs."),
     ),
 }
 COMMANDS: Final = tuple(command for group in GROUPS.values() for command in group)
@@ -86,7 +86,7 @@ OTHER_WORDS: Final = {
     "get": "winboot status",
     "logs": "winboot log",
 }
-_PREVIEW: Final = "winboot plan shows what would change, and changes nothing"
+_PREVIEW: Final = "winboot plan shows all differences and changes nothing"
 OTHER_OPTIONS: Final = {
     "--check": _PREVIEW,
     "--dry-run": _PREVIEW,
@@ -151,7 +151,7 @@ def help_text() -> str:
             "Usage: winboot [OPTIONS] COMMAND [ARGS]...",
             "",
             "Turn Windows Server machines into Ready Kubernetes nodes.",
-            "`plan` shows what would change and changes nothing.",
+            "`plan` shows all differences and changes nothing.",
             "`join` makes the changes; run it again to repair.",
             "",
             "Options:",

@@ -11,7 +11,7 @@ from winboot.base.errors import UsageError
 from winboot.cli.options import DEFAULT_INVENTORY, InventoryFile, Trust
 
 compat = typer.Typer(
-    help="Learn from a node's own programs what winboot's data does not know.",
+    help="Read a node's programs for flags and gates that winboot's data does not have.",
     no_args_is_help=True,
 )
 OUT = typer.Option("--out", help="Write the overlay to this file instead of printing it.")
@@ -35,7 +35,7 @@ def _commands(age: Annotated[bool, AGE] = False) -> None:
 
 @compat.command()
 def learn(
-    node: Annotated[str, typer.Argument(help="A host of the inventory that has the programs.")],
+    node: Annotated[str, typer.Argument(help="A host of the inventory on which the programs are installed.")],
     inventory: InventoryFile = DEFAULT_INVENTORY,
     out: Annotated[Path | None, OUT] = None,
     trust: Trust = False,
@@ -57,8 +57,8 @@ def learn(
     text = as_text(learned.sections, node, learned.programs, today())
     count = sum(len(entries) for entries in learned.sections.values())
     versions = ", ".join(f"{one.component} {one.version}" for one in learned.programs)
-    differ = f"otherwise than the data in {count} {'entry' if count == 1 else 'entries'}"
-    typer.echo(f"{node}: {versions}: {differ if count else 'as the data says'}", err=True)
+    differ = f"{count} {'entry differs' if count == 1 else 'entries differ'} from winboot's data"
+    typer.echo(f"{node}: {versions}: {differ if count else 'as in the data'}", err=True)
     if out is None:
         typer.echo(text, nl=False)
     else:

@@ -36,8 +36,8 @@ ACTION = typer.Argument(
     help="list shows every kubelet's request; approve decides the pending ones once; watch continues until "
     "it is stopped."
 )
-EVERY = typer.Option("--every", min=1.0, max=3600.0, help="watch: seconds between two looks.")
-LIMIT_S = typer.Option("--for", min=0.0, help="watch: end after this many seconds; 0: never.")
+EVERY = typer.Option("--every", min=1.0, max=3600.0, help="watch: seconds between two checks.")
+LIMIT_S = typer.Option("--for", min=0.0, help="watch: end after this many seconds; 0 means never.")
 
 
 @expanded(without=("trust",))
@@ -81,8 +81,8 @@ def _desks(specs: Sequence[NodeSpec], clusters: Clusters, output: Lines) -> list
         cluster = clusters(spec)
         if cluster is None:
             raise UsageError(
-                f"{spec.node.name}: the profile names no cluster.kubeconfig",
-                hint="Name one; in a pod of the cluster its service account is used.",
+                f"{spec.node.name}: the profile has no cluster.kubeconfig",
+                hint="Set it; in a pod of the cluster, winboot uses the pod's service account.",
             )
         by_cluster.setdefault(id(cluster), (cluster, []))[1].append(spec)
     return [Desk(cluster, Roster.of(several), output) for cluster, several in by_cluster.values()]
@@ -136,7 +136,7 @@ class Desk:
         elif rows:
             columns([_cells(row) for row in rows])
         else:
-            typer.echo("there are no certificate requests of kubelets")
+            typer.echo("the cluster has no certificate requests of kubelets")
         return sum(row["decision"] == "refuse" for row in rows)
 
     def approve(self) -> int:
@@ -202,9 +202,9 @@ def _decision(
     if request.state != "pending":
         return "leave", ()
     if not known:
-        return "leave", ("no machine of the inventory asks for it",)
+        return "leave", ("no machine of the inventory made this request",)
     if reasons is None:
-        return "leave", ("client certificates are approved by the cluster's controller-manager",)
+        return "leave", ("the cluster's controller-manager approves client certificates",)
     return ("refuse", reasons) if reasons else ("approve", ())
 
 

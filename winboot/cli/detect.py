@@ -37,7 +37,7 @@ def detect(kubeconfig: Kubeconfig | Path, context: str | None = None) -> Found:
         with connect(kubeconfig, context=context) as cluster:
             return found_in(cluster)
     except ClusterError as error:
-        typer.echo(f"warning: the cluster was not asked: {error.problem}", err=True)
+        typer.echo(f"warning: winboot could not query the cluster: {error.problem}", err=True)
         return {}
 
 

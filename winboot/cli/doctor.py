@@ -45,11 +45,11 @@ def doctor(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Judge facts that --out or `winboot collect` wrote; contact nothing.",
+            help="Use facts that --out or `winboot collect` wrote; contact no machine and no cluster.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the facts to this file, too.")
+        Path | None, typer.Option("--out", metavar="FILE", help="Also write the facts to this file.")
     ] = None,
     textfile: Annotated[
         Path | None,
@@ -61,13 +61,11 @@ def doctor(
     ] = None,
     fix: Annotated[
         str,
-        typer.Option(
-            "--fix", metavar="RULE", help="Repair the step of this rule, if the rule found something."
-        ),
+        typer.Option("--fix", metavar="RULE", help="Repair the step of this rule if the rule has a finding."),
     ] = "",
     workers: Workers = 8,
     output: LinesForm = Lines.table,
-    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask for confirmation.")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Find what is wrong with nodes, name the first cause with its evidence, and the next command. Changes nothing without
@@ -153,7 +151,7 @@ def _shown(verdict: Verdict) -> Iterator[str]:
     first = verdict.first
     if first is None:
         yield f"{verdict.node}: " + (
-            "healthy" if not verdict.unread else "no rule fired, and not everything could be read"
+            "healthy" if not verdict.unread else "no rule has a finding, but winboot could not read all facts"
         )
     else:
         yield f"{verdict.node}: {first.rule.title}"
@@ -163,7 +161,7 @@ def _shown(verdict: Verdict) -> Iterator[str]:
             yield f"{_INDENT}also: {one.rule.title} ({one.rule.id})"
             yield from (_INDENT + line for line in _about(one, verdict.node))
     follows = [f"{one.rule.title} ({one.rule.id})" for one in verdict.findings if one.cause]
-    yield from (f"{_INDENT}follows from it: {text}" for text in follows)
+    yield from (f"{_INDENT}consequence: {text}" for text in follows)
     yield from (f"{_INDENT}not read: {text}" for text in verdict.unread)
 
 
@@ -228,7 +226,7 @@ def _fix(rule: str, verdicts: Sequence[Verdict], machines: Machines, *, yes: boo
         )
     sick = [one.node for one in verdicts if any(two.rule.id == rule for two in one.findings)]
     if not sick:
-        typer.echo(f"{rule}: no node has it", err=True)
+        typer.echo(f"{rule}: no node has this finding", err=True)
         return
     change = Changed(only=None if found.step == "*" else [found.step])
     only = replace(machines, nodes=sick, limit=None)

@@ -36,7 +36,7 @@ def explain(
             "exit-code before it.",
         ),
     ],
-    name: Annotated[str, typer.Argument(help="What to explain; `explain network` alone compares them.")] = "",
+    name: Annotated[str, typer.Argument(help="What to explain; `explain network` compares networks.")] = "",
     output: LinesForm = Lines.table,
 ) -> None:
     """Explain a name: what it is, what it does on Windows, since when, what to write or to do instead."""
@@ -148,7 +148,7 @@ def _step(name: str) -> str:
     step = next((one for one in STEPS if one.name == name.lower().replace("_", "-")), None)
     if step is None:
         raise _missing("step", name, [one.name for one in STEPS], "`winboot steps` lists them.")
-    lines = [f"{step.name}: a step, done on {'the machine' if step.side == 'node' else 'this side'}"]
+    lines = [f"{step.name}: a step that runs on {'the machine' if step.side == 'node' else 'this computer'}"]
     lines.append(f"  why    {step.why}")
     if step.needs:
         lines.append(f"  after  {', '.join(step.needs)}")
@@ -193,14 +193,14 @@ def _unknown(word: str) -> Exception:
 
     meant = nearest(word, [*names(), *_EXAMPLES, "network"])
     hint = f"Did you mean {meant!r}? {_kinds()}" if meant else _kinds()
-    return UsageError(f"nothing is known of {word!r}", hint=hint)
+    return UsageError(f"winboot does not know {word!r}", hint=hint)
 
 
 def _kinds() -> str:
     return (
         "One of "
         + ", ".join((*_OF_DATA, "network", "problem", "step", "key", "exit-code"))
-        + "; docs/glossary.md has words, docs/troubles.md has messages of logs."
+        + "; docs/glossary.md explains words, docs/troubles.md messages of logs."
     )
 
 

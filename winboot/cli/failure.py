@@ -90,5 +90,5 @@ def explain_bug(error: Exception, arguments: list[str]) -> None:
     ) as file:
         file.write(text)
     say(f"winboot: a bug in winboot itself: {type(error).__name__}: {error}", "red", err=True)
-    tell(f"next: report it with {file.name}; running the command again loses nothing", err=True)
+    tell(f"next: report the bug with {file.name}; you can run the command again", err=True)
     sys.stderr.flush()

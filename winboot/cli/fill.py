@@ -98,8 +98,8 @@ def _find_ca(profile: Profile) -> str:
     if cluster.ca_hash is not None:
         return fetch_ca(cluster.server, cluster.ca_hash)
     raise InvalidInput(
-        f"cluster.ca: {cluster.ca} is not there, and nothing says where else the CA is",
-        hint="Give cluster.kubeconfig {file: …} or cluster.ca_hash, or put the file there.",
+        f"cluster.ca: the file {cluster.ca} does not exist, and no other key leads to the CA",
+        hint="Give cluster.kubeconfig {file: …} or cluster.ca_hash, or make the file.",
     )
 
 
@@ -117,7 +117,7 @@ def _drop_unversioned(inventory: Inventory, filled: Filled) -> None:
         old = [key for key in profile.artifacts.sha256 if read_pin(key) is None]
         if old:
             text = drop(file.read_text(encoding="utf-8"), HASHES, old)
-            filled.write(file, text, f"artifacts.sha256: {len(old)} hashes that named no version are gone")
+            filled.write(file, text, f"artifacts.sha256: winboot removed {len(old)} hashes without a version")
 
 
 def _fill_hashes(inventory: Inventory, filled: Filled, *, renew: bool) -> None:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 PORT: Final = 9443
 _NO_CLUSTER: Final = (
-    "the key `cluster` is missing: it is the NAME in the tag kubernetes.io/cluster/NAME, "
-    "which marks instances that may join"
+    "the key `cluster` is missing: the NAME in the tag kubernetes.io/cluster/NAME of instances that may join"
 )
 Hosts = Callable[[], Sequence[tuple["NodeSpec", tuple[str, ...]]]]
 Group = Annotated[str, typer.Option("--group", help="For each machine of this group.")]
@@ -75,11 +74,11 @@ def voucher(
     A host's voucher is good for an hour and one machine, a group's until --revoke. Without options: list the vouchers.
     """
     if revoke and dry_run:
-        typer.echo(f"{revoke}: would be revoked; it is for {store().read().voucher(revoke).scope}")
+        typer.echo(f"{revoke}: would be revoked; this voucher is for {store().read().voucher(revoke).scope}")
         return
     if revoke:
         store().revoke(revoke)
-        typer.echo(f"{revoke}: no machine is let in with it any more", err=True)
+        typer.echo(f"{revoke}: the endpoint accepts no machine with this voucher any more", err=True)
         return
     if not group and not host:
         _list()
@@ -89,7 +88,7 @@ def voucher(
         typer.echo(f"a voucher would be made, good for {_good_for(kind, scope)}")
         return
     made = store().voucher(kind, scope)
-    typer.echo(f"good for {_good_for(kind, scope)}; it is shown only now", err=True)
+    typer.echo(f"good for {_good_for(kind, scope)}; winboot shows the voucher only now", err=True)
     typer.echo(made.reveal())
 
 
@@ -106,8 +105,8 @@ def approve(
 ) -> None:
     """Accept one machine without a voucher. `winboot why NODE` lists the machines that wait, with UUID and address."""
     seen = store().read().waiting(node, uuid) if dry_run else store().approve(node, uuid)
-    called = f"last called from {seen.address}" if seen is not None else "has not called yet"
-    effect = "would be let in" if dry_run else "is let in"
+    called = f"called last from {seen.address}" if seen is not None else "has not called yet"
+    effect = "would be approved" if dry_run else "is approved"
     typer.echo(f"{node}: the machine {uuid} {effect} when it calls; it {called}")
 
 
@@ -135,9 +134,9 @@ def why(
         return
     listed = ", ".join(sorted(known.machines)) or "none"
     raise UsageError(
-        f"no machine has called to be {machine}",
-        hint=f"These have: {listed}. Its own words are on its serial console and in its event log; for one of EC2 name the "
-        "inventory with -i.",
+        f"no machine has called as {machine}",
+        hint=f"These machines have called: {listed}. See the machine's serial console and event log; for an EC2 instance "
+        "give the inventory with -i.",
     )
 
 
@@ -153,7 +152,7 @@ def _on_console(inventory: Path, machine: str) -> str:
     )
     if host is None:
         listed = ", ".join(sorted(identity.node_name for _, identity in found)) or "none"
-        raise UsageError(f"the inventory has no machine {machine}", hint=f"There are: {listed}.")
+        raise UsageError(f"the inventory has no machine {machine}", hint=f"Known names: {listed}.")
     return last_word(cast("Any", pool.provider).console(host), host.id)
 
 
@@ -162,7 +161,7 @@ def userdata(
         Carrier,
         typer.Option(
             "--for",
-            help="The carrier: ec2 (also for Karpenter), cloudbase, capi (a KubeadmConfigTemplate), or a file.",
+            help="The form of the output: ec2 (also for Karpenter), cloudbase, capi (a KubeadmConfigTemplate), or a file.",
         ),
     ],
     endpoint: Annotated[
@@ -170,7 +169,7 @@ def userdata(
         typer.Option(
             "--endpoint",
             metavar="HOST[:PORT]",
-            help="Where machines reach `winboot hook serve --bootstrap ADDRESS`.",
+            help="The address at which machines reach `winboot hook serve --bootstrap ADDRESS`.",
         ),
     ] = "",
     group: Group = "",
@@ -182,17 +181,17 @@ def userdata(
         bool,
         typer.Option(
             "--by-hand",
-            help="No voucher: each machine waits for `winboot hook approve NODE UUID`, unless its cloud's proof counts "
-            "(--attested).",
+            help="Use no voucher: each machine waits for `winboot hook approve NODE UUID`, unless its cloud's proof "
+            "counts (--attested).",
         ),
     ] = False,
     attested: Annotated[
         bool,
         typer.Option(
             "--attested",
-            help="No voucher: each EC2 instance presents the identity document that AWS signed. The text is that "
-            "of --by-hand: `hook serve -i *.aws.yaml` with `cluster` accepts the document, any other endpoint "
-            "waits for approval.",
+            help="Use no voucher: each EC2 instance presents the identity document that AWS signed. The text is that "
+            "of --by-hand: `hook serve -i *.aws.yaml` with `cluster` accepts the document, any other endpoint waits "
+            "for approval.",
         ),
     ] = False,
     inline: Annotated[
@@ -205,7 +204,7 @@ def userdata(
     ] = None,
     token_hours: Annotated[
         int,
-        typer.Option("--token-hours", min=1, max=720, help="--inline: how long its bootstrap token lives."),
+        typer.Option("--token-hours", min=1, max=720, help="--inline: the lifetime of the bootstrap token."),
     ] = 24,
     pin: Annotated[
         str, typer.Option("--pin", help="SHA-256 of the endpoint's key, if the key is not on this computer.")
@@ -237,7 +236,7 @@ def userdata(
         return
     if not endpoint:
         raise UsageError(
-            "where the endpoint is was not said", hint="--endpoint HOST[:PORT], or --inline FILE.ps1."
+            "the endpoint's address is missing", hint="Give --endpoint HOST[:PORT], or --inline FILE.ps1."
         )
     _one_way(inventory, [voucher_file is not None, by_hand, attested], attested=attested)
     address, port = _address(endpoint)
@@ -254,7 +253,7 @@ def userdata(
     typer.echo(template(scope, made.text) if carrier is Carrier.CAPI else made.text, nl=False)
     typer.echo(f"{made.budget}; for {_good_for(kind, scope)}", err=True)
     if voucher_file is not None:
-        typer.echo("its voucher is a secret: any machine with it may join", err=True)
+        typer.echo("the voucher is a secret: any machine with this voucher may join", err=True)
     if carrier is Carrier.EC2 or attested:
         typer.echo(
             "pods read user data and identity document, too, unless the launch template has HttpTokens: required and "
@@ -267,7 +266,7 @@ def _alone_without(given: Sequence[str]) -> None:
     """Raises UsageError for options of an endpoint when no endpoint is used."""
     if given:
         raise UsageError(
-            f"--inline asks no endpoint, and takes no {', '.join(given)}", hint="Leave out one or the other."
+            f"--inline asks no endpoint, and takes no {', '.join(given)}", hint="Leave out one of them."
         )
 
 
@@ -284,7 +283,7 @@ def _inline(inventory: Path, carrier: Carrier, host: str, path: Path, hours: int
     from winboot.script.first_boot import alone
 
     if carrier is not Carrier.FILE or not host:
-        raise UsageError("--inline is for a file and one host", hint="--for file --host NAME.")
+        raise UsageError("--inline is for a file and one host", hint="Use --for file --host NAME.")
     specs = load_targets(inventory, (host,), pinned=True)
     refuse_unresolved(specs)
     beside = path.with_suffix(".secrets.json")
@@ -298,7 +297,7 @@ def _inline(inventory: Path, carrier: Carrier, host: str, path: Path, hours: int
                 beside, json.dumps({name: one.reveal() for name, one in secrets.items()}) + "\n"
             )
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error}", hint="Name another place.") from error
+        raise UsageError(f"{path} cannot be written: {error}", hint="Give another file.") from error
     typer.echo(f"{path}: {len(text.encode()):,} bytes; an administrator runs it once on {host}", err=True)
     if secrets:
         typer.echo(
@@ -409,7 +408,7 @@ def _of_cloud(
     pool = Pool.read(inventory, settle_files)
     work = NodeWork(pool, context, Options())
     work.unresolved = lambda instance, problem: log(
-        "a machine does not resolve", instance=instance, problem=problem
+        "the settings of a machine are not valid", instance=instance, problem=problem
     )
     return lambda: [(one.spec, one.member.groups) for one in work.targets()], proof_of(
         pool, certificates, log
@@ -426,7 +425,7 @@ def proof_of(pool: Pool, certificates: Path | None, log: Log) -> Proof | None:
         return None
     if not pool.file.cluster:
         log(
-            "first boot: by vouchers and approvals alone, no identity document counts",
+            "first boot: only vouchers and approvals count, identity documents do not",
             why=f"{pool.path}: {_NO_CLUSTER}",
         )
         return None
@@ -458,16 +457,16 @@ def _one_way(inventory: Path, ways: Sequence[bool], *, attested: bool) -> None:
     if sum(ways) != 1:
         raise UsageError(
             "choose exactly one way to let the machine in",
-            hint="--voucher-file FILE with what `winboot hook voucher` printed, --by-hand, or (EC2) --attested.",
+            hint="Give --voucher-file FILE with the output of `winboot hook voucher`, --by-hand, or (EC2) --attested.",
         )
     if attested and provider_of(inventory) != "aws":
         raise UsageError(
-            f"{inventory}: --attested is for machines of EC2, whose inventory is a *.aws.yaml",
-            hint="--voucher-file FILE for others.",
+            f"{inventory}: --attested is only for EC2 instances of an inventory *.aws.yaml",
+            hint="For other machines, use --voucher-file FILE.",
         )
     if attested and not Pool.read(inventory).file.cluster:
         raise UsageError(
-            f"{inventory}: {_NO_CLUSTER}", hint="Set `cluster: NAME`, or take --voucher-file FILE."
+            f"{inventory}: {_NO_CLUSTER}", hint="Set `cluster: NAME`, or use --voucher-file FILE."
         )
 
 
@@ -480,7 +479,7 @@ def _scope(path: Path, group: str, host: str) -> tuple[Literal["host", "group"],
     if not path.exists():
         raise UsageError(f"there is no inventory {path}", hint="Name one with --inventory.")
     if bool(group) == bool(host):
-        raise UsageError("choose exactly one host or group", hint="--group NAME or --host NAME.")
+        raise UsageError("choose exactly one host or group", hint="Give --group NAME or --host NAME.")
     if provider_of(path) is not None:
         return ("host", host) if host else ("group", group)
     inventory = load_inventory(path)
@@ -538,13 +537,13 @@ def _voucher_text(path: Path) -> str:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{path} cannot be read: {error}", hint="Write it with `winboot hook voucher`."
+            f"{path} cannot be read: {error}", hint="Make the file with `winboot hook voucher`."
         ) from error
     id_, dot, secret = text.partition(".")
     if not dot or not id_.isalnum() or not secret or len(text) > 128 or any(one.isspace() for one in text):
         raise UsageError(
             f"{path} holds no voucher",
-            hint="It is one line, as `winboot hook voucher` prints it: nothing else is carried.",
+            hint="The file must have exactly one line: the voucher that `winboot hook voucher` prints.",
         )
     return text
 
@@ -563,4 +562,4 @@ def _list() -> None:
         ]
     )
     if not rows:
-        typer.echo("there is no voucher", err=True)
+        typer.echo("the endpoint knows no voucher", err=True)

@@ -83,18 +83,18 @@ def work(
     run: Annotated[str, _RUN],
     pacing: Pacing,
     inventory: InventoryFile = DEFAULT_INVENTORY,
-    shard: Annotated[int, typer.Option("--shard", min=0, help="The worker's own shard, from 0 on.")] = 0,
+    shard: Annotated[int, typer.Option("--shard", min=0, help="The number of the shard, from 0 on.")] = 0,
     shards: Shards = 1,
     attempt: Annotated[
         int,
-        typer.Option("--attempt", min=1, help="The number of the try: a new try starts failed nodes again."),
+        typer.Option("--attempt", min=1, help="The attempt's number: a new one starts failed nodes again."),
     ] = 1,
     workers: PerWorker = 8,
     namespace: Namespace = "winboot-system",
     drain: Drain = False,
     trust: Trust = False,
     every: Annotated[
-        float, typer.Option("--every", min=0.05, help="Seconds between two looks at the claims.")
+        float, typer.Option("--every", min=0.05, help="Seconds between two checks of the claims.")
     ] = 2.0,
 ) -> None:
     """Run one worker: its own shard first, then remaining nodes of other shards. The Job's pods run this command."""
@@ -188,13 +188,13 @@ def resume(run: Annotated[str, _RUN], wanted: Rendered, pacing: Pacing) -> None:
         view = _newest(run, leases)
     if view.release is None:
         raise UsageError(
-            f"no worker of a run {run} has begun in {wanted.namespace}",
+            f"no worker of the run {run} has started in {wanted.namespace}",
             hint="`winboot fleet render` names its run; `kubectl -n winboot-system get leases` lists the claims.",
         )
     left = [spec.node.name for spec in specs if view.result(spec.node.name) != "ok"]
     job, mints, gmsa = _job(wanted, pacing, run)
     job = replace(job, attempt=view.run.attempt + 1)
-    typer.echo(f"{len(left)} of {len(specs)} nodes are left", err=True)
+    typer.echo(f"{len(left)} of {len(specs)} nodes are not finished", err=True)
     typer.echo(fleet_manifest(job, mints=mints, drains=wanted.drain, gmsa=gmsa, only_job=True), nl=False)
 
 
@@ -211,8 +211,8 @@ def _job(wanted: Rendered, pacing: Pacing, name: str) -> tuple[FleetJob, bool, b
         raise UsageError("--image is missing", hint="Build one from docs/examples/hook/Containerfile.")
     if inventory.exists() and provider_of(inventory) is not None:
         raise UsageError(
-            f"{inventory} asks a cloud, and the workers' inventory stays as it is",
-            hint="`winboot inventory --freeze FILE` writes its machines as they are now: render that file.",
+            f"{inventory} queries a cloud, but workers need a fixed inventory",
+            hint="`winboot inventory --freeze FILE` writes its present machines to a file: render that file.",
         )
     loaded = load_fleet(inventory, (), pinned=True, trust=wanted.trust, may_ask=False)
     files = fleet_files(inventory, _named_by(load_inventory(inventory)))
@@ -265,7 +265,7 @@ def _leases(specs: Sequence[NodeSpec], context: RunContext, namespace: str) -> L
     if len(clusters) != 1:
         raise UsageError(
             f"the nodes are of {len(clusters)} clusters",
-            hint="The claims of a run are in one: name its kubeconfig.",
+            hint="The claims of a run are in one cluster: give its kubeconfig.",
         )
     return next(iter(clusters.values())).leases(namespace)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from winboot.remote.cloud.base import HookQueue
     from winboot.remote.cloud.pool import Pool
 
-hook = typer.Typer(no_args_is_help=True, help="Join machines that a group starts, drain those that it ends.")
+hook = typer.Typer(no_args_is_help=True, help="Join machines that a group starts, drain those it ends.")
 
 
 @hook.callback()
@@ -61,23 +61,23 @@ def serve(
         ),
     ] = False,
     join_timeout: Annotated[
-        int, typer.Option("--join-timeout", help="Seconds until a join is abandoned.")
+        int, typer.Option("--join-timeout", help="Seconds until winboot gives up a join.")
     ] = 2400,
     drain_timeout: Annotated[
-        int, typer.Option("--drain-timeout", help="Seconds for the pods to leave.")
+        int, typer.Option("--drain-timeout", help="Seconds to wait until the pods are evicted.")
     ] = 600,
     every: Annotated[
         float,
         typer.Option(
             "--every",
             min=1.0,
-            help="Azure and --self-registering: seconds between two looks at the machines.",
+            help="Azure and --self-registering: seconds between two checks of the machines.",
         ),
     ] = 30.0,
     listen: Annotated[
         str, typer.Option("--listen", help="Address of /metrics, /healthz and /readyz.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Their port; 0 takes a free one.")] = 9345,
+    port: Annotated[int, typer.Option("--port", help="Port of /metrics; 0 uses a free port.")] = 9345,
     idle_exit: Annotated[
         float | None,
         typer.Option("--idle-exit", help="End after this many seconds without a message; default: never."),
@@ -192,7 +192,7 @@ def serve(
                 proof=proof_of(pool, aws_certificates, log),
             )
         work.unresolved = lambda instance, problem: log(
-            "a machine does not resolve", instance=instance, problem=problem
+            "the settings of a machine are not valid", instance=instance, problem=problem
         )
         served = MetricsServer(
             worker.metrics, lambda: worker.healthy, lambda: worker.ready, address=listen, port=port
@@ -258,7 +258,7 @@ def status(output: LinesForm = Lines.table) -> None:
             ]
         )
     else:
-        typer.echo("The hook runs and has no work item.")
+        typer.echo("The hook runs and works on no machine.")
 
 
 def _run(worker: Worker) -> None:

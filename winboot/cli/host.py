@@ -31,7 +31,7 @@ def add(
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Its address; default: its name.")] = "",
     os: Annotated[str, typer.Option("--os", help="2019, 2022 or 2025; default: the group's.")] = "",
     group: Annotated[
-        str, typer.Option("--group", help="Its group; default: the only one, or that of its release.")
+        str, typer.Option("--group", help="The group; default: the only one, or the group of the release.")
     ] = "",
     source: Annotated[
         Path | None,
@@ -110,9 +110,7 @@ def added(text: str, machines: Sequence[Listed], file: str, os: str = "", group:
     for machine in machines:
         groups = compose(text, file).get("groups")
         if not isinstance(groups, Table) or not groups.entries:
-            raise InvalidInput(
-                f"{file}: it has no winboot groups", hint="An inventory of Ansible's is edited by hand."
-            )
+            raise InvalidInput(f"{file}: it has no winboot groups", hint="Edit an Ansible inventory by hand.")
         release = machine.os or os
         home = group or _home(groups, release, machine.name)
         if home not in groups.entries:
@@ -120,7 +118,7 @@ def added(text: str, machines: Sequence[Listed], file: str, os: str = "", group:
         for name, entry in groups.entries.items():
             hosts = entry.value.get("hosts") if isinstance(entry.value, Table) else None
             if isinstance(hosts, Table) and machine.name in hosts.entries:
-                raise UsageError(f"{machine.name} is in the group {name} already", hint="Edit it there.")
+                raise UsageError(f"{machine.name} is already in the group {name}", hint="Edit it there.")
         values = {"address": machine.address} if machine.address else {}
         if release and release != _os_of(groups, home):
             values["os"] = release
@@ -135,7 +133,7 @@ def _home(groups: Table, release: str, name: str) -> str:
     candidates = fitting if len(fitting) == 1 else list(groups.entries)
     if len(candidates) != 1:
         raise UsageError(
-            f"{name}: which group is it for?", hint=f"--group, one of {', '.join(groups.entries)}."
+            f"{name}: the host's group is missing", hint=f"Give --group, one of {', '.join(groups.entries)}."
         )
     return candidates[0]
 

@@ -51,9 +51,9 @@ class Found:
 def init(
     kubeconfig: Annotated[
         Path | None,
-        typer.Option("--kubeconfig", help="The cluster's kubeconfig; winboot uses it, too."),
+        typer.Option("--kubeconfig", help="The cluster's kubeconfig, which winboot also uses later."),
     ] = None,
-    context: Annotated[str | None, typer.Option("--context", help="The context in it.")] = None,
+    context: Annotated[str | None, typer.Option("--context", help="The context in the kubeconfig.")] = None,
     join_line: Annotated[
         str | None,
         typer.Option(
@@ -65,12 +65,12 @@ def init(
     join_file: Annotated[
         Path | None,
         typer.Option(
-            "--join-file", metavar="FILE", help="Read that line, or kubeadm's JoinConfiguration, from a file."
+            "--join-file", metavar="FILE", help="Read this line, or kubeadm's JoinConfiguration, from a file."
         ),
     ] = None,
     server: Annotated[
         str | None,
-        typer.Option("--server", help="The API server as nodes reach it; default: the kubeconfig's."),
+        typer.Option("--server", help="The API server's address for nodes; default: the kubeconfig's."),
     ] = None,
     kubernetes: Annotated[
         str | None, typer.Option("--kubernetes", help="The version of the nodes; default: the cluster's.")
@@ -102,7 +102,7 @@ def init(
         str | None, typer.Option("--user", help=r"The login: .\Administrator or DOMAIN\name.")
     ] = None,
     password_env: Annotated[
-        str, typer.Option("--password-env", help="The environment variable that holds the password.")
+        str, typer.Option("--password-env", help="The environment variable with the password.")
     ] = "WINBOOT_PASSWORD",
     mirror: Annotated[
         str | None, typer.Option("--mirror", help="Download artifacts from this mirror instead of upstream.")
@@ -113,10 +113,10 @@ def init(
     hashes: Annotated[
         bool, typer.Option("--hashes/--no-hashes", help="Download the artifacts once to pin their hashes.")
     ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     inventory: Annotated[
         Path | None,
-        typer.Option("--inventory", "-i", help="Complete the profiles of this inventory; write nothing new."),
+        typer.Option("--inventory", "-i", help="Only fill in missing values of this inventory's profiles."),
     ] = None,
     renew: Annotated[
         bool,
@@ -135,7 +135,7 @@ def init(
     if not (kubeconfig is None and context is None) and not (join_line is None and join_file is None):
         raise UsageError(
             "--kubeconfig and --context do not go together with --join-command and --join-file",
-            hint="Give the kubeconfig, or the join command, whose token is the login.",
+            hint="Give the kubeconfig or the join command, but not both.",
         )
     command = join_command.read(join_line, join_file)
     if command is not None and targets[0].exists() and not force:
@@ -150,7 +150,7 @@ def init(
     if there and not force:
         raise UsageError(
             f"{', '.join(there)} already exist{'s' if len(there) == 1 else ''}",
-            hint="Use --force to overwrite, or another --folder; without options init completes what is there.",
+            hint="Use --force to overwrite them, or another --folder; without options init fills in missing values.",
         )
     if command is None:
         path = kubeconfig or Path(_ask("kubeconfig", "~/.kube/config", answer_checks.kubeconfig)).expanduser()
@@ -186,7 +186,7 @@ def init(
     for doubt in doubts(answers, detected):
         typer.echo(f"warning: {doubt}", err=True)
     hosts = [*(host or []), *_of_file(hosts_file, folder, yes=yes)] or _ask_machines()
-    login = user or _ask("user who logs in", r".\Administrator")
+    login = user or _ask("user for the login", r".\Administrator")
     machines = inventory_text(hosts, login, password_env)
     if _is_here_alone(answers["server"]):
         typer.echo(
@@ -197,7 +197,7 @@ def init(
     if dry_run:
         typer.echo("\n".join(f"{folder / name} would have:\n{text}" for name, text in texts.items()))
         if command is not None:
-            typer.echo(f"{folder / join_command.TOKEN_FILE} would have the token, for its owner alone")
+            typer.echo(f"{folder / join_command.TOKEN_FILE} would have the token, readable only by you")
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -208,13 +208,13 @@ def init(
         write_beside(folder)
     except OSError as error:
         raise UsageError(
-            f"--folder {folder} cannot be written: {error.strerror}", hint="Name another folder."
+            f"--folder {folder} cannot be written: {error.strerror}", hint="Give another folder."
         ) from error
     hosts_file, profile = folder / "inventory.yaml", folder / "profile.yaml"
     typer.echo(f"wrote {profile}, {hosts_file} and {folder / 'ca.crt'}")
     if command is not None:
         typer.echo(
-            f"wrote {folder / join_command.TOKEN_FILE}: the token, for its owner alone\n{rights.WITHOUT_KUBECONFIG}"
+            f"wrote {folder / join_command.TOKEN_FILE}: the token, readable only by you\n{rights.WITHOUT_KUBECONFIG}"
         )
     if hashes:
         _complete(hosts_file, renew=renew)
@@ -239,7 +239,7 @@ def _refuse_wrong(texts: Mapping[str, str]) -> None:
     ]
     if errors:
         raise InvalidInput(
-            "nothing was written: with these answers the files would be refused",
+            "winboot wrote no files, because these answers are not valid",
             problems=tuple(errors),
             hint="Correct the option or the answer that each line is about.",
         )
@@ -261,7 +261,7 @@ def _complete(inventory: Path, *, renew: bool, dry_run: bool = False) -> None:
     for line in filled.lines:
         typer.echo(line)
     complete = "would be complete" if dry_run else "complete"
-    typer.echo(f"{inventory}: {complete}" if filled.lines else f"{inventory}: nothing is missing")
+    typer.echo(f"{inventory}: {complete}" if filled.lines else f"{inventory}: no value is missing")
 
 
 class _Told:
@@ -310,7 +310,7 @@ def _ask(what: str, default: str, judge: answer_checks.Judge = answer_checks.any
         if default:
             return default
         raise UsageError(
-            f"init needs an answer: {what}", hint="Give it as an option; see winboot init --help."
+            f"init needs an answer: {what}", hint="Give the answer as an option; see winboot init --help."
         )
     while True:
         answer = str(typer.prompt(what, default=default or None)).strip()
@@ -333,7 +333,7 @@ def _of_file(file: Path | None, folder: Path, *, yes: bool) -> list[str]:
         if not (one.os and one.address):
             raise UsageError(
                 f"--hosts-file {file}: {one.name} has no {'address' if one.os else 'release of Windows'}",
-                hint="A line NAME ADDRESS OS for each, with OS 2019, 2022 or 2025.",
+                hint="Write a line NAME ADDRESS OS for each machine, with OS 2019, 2022 or 2025.",
             )
     approve(machines, str(folder / "inventory.yaml"), yes=yes)
     return [f"{one.name}={one.address},{one.os}" for one in machines]
@@ -459,6 +459,6 @@ def _host(text: str) -> tuple[str, str, str]:
     address, comma, release = rest.rpartition(",")
     if not (name and equals and address and comma and release):
         raise UsageError(
-            f"--host {text}: not of the form NAME=ADDRESS,OS", hint="For example --host win-1=10.0.1.11,2022"
+            f"--host {text}: the form is NAME=ADDRESS,OS", hint="For example --host win-1=10.0.1.11,2022"
         )
     return name, address, release

@@ -51,14 +51,14 @@ def show(
         return
     limits = chosen(context.args, limit)
     if sum((graph, list_, freeze is not None)) > 1:
-        raise UsageError("--graph, --list and --freeze are three answers", hint="Choose one.")
+        raise UsageError("--graph, --list and --freeze do not go together", hint="Choose one.")
     if not inventory.exists():
         raise UsageError(f"there is no inventory {inventory}", hint="Name one with --inventory.")
     if provider_of(inventory) is None:
         _static(inventory, limits, list_=list_, freeze=freeze)
     elif limits:
         raise UsageError(
-            "only inventories that are files show some of their machines", hint="`--freeze FILE` makes one."
+            "a selection of hosts needs a static inventory file", hint="`--freeze FILE` makes one."
         )
     else:
         _cloud(inventory, list_=list_, freeze=freeze, refresh=refresh)
@@ -123,7 +123,7 @@ def _freeze(pool: Pool, members: Sequence[Member], target: Path) -> None:
 
     if target.resolve().parent != pool.path.resolve().parent or provider_of(target) is not None:
         raise UsageError(
-            f"{target}: a frozen inventory must be in the folder of {pool.path}, with the name of a static one",
+            f"{target}: a frozen inventory must be in the folder of {pool.path} and have a plain .yaml name",
             hint=f"Its paths are relative to that folder: --freeze {pool.path.parent / 'frozen.yaml'}",
         )
     pool.inventory(members)  # complaints now, not when it is read

@@ -69,7 +69,7 @@ def _target(source: Path, out: Path | None) -> Path:
     if target.exists():
         raise UsageError(f"{target} exists", hint="Name another file with --out.")
     if target.resolve().parent != source.resolve().parent:
-        hint = f"Relative paths are meant from there: --out {source.parent / target.name}"
+        hint = f"Relative paths start at that folder: --out {source.parent / target.name}"
         raise UsageError(f"{target} is not in the folder of {source}", hint=hint)
     return target
 
@@ -136,8 +136,8 @@ def _listing(source: Path, more: Mapping[str, str] | None = None) -> dict[str, A
         hint = f"Run `{PROGRAM} -i {source} --list` yourself: a plug-in may wait for a login."
         raise InvalidInput(f"{PROGRAM} has not ended within {PATIENCE_S:.0f} s", hint=hint) from error
     if done.returncode:
-        said = "; ".join(_errors(done.stderr)) or "it gave no reason"
-        hint = f"`{PROGRAM} -i {source} --list` shows all of it."
+        said = "; ".join(_errors(done.stderr)) or "the program gave no reason"
+        hint = f"`{PROGRAM} -i {source} --list` shows its whole output."
         raise InvalidInput(f"{source}: {PROGRAM} ended with exit code {done.returncode}: {said}", hint=hint)
     try:
         listing: dict[str, Any] = json.loads(done.stdout)
@@ -183,7 +183,7 @@ def _approve(inventory: Inventory, *, yes: bool) -> None:
     if not yes and not at_terminal():
         raise UsageError(
             "the machines above are not approved, and standard input is not a terminal",
-            hint="Check them, and give --yes.",
+            hint="Check the machines, then repeat the command with --yes.",
         )
     if not yes:
         confirm(f"Write {inventory.path}?")

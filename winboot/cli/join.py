@@ -53,7 +53,7 @@ def repair(
     pacing: Pacing,
     view: View,
     by: Annotated[
-        Depth, typer.Option("--by", help="in-place; or by the cloud: a fresh disk, or a new machine.")
+        Depth, typer.Option("--by", help="in-place; reimage: a fresh disk; replace: a new machine.")
     ] = Depth.in_place,
     yes: Annotated[
         bool,
@@ -72,8 +72,8 @@ def repair(
         raise UsageError("--plan and --by do not go together", hint="A plan is of the machines as they are.")
     if not (yes or dry_run or at_terminal()):
         raise UsageError(
-            f"--by {by.value} deletes what is on the machines, and there is no terminal to ask at",
-            hint="Run it at a terminal, which shows first what would be done, or repeat the command with --yes.",
+            f"--by {by.value} deletes all data on the machines, but there is no terminal for a confirmation",
+            hint="Run the command at a terminal, where winboot first shows the machines, or repeat it with --yes.",
         )
     _recover(machines, by, yes=yes, dry_run=dry_run, drain_timeout=options.drain_timeout)
     if by is Depth.reimage:

@@ -10,5 +10,5 @@ def missing() -> None:
     """Say how to get the lab."""
     raise UsageError(
         "the lab is not installed in this environment",
-        hint=f"It is the folder lab/ of winboot's repository: install it {how_to_install(lab=True)}.",
+        hint=f"The lab is the folder lab/ of winboot's repository: install it {how_to_install(lab=True)}.",
     )

@@ -64,8 +64,8 @@ def _try(reference: Reference, owner: str) -> None:
         reference.read(owner)
     elif shutil.which(reference.command[0]) is None:
         raise InvalidInput(
-            f"{owner}: there is no program {reference.command[0]}",
-            hint="Install it, or name another place in the file.",
+            f"{owner}: the program {reference.command[0]} does not exist",
+            hint="Install the program, or change the reference in the file.",
         )
 
 

@@ -88,7 +88,7 @@ def _told(record: dict[str, Any]) -> str | None:
 
     match record.get("kind"):
         case "pass":
-            return f"the script is sent ({record.get('mode')})"
+            return f"winboot sends the script ({record.get('mode')})"
         case "event":
             try:
                 event = parse(str(record.get("line")))

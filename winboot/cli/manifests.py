@@ -31,13 +31,11 @@ def manifests(
         str, typer.Option("--namespace", help="hook: the namespace of its pods and claims.")
     ] = "winboot-system",
     self_registering: Annotated[
-        bool, typer.Option("--self-registering", help="hook: machines join by themselves.")
+        bool, typer.Option("--self-registering", help="hook: for machines that join by themselves.")
     ] = False,
     bootstrap: Annotated[
         bool,
-        typer.Option(
-            "--bootstrap", help="hook: with the endpoint of first boot, its Service and its volume."
-        ),
+        typer.Option("--bootstrap", help="hook: add the first-boot endpoint with its Service and volume."),
     ] = False,
 ) -> None:
     """Print RBAC, RuntimeClasses, the flannel ConfigMap, the hook and more, for the inventory's nodes."""

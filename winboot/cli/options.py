@@ -52,7 +52,7 @@ InventoryFile = Annotated[
         "--inventory",
         "-i",
         envvar="WINBOOT_INVENTORY",
-        help="The inventory: which machines, how to reach them, which profile.",
+        help="The inventory: the machines, their connections and their profiles.",
     ),
 ]
 
@@ -105,7 +105,7 @@ Skip = Annotated[
     typer.Option(
         "--skip",
         autocompletion=completion.steps,
-        help="Skip these steps and assume that they are right (repeat, or separate by commas).",
+        help="Skip these steps and assume that they need no change (repeat, or separate by commas).",
     ),
 ]
 
@@ -169,21 +169,19 @@ Trust = Annotated[
 ]
 NoRestart = Annotated[
     bool,
-    typer.Option("--no-restart", help="Skip steps that need a restart of the machine, and name them."),
+    typer.Option("--no-restart", help="Skip and list steps that need a restart of the machine."),
 ]
 PlanPath = Annotated[
     Path | None,
     typer.Option(
         "--plan",
         metavar="FILE",
-        help="Run exactly this plan of `winboot plan --out FILE`; do not change a node that differs.",
+        help="Run exactly this plan of `winboot plan --out FILE`; skip a node that changed after the plan.",
     ),
 ]
 TakeOver = Annotated[
     bool,
-    typer.Option(
-        "--take-over", help="Take a node over from a run that still holds it; that run ends as superseded."
-    ),
+    typer.Option("--take-over", help="Take a node over from another run, which then ends as superseded."),
 ]
 Adopt = Annotated[
     bool,
@@ -194,7 +192,7 @@ Adopt = Annotated[
 Purge = Annotated[
     bool,
     typer.Option(
-        "--purge", help="Delete the images of Docker on an adopted node; an undo does not bring them back."
+        "--purge", help="Delete Docker's images on an adopted node; an undo does not restore the images."
     ),
 ]
 SkipPreflight = Annotated[
@@ -203,7 +201,7 @@ SkipPreflight = Annotated[
         "--skip-preflight",
         metavar="ID",
         autocompletion=completion.checks,
-        help="Continue in spite of this preflight finding (repeat, or separate by commas); the report names it.",
+        help="Continue despite this preflight finding (repeat, or separate by commas); the report lists it.",
     ),
 ]
 Verify = Annotated[
@@ -227,7 +225,7 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Print a line for each finished step instead of the live view."),
 ]
-Passed = Annotated[bool, typer.Option("--verbose", "-v", help="Show what passed, too.")]
+Passed = Annotated[bool, typer.Option("--verbose", "-v", help="Also show passed checks and unchanged steps.")]
 LogFile = Annotated[
     Path | None,
     typer.Option(

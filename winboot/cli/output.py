@@ -89,7 +89,7 @@ def _log(path: Path, open_until_the_end: ExitStack) -> Listener:
         file = os.fdopen(open_to_append(path), "a", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise UsageError(
-            f"--log-file {path}: {error.strerror}", hint="Name a file that can be written."
+            f"--log-file {path}: {error.strerror}", hint="Give a file that you can write."
         ) from error
     return Lines(ProgressConsole(open_until_the_end.enter_context(file)), everything=True)
 
@@ -118,7 +118,7 @@ def archive(report: Report, *, ended: bool) -> None:
     except (OSError, ForeignFolder) as error:
         if ended:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
-            typer.echo(f"warning: the report of this run is not kept: {why}", err=True)
+            typer.echo(f"warning: winboot could not keep the report of this run: {why}", err=True)
 
 
 def age(moment: str) -> str:
@@ -311,5 +311,5 @@ class Reporting:
             if not isinstance(error, BrokenPipeError):
                 raise ReportNotWritten(
                     f"the report was not written to standard output: {error.strerror}",
-                    hint="`winboot plan` shows how the nodes are now.",
+                    hint="`winboot plan` shows the nodes' present state.",
                 ) from error

@@ -28,7 +28,7 @@ class Pacing:
         typer.Option(
             "--canary",
             metavar="N|N%",
-            help="This many nodes go first; the others begin when these are Ready.",
+            help="winboot changes this many nodes first; the others begin when these are Ready.",
         ),
     ] = None
     max_unavailable: Annotated[
@@ -36,7 +36,7 @@ class Pacing:
         typer.Option(
             "--max-unavailable",
             metavar="N|N%",
-            help="How many nodes of a group may be in work, NotReady or cordoned at once.",
+            help="How many nodes of a group may be unavailable at once: in work, NotReady or cordoned.",
         ),
     ] = None
     max_failed: Annotated[
@@ -84,7 +84,7 @@ def _share(option: str, text: str | None, *, least: int = 0) -> Share | None:
         low = "1" if least else "0"
         raise UsageError(
             f"{option} {text}",
-            hint=f"Expected a number of nodes from {low} on, or a part of them such as 10%.",
+            hint=f"Expected a number of nodes from {low} on, or a percentage such as 10%.",
         )
     return Share(int(found[1]), percent=bool(found[2]))
 

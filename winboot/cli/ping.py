@@ -171,7 +171,7 @@ def _ping(spec: NodeSpec, clock: Clock, logins: Logins, again: Callable[[], Cloc
 def _left(spec: NodeSpec) -> Pinged:
     """What is known of a machine that had not answered when the command was stopped."""
     finding = Finding(
-        "error", "Interrupted", "it had not answered when the command was stopped", "Run it again."
+        "error", "Interrupted", "the machine had not answered when the command was stopped", "Run it again."
     )
     return Pinged(spec.node.name, spec.machine.address, (finding,), Interrupted.exit_code)
 
@@ -198,8 +198,8 @@ def _shown(certificate: Certificate | None, offered: tuple[str, ...], spec: Node
             yield Finding(
                 "warning",
                 "TLS",
-                f"the certificate expired on {until}; pinned by its fingerprint it is accepted all the same",
-                "Renew it on the machine, and its fingerprint in the inventory.",
+                f"the certificate expired on {until}; its pinned fingerprint makes winboot accept it",
+                "Renew the certificate on the machine, and its fingerprint in the inventory.",
             )
     else:
         yield Finding("ok", "TLS", "not used: the connection is HTTP, and the login encrypts every message")
@@ -267,7 +267,7 @@ def _wire(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "authentication",
-            "the machine offers Basic, which sends passwords in clear over HTTP",
+            "the machine offers Basic, which sends unencrypted passwords over HTTP",
             r"Set-Item WSMan:\localhost\Service\Auth\Basic -Value $false",
         )
 
@@ -296,9 +296,7 @@ def _session(probe: Probe) -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "token", "administrator")
-    yield Finding(
-        "ok", "execution policy", f"{probe.execution_policy} (does not apply to what winboot sends)"
-    )
+    yield Finding("ok", "execution policy", f"{probe.execution_policy} (does not apply to winboot's scripts)")
 
 
 def _machine(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
@@ -313,7 +311,7 @@ def _machine(probe: Probe, spec: NodeSpec) -> Iterator[Finding]:
         yield Finding(
             "error",
             "build",
-            f"the inventory says Windows Server {spec.machine.os} ({spec.machine.build}), the machine says {probe.os_build}",
+            f"the inventory has Windows Server {spec.machine.os} ({spec.machine.build}), but the machine has {probe.os_build}",
             "Correct `os` of the host or its group in the inventory.",
         )
     if not probe.ps_version.startswith("5.1"):
@@ -332,8 +330,8 @@ def _clock(offset: timedelta, whose: str) -> Finding:
     return Finding(
         level,
         "clock",
-        f"{seconds:+.0f} s from {whose}; certificates and tokens fail when clocks disagree",
-        "w32tm /resync on the machine, or windows.time_servers in the profile.",
+        f"{seconds:+.0f} s from {whose}; with a wrong clock, certificates and tokens are not valid",
+        "Run `w32tm /resync` on the machine, or set windows.time_servers in the profile.",
     )
 
 

@@ -19,7 +19,7 @@ def plan(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="Also write the plan here, for `winboot join --plan FILE`."
+            "--out", metavar="FILE", help="Also write the plan to this file, for `winboot join --plan FILE`."
         ),
     ] = None,
     diff: Annotated[

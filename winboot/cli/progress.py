@@ -92,9 +92,9 @@ def describe(event: Event | Notice, *, everything: bool = False) -> str | None:
         case StepDone(step=step, state=state) if everything or state not in ("ok", "would-change", "blocked"):
             return f"{step}: {state}" + (f" ({event.problem.message})" if event.problem else "")
         case RebootWanted(steps=steps):
-            return f"needs a restart for {', '.join(steps)}"
+            return f"the machine needs a restart for {', '.join(steps)}"
         case Detached(step=step, timeout_s=seconds):
-            return f"{step}: continues as a task on the node, at most {seconds} s"
+            return f"{step}: continues as a task on the node, for at most {seconds} s"
         case RunStarted(build=build):
             return f"connected, build {build}"
     return None

@@ -31,11 +31,11 @@ def remove(
     ] = False,
     cluster_only: Annotated[
         bool,
-        typer.Option("--cluster-only", help="The machine is gone: clean up the cluster only."),
+        typer.Option("--cluster-only", help="The machine no longer exists: clean up only the cluster."),
     ] = False,
     dry_run: DryRun = False,
     drain_timeout: Annotated[
-        float, typer.Option("--drain-timeout", min=0, help="Seconds for a node's pods to leave.")
+        float, typer.Option("--drain-timeout", min=0, help="Seconds to wait until a node's pods are evicted.")
     ] = 600.0,
     take_over: TakeOver = False,
 ) -> None:
@@ -53,12 +53,12 @@ def remove(
 
     if keep_node and cluster_only:
         raise UsageError(
-            "--keep-node and --cluster-only do not go together", hint="Together they would do nothing."
+            "--keep-node and --cluster-only do not go together", hint="Together they would change nothing."
         )
     if not (dry_run or yes or at_terminal()):
         raise UsageError(
-            "remove puts machines back and deletes Nodes, and there is no terminal to ask at",
-            hint="Look at it with --dry-run, then repeat the command with --yes.",
+            "remove restores machines and deletes Nodes, but there is no terminal for a confirmation",
+            hint="See the changes with --dry-run, then repeat the command with --yes.",
         )
     reporting = Reporting(view.report, view.output)
     fleet = load_fleet(machines.inventory, machines.chosen, trust=machines.trust, may_ask=not yes)

@@ -27,13 +27,13 @@ def render(
     only: Only = None,
     skip: Skip = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="A folder for one script a node and the files it writes.")
+        Path | None, typer.Option("--out", help="Write the nodes' scripts and files into this folder.")
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the reason for each step and setting.")
     ] = False,
     part: Annotated[
-        Part, typer.Option("--part", help="The whole script, the node's part of it, or its library.")
+        Part, typer.Option("--part", help="Print the whole script, the node's part, or the library.")
     ] = Part.both,
     output: LinesForm = Lines.table,
     diff: Annotated[
@@ -41,7 +41,7 @@ def render(
         typer.Option(
             "--diff",
             metavar="OLD",
-            help="Show the difference to a script, or to a folder that --out wrote; exit with 2 if there is one.",
+            help="Show the difference to a script, or to a folder that --out wrote; exit with 2 if they differ.",
         ),
     ] = None,
     digest: Annotated[
@@ -95,7 +95,7 @@ def render(
                 _write(out / task.spec.node.name, task.script.text.encode(), files)
             except OSError as error:
                 raise UsageError(
-                    f"--out {out} cannot be written: {error.strerror}", hint="Name another folder."
+                    f"--out {out} cannot be written: {error.strerror}", hint="Give another folder."
                 ) from error
             typer.echo(
                 f"{out / task.spec.node.name}: {task.script.size_bytes / 1024:.0f} KiB, {len(task.script.files)} files"
@@ -104,8 +104,8 @@ def render(
         _show(tasks[0].script.text.encode())
     else:
         raise UsageError(
-            f"{len(tasks)} nodes would be rendered, one text at a time is shown",
-            hint="Name one with --limit, or a folder with --out.",
+            f"the command selects {len(tasks)} nodes, but can show only one script",
+            hint="Select one node with --limit, or give a folder with --out.",
         )
 
 

@@ -72,13 +72,13 @@ def _pieces(path: Path) -> Pieces:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--diff {path} cannot be read: {error}",
-            hint="Name a script, or a folder that `winboot render --out FOLDER` wrote.",
+            hint="Give a script, or a folder that `winboot render --out FOLDER` wrote.",
         ) from error
     found = split(text)
     if found is None:
         raise UsageError(
-            f"--diff {path}: not a script that this kind of winboot rendered",
-            hint="Name a script, or a folder that `winboot render --out FOLDER` wrote.",
+            f"--diff {path}: this is not a script of a compatible winboot version",
+            hint="Give a script, or a folder that `winboot render --out FOLDER` wrote.",
         )
     return found
 

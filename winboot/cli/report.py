@@ -23,7 +23,7 @@ def report(
     output: OutputForm = Output.table,
     file: Annotated[
         Path | None,
-        typer.Option("--report", help="Write it to this file instead: .html, .json, .jsonl or .xml (JUnit)."),
+        typer.Option("--report", help="Write the report to this file: .html, .json, .jsonl or .xml (JUnit)."),
     ] = None,
 ) -> None:
     """Show the report of a run again: what it found, changed and could not do; contact nothing."""

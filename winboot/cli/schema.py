@@ -37,7 +37,7 @@ def schema(
     try:
         out.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"--out {out}: {error.strerror}", hint="Name a file that can be written.") from error
+        raise UsageError(f"--out {out}: {error.strerror}", hint="Give a file that you can write.") from error
 
 
 def write_beside(folder: Path) -> None:

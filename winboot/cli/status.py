@@ -97,7 +97,7 @@ def _nodes(specs: Sequence[NodeSpec], clusters: Any) -> dict[str, NodeFacts | st
     for spec in specs:
         cluster, name = clusters(spec), spec.node.name
         if cluster is None:
-            found[name] = "unknown: the profile names no cluster.kubeconfig"
+            found[name] = "unknown: the profile has no cluster.kubeconfig"
             continue
         if id(cluster) not in listed:
             listed[id(cluster)] = {node.name: node for node in cluster.nodes()}

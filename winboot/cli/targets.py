@@ -120,7 +120,7 @@ def _warn(inventory: Path, loaded: Inventory) -> None:
     told = [str(warning) for warning in loaded.warnings]
     if not told or not first_time((*told, *(file.read_text(encoding="utf-8") for file in loaded.tables))):
         return
-    several = f"{len(told)} warnings about the files: `winboot check {inventory}` names them"
+    several = f"the files have {len(told)} warnings: `winboot check {inventory}` shows them"
     tell(told[0] if len(told) == 1 else several, err=True)
 
 
@@ -151,7 +151,7 @@ def _refuse_other_pins(found: Sequence[tuple[Machine, NodeSpec]], inventory: Pat
     if wrong:
         problems = tuple(dict.fromkeys(map(str, wrong)))
         raise InvalidInput(
-            f"{len(problems)} pinned hashes are not of the versions that are wanted",
+            f"{len(problems)} pinned hashes belong to other versions",
             problems=problems,
             hint=f"`{renew}` fetches the artifacts once and pins their hashes.",
         )

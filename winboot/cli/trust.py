@@ -54,9 +54,9 @@ def hold(file: Path, text: str) -> None:
     strange = _of_others([file]) if new else {}
     if strange:
         raise InvalidInput(
-            f"{file} is not what it was when this command began, and {strange[file]}",
+            f"{file} changed after this command started, and {strange[file]}",
             problems=tuple(new),
-            hint="Make the file your own, see what is in it, and run the same command again.",
+            hint="Make the file your own, check its content, and run the same command again.",
         )
 
 
@@ -85,7 +85,7 @@ def _agree(wanted: Sequence[Demand], strange: Mapping[Path, str], *, may_ask: bo
     typer.echo(f"{whose}. This computer would:", err=True)
     for one in wanted:
         typer.echo(f"  {one}", err=True)
-    confirm("Is that meant?")
+    confirm("Is this correct?")
 
 
 def _of_others(files: Iterable[Path]) -> dict[Path, str]:

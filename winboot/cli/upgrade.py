@@ -23,7 +23,7 @@ class Versions:
     """How a node is given other versions."""
 
     drain_timeout: Annotated[
-        float, typer.Option("--drain-timeout", min=0, help="Seconds for a node's pods to leave.")
+        float, typer.Option("--drain-timeout", min=0, help="Seconds to wait until a node's pods are evicted.")
     ] = 600.0
     grace: Annotated[
         int | None,
@@ -32,11 +32,11 @@ class Versions:
     delete_emptydir_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Evict pods whose emptyDir volumes are lost, too.")
     ] = False
-    force: Annotated[bool, typer.Option("--force", help="Evict pods without a controller, too.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Also evict pods without a controller.")] = False
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Try each node's flows, too, before its pods come back (docs/verify.md)."
+            "--verify", help="Also try each node's flows before pods return to the node (docs/verify.md)."
         ),
     ] = False
     take_over: TakeOver = False

@@ -38,7 +38,7 @@ def verify(
         typer.Option(
             "--egress",
             metavar="HOST:PORT",
-            help="An address outside that pods must reach; default: the pause image's registry.",
+            help="An address outside the cluster that pods must reach; default: the pause image's registry.",
         ),
     ] = "",
     timeout: Annotated[
@@ -61,7 +61,7 @@ def verify(
     storage_class: Annotated[
         str,
         typer.Option(
-            "--storage-class", metavar="NAME", help="Flow volume: make a claim of this StorageClass."
+            "--storage-class", metavar="NAME", help="Flow volume: use a claim of this StorageClass."
         ),
     ] = "",
     share: Annotated[
@@ -69,7 +69,7 @@ def verify(
         typer.Option(
             "--share",
             metavar=r"\\HOST\NAME",
-            help="Flow smb: the share whose files a pod lists under its own account (gMSA).",
+            help="For the flow smb: the share whose files a pod lists under its own account (gMSA).",
         ),
     ] = "",
     output: OutputForm = Output.table,
@@ -109,7 +109,7 @@ def share_of(given: str) -> str:
 
     if given and not re.fullmatch(r"\\\\[A-Za-z0-9.-]+(\\[A-Za-z0-9._$-]+)+", given):
         raise UsageError(
-            f"--share {given}: not a share", hint=r"Write it as '\\HOST\NAME', in quotation marks."
+            f"--share {given}: not a share", hint=r"Write the share as '\\HOST\NAME', in quotation marks."
         )
     return given
 
@@ -138,7 +138,7 @@ def place(given: str) -> tuple[str, int] | None:
         return None
     host, _, port = given.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageError(f"--egress {given}: not HOST:PORT", hint="As in --egress example.com:443.")
+        raise UsageError(f"--egress {given}: the form is HOST:PORT", hint="As in --egress example.com:443.")
     return host, int(port)
 
 

@@ -37,7 +37,7 @@ def verify_report(
     for name, digests in told.items():
         here = now.get(name)
         if here is None:
-            said = "the inventory does not have it"
+            said = "the inventory does not have this node"
         else:
             differ = [kind for kind, digest in here.items() if digests.get(kind) != digest]
             said = f"differs: {', '.join(differ)}" if differ else "as rendered now"
@@ -53,8 +53,8 @@ def _nodes(report: Path) -> dict[str, dict[str, Any]]:
         found = {line["node"]: dict(line["digests"]) for line in lines if line["kind"] == "node"}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
-            f"{report}: not a report with digests: {error}", hint="Name a file of --report FILE.json."
+            f"{report}: this is not a report with digests: {error}", hint="Name a file of --report FILE.json."
         ) from error
     if not found:
-        raise InvalidInput(f"{report}: a report without nodes", hint="Name a file of --report FILE.json.")
+        raise InvalidInput(f"{report}: the report has no nodes", hint="Name a file of --report FILE.json.")
     return found

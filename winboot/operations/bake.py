@@ -83,13 +83,13 @@ def _ask(run: NodeRun, *, seal: bool) -> None:
     if traces is None:
         raise ProtocolError(
             f"{run.name}: the machine sent no answer about its image",
-            hint="See what else runs in the sessions of the account that winboot logs in with.",
+            hint="Check for other programs in the sessions of winboot's account, such as a profile script.",
             node=run.name,
         )
     if traces:
         raise NodeFailed(
-            f"{run.name}: the machine is a node, or was one: {', '.join(traces)}",
-            hint="Bake a machine that never joined a cluster; `winboot remove` restores one that did.",
+            f"{run.name}: the machine is or was a node: {', '.join(traces)}",
+            hint="Bake a machine that never joined a cluster, or run `winboot remove` on it first.",
             node=run.name,
         )
 

@@ -48,7 +48,7 @@ class Recovery:
         own = f"{self.host.id} ({self.host.state})"
         group = self.host.group
         cloud = {
-            "reimage": f"reimage {own}: a fresh system disk; what is on it is lost, id and address stay",
+            "reimage": f"reimage {own}: a fresh system disk; all data on it is lost, id and address stay",
             "replace": f"delete {own}: {group} starts another machine with a new name and address",
         }[self.depth]
         return (
@@ -57,7 +57,7 @@ class Recovery:
             *(("delete the Node",) if self.node is not None else ()),
             "wait until the machine answers, and join it"
             if self.depth == "reimage"
-            else "left to do: join the new machine (a cloud inventory or `winboot hook serve` finds it)",
+            else "your next step: join the new machine (a cloud inventory or `winboot hook serve` finds it)",
         )
 
 
@@ -88,8 +88,8 @@ def planned(
         provider_id = spec.machine.provider_id or (node.provider_id if node is not None else "")
         if not provider_id:
             raise NotDone(
-                f"{spec.node.name}: neither the inventory nor the Node says which machine of which cloud it is",
-                hint="Set `provider_id` on the host, or take the inventory from the cloud.",
+                f"{spec.node.name}: neither the inventory nor the Node has the machine's provider id",
+                hint="Set `provider_id` on the host, or use an inventory of the cloud.",
             )
         provider, host = machine_of(provider_id)
         _refuse_what_the_cloud_cannot(provider, host, depth)
@@ -102,7 +102,7 @@ def _refuse_what_the_cloud_cannot(provider: Provider, host: CloudHost, depth: De
         raise NotDone(f"{host.id}: EC2 does not reimage instances", hint="`--by replace` starts another one.")
     if depth == "replace" and host.data.get("orchestration") == "flexible":
         raise NotDone(
-            f"{host.name} is an instance of the Flexible scale set {host.group}: winboot replaces those of Uniform ones",
+            f"{host.name} is in the Flexible scale set {host.group}: winboot replaces only instances of Uniform scale sets",
             hint="Use `--by reimage`.",
         )
     if depth == "replace" and not host.group:
@@ -155,11 +155,11 @@ def _protected(one: Recovery) -> bool:
 
 def _wait_for(one: Recovery, means: Means) -> None:
     def wait(seconds: float) -> None:
-        means.say(one.name, "waiting until it answers")
+        means.say(one.name, "waiting until the machine answers")
         if means.wait(seconds):
             raise Interrupted(
-                f"{one.name}: interrupted: it was reimaged and does not answer yet",
-                hint="When it answers, `winboot join` is all that is left to do.",
+                f"{one.name}: interrupted: the machine was reimaged and does not answer yet",
+                hint="When the machine answers, run `winboot join`.",
                 node=one.name,
             )
 
@@ -167,7 +167,7 @@ def _wait_for(one: Recovery, means: Means) -> None:
         retried(lambda: means.answers(one.spec), means.answers_s, pause=ASKS_S, sleep=wait)
     except TransportError as error:
         raise NodeFailed(
-            f"{one.name}: reimaged, but it does not answer: {error.problem}",
-            hint="When it answers, `winboot join` is all that is left to do. " + error.hint,
+            f"{one.name}: reimaged, but the machine does not answer: {error.problem}",
+            hint="When the machine answers, run `winboot join`. " + error.hint,
             node=one.name,
         ) from error

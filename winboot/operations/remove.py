@@ -79,7 +79,7 @@ def _run(
     ):
         raise InvalidInput(
             f"--cluster-only needs cluster.kubeconfig in the profile: {', '.join(without)}",
-            hint="Name the kubeconfig, or delete the Node with kubectl.",
+            hint="Set cluster.kubeconfig, or delete the Node with kubectl.",
         )
     return run_nodes(
         "remove",
@@ -132,7 +132,7 @@ def refuse_dockershim(name: str, kubelet: str, steps: Sequence[StepDone]) -> Non
         return
     if Version.parse(kubelet.removeprefix("v")).at_least(WITHOUT_DOCKERSHIM):
         raise NotDone(
-            f"{name}: left alone: it ran Docker with dockershim before, which Kubernetes {kubelet} no longer has",
+            f"{name}: the node ran Docker with dockershim before, which Kubernetes {kubelet} no longer has",
             hint="Install the machine again, then run `winboot remove --cluster-only`; or go back to 1.23 first.",
             node=name,
         )
@@ -151,8 +151,8 @@ def _reached(run: NodeRun, removal: Removal) -> NodeFacts | None:
         )
     if removal.cluster_only and node is not None and node.ready:
         raise NotDone(
-            f"{run.name}: left alone: its Node is Ready, so its machine is not gone",
-            hint="Without --cluster-only the machine is put back, too.",
+            f"{run.name}: the Node is Ready, so its machine still exists",
+            hint="Without --cluster-only, winboot also restores the machine.",
             node=run.name,
         )
     return node
@@ -257,6 +257,6 @@ def _leave(run: NodeRun, cluster: Cluster, node: NodeFacts | None, removal: Remo
 
 def _blocked() -> StepDone:
     problem = Problem(
-        "NeedsStep", "the machine is not restored yet", "Fix those steps, and run the same command again."
+        "NeedsStep", "the machine is not restored yet", "Fix these steps, and run the same command again."
     )
     return StepDone("", NODE_OBJECT, "blocked", 0, problem=problem)

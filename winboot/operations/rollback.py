@@ -41,5 +41,5 @@ def _back(run: NodeRun, *, preflight: Preflight) -> None:
     if run.turned:
         version = run.spec.kubernetes.version
         run.notes.append(
-            f"it stays at Kubernetes {version} until `winboot upgrade` runs, or the profile wants the same"
+            f"the node stays at Kubernetes {version} until `winboot upgrade`, or until the profile has it"
         )

@@ -63,7 +63,7 @@ def refuse_wrong_order(specs: Sequence[NodeSpec], cluster_of: Callable[[NodeSpec
     if wrong:
         raise PreflightFailed(
             "; ".join(wrong),
-            hint="Nothing was changed. Upgrade the control plane, or set kubernetes.version to the version that is named.",
+            hint="winboot changed nothing. Upgrade the control plane, or set kubernetes.version to the named version.",
         )
 
 
@@ -72,23 +72,23 @@ def _order_problems(spec: NodeSpec, cluster: Cluster | None) -> Iterator[str]:
     (kubernetes.io/releases/version-skew-policy)."""
     name, wanted = spec.node.name, spec.kubernetes.version
     if cluster is None:
-        yield f"{name}: its profile names no cluster.kubeconfig, so winboot cannot see which order is right"
+        yield f"{name}: the profile has no cluster.kubeconfig, so winboot cannot check the versions' order"
         return
     server = cluster.version()
     if (wanted.major, wanted.minor_number) > (server.major, server.minor_number):
-        yield f"{name}: the profile wants {wanted}, and the API server is {server}: that one comes first"
+        yield f"{name}: the profile has {wanted}, but the API server {server}: upgrade the API server first"
     node = cluster.node(name)
     if node is None or not node.kubelet_version:
         return
     try:
         runs = Version.parse(node.kubelet_version)
     except ValueError:
-        yield f"{name}: its Node calls the kubelet's version {node.kubelet_version!r}"
+        yield f"{name}: the Node reports the kubelet version {node.kubelet_version!r}"
         return
     if (wanted.major, wanted.minor_number) < (runs.major, runs.minor_number):
-        yield f"{name}: it runs {runs}, and the profile wants the older {wanted}: an upgrade does not go back"
+        yield f"{name}: the node runs {runs}, but the profile has the older {wanted}: use a rollback"
     elif wanted.minor_number > runs.minor_number + 1:
-        yield f"{name}: it runs {runs}, and the profile wants {wanted}: by {runs.major}.{runs.minor_number + 1} first"
+        yield f"{name}: the node runs {runs}: upgrade to {runs.major}.{runs.minor_number + 1} before {wanted}"
 
 
 def _prove(run: NodeRun, started: float) -> None:
@@ -112,8 +112,8 @@ def _prove(run: NodeRun, started: float) -> None:
             f"check {one.what!r} failed: {one.seen} (expected: {one.expected})" for one in failed
         )
         raise NodeFailed(
-            f"{run.name}: it was changed and does not work, so it stays cordoned: {said}",
-            hint=failed[0].next or "Put it right and run the same command again.",
+            f"{run.name}: the changed node does not work, so it stays cordoned: {said}",
+            hint=failed[0].next or "Correct the fault and run the same command again.",
             node=run.name,
         )
 
@@ -132,9 +132,9 @@ def _prove_with_flows(specs: Sequence[NodeSpec], run: NodeRun, started: float) -
             f"{row.flow} ({row.source} to {row.target}): {row.cause or row.seen}" for row in failed
         )
         raise NodeFailed(
-            f"{run.name}: it was changed and traffic does not flow, so it stays cordoned: {said}",
-            hint=failed[0].next or "Put it right and run the same command again.",
+            f"{run.name}: flows of the changed node fail, so it stays cordoned: {said}",
+            hint=failed[0].next or "Correct the fault and run the same command again.",
             node=run.name,
         )
     tried = found.counts["passed"]
-    run.notes.append(f"{tried} flows were tried and pass" if tried else "no flow could be tried")
+    run.notes.append(f"all {tried} tried flows pass" if tried else "no flow could be tried")

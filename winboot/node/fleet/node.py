@@ -253,7 +253,7 @@ class NodeRun:
                 target = note.way_back
                 if target is None:
                     raise NoVersionBefore(
-                        f"{self.name}: skipped: the machine has no record of an earlier version with which the node was Ready",
+                        f"{self.name}: the machine has no record of an earlier version with which the node was Ready",
                         hint="Set the versions in the profile, and run `winboot join --drain` for this node.",
                         node=self.name,
                     )
@@ -266,7 +266,7 @@ class NodeRun:
         machine = self.context.machines.get(self.name)
         if machine is None:
             raise VersionsHeld(
-                f"{self.name}: skipped: the node was rolled back to {_in_words(target)}",
+                f"{self.name}: the node was rolled back to {_in_words(target)}",
                 hint="`winboot upgrade` gives the node the profile's versions.",
                 node=self.name,
             )
@@ -372,7 +372,7 @@ class NodeRun:
 
     def _unplanned(self, why: str) -> OtherThanPlanned:
         return OtherThanPlanned(
-            f"{self.name}: skipped: {why}",
+            f"{self.name}: {why}",
             hint="`winboot plan --out FILE` makes a new plan; review it, and run it.",
             node=self.name,
         )

@@ -83,12 +83,12 @@ def fleet_files(inventory: Path, others: Sequence[Path]) -> dict[str, str]:
         if not whole.is_relative_to(folder):
             raise UsageError(
                 f"{file} is not below the folder of {inventory}",
-                hint="The workers get that folder's files and no others: copy it there, and name it by its relative path.",
+                hint="The workers get only the files of this folder: copy the file into it, and give its relative path.",
             )
         try:
             found[whole.relative_to(folder).as_posix()] = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file} cannot be read: {error}", hint="Name a text file.") from error
+            raise UsageError(f"{file} cannot be read: {error}", hint="Give a text file.") from error
     if sum(len(text.encode()) for text in found.values()) > _MOST:
         raise UsageError(
             "the inventory and its files are more than the 1 MB that a ConfigMap holds",

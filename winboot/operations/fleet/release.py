@@ -99,7 +99,7 @@ class Release:
                 elif pace.let_in(node) is not None:
                     break
             except BudgetUsedUp as error:
-                notes[STOPPED] = error.problem.removeprefix(f"{node}: not begun: ")
+                notes[STOPPED] = error.problem.removeprefix(f"{node}: not started: ")
                 break
             wave += 1
         return notes | {WAVE: str(wave)}

@@ -72,14 +72,14 @@ class Answers:
 
     def foreign(self, item: WorkItem) -> Next:
         """Leave another cluster's machine alone, and its message in the queue."""
-        self.shared.log("left alone: the inventory does not mean it", **item.about())
-        return Next("done", "the inventory does not mean this machine", outcome="foreign")
+        self.shared.log("skipped: the inventory does not select this machine", **item.about())
+        return Next("done", "the inventory does not select this machine", outcome="foreign")
 
     def not_listed(self, item: WorkItem) -> Next:
         """Try one that the cloud does not list yet again."""
         item.looks += 1
         self.shared.log("the cloud does not know it yet", **item.about())
-        return Next("waiting", "the cloud does not list it yet", self.shared.settings.again)
+        return Next("waiting", "the cloud does not list the machine yet", self.shared.settings.again)
 
     def not_waiting(self, item: WorkItem, stage: Stage) -> Next:
         """It was answered already, or is over, or is not listed yet: only the last is tried again."""
@@ -89,16 +89,16 @@ class Answers:
                 return self.not_listed(item)
             if ended:
                 self.forget(item.action.instance)
-        self.shared.log("nothing waits for it any more", stage=stage, **item.about())
+        self.shared.log("no lifecycle hook waits for it", stage=stage, **item.about())
         self.delete(item)
-        return Next("done", "its hook no longer waits", outcome="stale")
+        return Next("done", "the machine's lifecycle hook no longer waits", outcome="stale")
 
     def forget(self, instance: str) -> None:
         """Delete the Node of a machine that is gone, or that its group ends now: no further message reports it."""
         place = self.shared.work.place(instance)
         if place is not None and (place.ours or self.shared.work.whose(instance) != "foreign"):
             place.cluster.delete_node(place.node.name)
-            self.shared.log("its Node is deleted", node=place.node.name, instance=instance)
+            self.shared.log("the machine's Node is deleted", node=place.node.name, instance=instance)
 
     def empty(self, item: WorkItem, place: Place, seconds: float) -> str:
         """Drain; gives the pods that were left, or nothing. It ends when the machine has ended."""
@@ -114,4 +114,4 @@ class Answers:
             return False
 
         left = shared.work.drain(place, seconds, over)
-        return f"pods were left: {left}" if left else ""
+        return f"the drain left pods: {left}" if left else ""

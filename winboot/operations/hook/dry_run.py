@@ -8,7 +8,7 @@ from winboot.base.errors import WinbootError
 from winboot.operations.hook.work import NodeWork, Place
 from winboot.remote.cloud.base import HookAction, HookQueue, Nothing
 
-_FOREIGN = "leave it alone: the inventory does not mean this machine"
+_FOREIGN = "skip: the inventory does not select this machine"
 
 
 def forecasts(queue: HookQueue, work: NodeWork) -> Iterator[tuple[HookAction | None, str]]:
@@ -21,7 +21,7 @@ def forecasts(queue: HookQueue, work: NodeWork) -> Iterator[tuple[HookAction | N
         for message in messages:
             seen.add(message.id or message.handle)
             if isinstance(message.action, Nothing):
-                what = "delete the message" if message.action.understood else "leave it in the queue"
+                what = "delete the message" if message.action.understood else "leave the message in the queue"
                 yield None, f"{what}: {message.action.reason}"
                 continue
             try:

@@ -110,8 +110,8 @@ class Launch:
         if stopped and not outcome.good and not item.ending:
             # The machine is being ended. Its stage says the rest, and the termination takes the claim now.
             owner.release()
-            shared.log("the join ends with its machine", node=node, reason=outcome.reason, **item.about())
-            return Next("waiting", "its machine ends")
+            shared.log("the join ends: the machine ends", node=node, reason=outcome.reason, **item.about())
+            return Next("waiting", "the machine ends")
         # An interrupted join is not a failed one.
         interrupted = not outcome.good and shared.stop.requested
         over = outcome.good or outcome.final or bool(item.ending) or self.is_over(item)
@@ -136,7 +136,7 @@ class Launch:
                 return self._answers.foreign(item)
             case "ours, ended":
                 shared.queue.complete(item.action, "ABANDON")
-                shared.log("the machine has ended before it was joined", **item.about())
+                shared.log("the machine ended before its join", **item.about())
                 self._answers.delete(item)
                 return Next("failed", "ABANDON: the machine has ended", outcome="abandon")
             case _:

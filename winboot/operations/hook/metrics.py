@@ -38,7 +38,7 @@ class Metrics:
         )
         self._left = Counter(
             "winboot_hook_left",
-            "What was wanted and not done, each time it was tried, by what it was",
+            "Failed attempts of actions, by action",
             ["what"],
             registry=self.registry,
         )
@@ -83,8 +83,8 @@ class MetricsServer(Server):
         port: int,
     ) -> None:
         asked = {
-            "/healthz": (healthy, b"the loop stands still\n"),
-            "/readyz": (ready or healthy, b"nothing is received\n"),
+            "/healthz": (healthy, b"the hook's loop does not run\n"),
+            "/readyz": (ready or healthy, b"the hook receives no messages\n"),
         }
 
         def answer(path: str) -> Reply:

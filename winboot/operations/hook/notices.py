@@ -35,9 +35,9 @@ class Notices:
         if outcomes == {"foreign"}:
             return self._answers.foreign(item)
         if "waits" in outcomes:
-            return Next("waiting", "its machine has not ended yet", shared.work.again)
+            return Next("waiting", "the machine has not ended yet", shared.work.again)
         if "left" in outcomes:
-            return Next("failed", "its notice lasts longer than a message is kept", outcome="left")
+            return Next("failed", "the machine ends later than the queue keeps its message", outcome="left")
         self._answers.delete(item)
         return Next("done", action.hook, outcome="done")
 
@@ -49,7 +49,7 @@ class Notices:
         if ends:
             shared.items.end_launch(instance, _why(item))
         if place is None:
-            shared.log("noticed; there is no Node", notice=item.action.hook, **item.about())
+            shared.log("no action: the machine has no Node", notice=item.action.hook, **item.about())
             return "done"
         if item.begun is None and self._cordoned(item, place) == "left":
             return "left"
@@ -84,7 +84,7 @@ class Notices:
             item.begun = shared.pace.now()
         if shared.work.has_ended(instance):
             place.cluster.delete_node(place.node.name)
-            shared.log("the machine has ended: its Node is deleted", node=place.node.name, **item.about())
+            shared.log("the machine ended: the hook deletes its Node", node=place.node.name, **item.about())
             return "done"
         return "waits" if shared.pace.now() - item.begun < _LAST_S else "done"
 

@@ -84,7 +84,7 @@ class Receiver:
         shared = self._shared
         shared.metrics.ended("other", "ignored" if nothing.understood else "not understood")
         if not nothing.understood:
-            shared.log("a message was not understood; it stays in the queue", reason=nothing.reason)
+            shared.log("unknown message: it stays in the queue", reason=nothing.reason)
             return
         shared.log("no work in a message", reason=nothing.reason)
         try:

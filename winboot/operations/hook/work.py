@@ -166,7 +166,7 @@ class NodeWork:
         if cluster is None:
             raise UsageError(
                 "the profile has no cluster.kubeconfig",
-                hint="Name one; in a pod of the cluster its service account is used.",
+                hint="Set it; in a pod of the cluster, winboot uses the pod's service account.",
             )
         self._clusters[id(cluster)] = cluster
         return Target(member, spec, cluster)
@@ -341,11 +341,11 @@ def _finish(work: NodeWork, target: Target) -> str:
     if node is None:
         return "the machine has not registered its Node"
     if node.name != target.spec.node.name or not node.provider_id:
-        return f"the Node {node.name} does not say that it is {target.member.identity.provider_id}"
+        return f"the Node {node.name} does not have the providerID {target.member.identity.provider_id}"
     if not node.ready:
         return f"the Node is not Ready: {node.reason}: {node.message}"
     if target.spec.kubelet.config.get("serverTLSBootstrap") is True and not _has_serving(target, roster):
-        return "the kubelet has not asked for its serving certificate"
+        return "the kubelet has not requested its serving certificate"
     steps: list[StepDone] = []
     ours = (LABELS, STARTUP_TAINT)
     wait = work.context.stop.wait

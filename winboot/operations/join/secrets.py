@@ -102,8 +102,8 @@ def _mint(
 ) -> Token:
     if cluster is None:
         raise InvalidInput(
-            f"{spec.node.name}: a token must be minted, but the profile names no cluster.kubeconfig",
-            hint="Name one, or give cluster.bootstrap_token as {env: NAME}, {file: PATH} or {command: [...]}.",
+            f"{spec.node.name}: winboot cannot mint a token, because the profile has no cluster.kubeconfig",
+            hint="Set it, or give cluster.bootstrap_token as {env: NAME}, {file: PATH} or {command: [...]}.",
         )
     return cluster.mint_token(node=spec.node.name, lifetime=lifetime, run=run)
 
@@ -128,7 +128,7 @@ def _read(spec: NodeSpec, name: str) -> Secret:
     for registry in spec.runtime.registries:
         if registry.secret == name and registry.credential is not None:
             return registry.credential.read(f"{node}: runtime.registries.{registry.host}.credential")
-    raise InvalidInput(f"{node}: no reference says where the secret {name!r} is", hint="Check the profile.")
+    raise InvalidInput(f"{node}: the profile has no reference for {name!r}", hint="Check the profile.")
 
 
 def own_kubeconfig(kubeconfig: Secret, spec: NodeSpec, where: str) -> Secret:
@@ -140,8 +140,8 @@ def own_kubeconfig(kubeconfig: Secret, spec: NodeSpec, where: str) -> Secret:
     user = read.user(None)
     if read.impersonation(None):
         raise InvalidInput(
-            f"{where}: its user acts as another one (as), and the node would have its own rights",
-            hint="Give a kubeconfig of the user that kube-proxy is to be.",
+            f"{where}: its user impersonates another user (key as); the node would get the wrong rights",
+            hint="Give a kubeconfig of kube-proxy's own user.",
         )
     for names in _CREDENTIALS:
         found = {name: user[name] for name in names if isinstance(user.get(name), str) and user[name]}

@@ -162,10 +162,10 @@ def _existing(run: NodeRun) -> NodeFacts:
     node = run.connect_cluster()
     if node is None:
         where = (
-            "the profile names no cluster" if run.cluster is None else "the cluster has no Node of this name"
+            "the profile has no kubeconfig" if run.cluster is None else "the cluster has no Node of this name"
         )
         raise NoNodeYet(
-            f"{run.name}: left alone: {where}", hint="`winboot join` makes it a node.", node=run.name
+            f"{run.name}: {where}", hint="`winboot join` makes this machine a node.", node=run.name
         )
     return node
 
@@ -355,10 +355,10 @@ def _own_steps(run: NodeRun) -> tuple[str, ...]:
 
 PHASES: Final = (
     Phase("look", "compare the machine and its Node with the profile", _look_first, always=True),
-    Phase("preflight", "ask the cluster for what a join needs", _ask_preflight),
+    Phase("preflight", "check the cluster for everything that a join needs", _ask_preflight),
     Phase("claim", "keep other runs away from the node", _take),
-    Phase("drain", "evict its pods, if a change disturbs them and --drain allows it", _drain_first),
-    Phase("change", "apply the steps that differ, over restarts and detached runs", _change),
+    Phase("drain", "evict the node's pods if a change disturbs them and --drain allows it", _drain_first),
+    Phase("change", "apply all steps with differences, across restarts and detached runs", _change),
     Phase(
         "admit", "wait for Ready, set labels and taints, remove the startup taint last", _admit, always=True
     ),

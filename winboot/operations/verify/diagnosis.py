@@ -12,8 +12,8 @@ from winboot.operations.verify.scene import NodeScene, Scene
 from winboot.operations.verify.trials import Outcome, Trial
 
 Cause = tuple[str, str]  # the probable cause, and the next step
-_KUBE_PROXY: Final = "`Restart-Service kube-proxy` on the node; its log has the reason for a refused service."
-_REPAIR: Final = "`winboot plan` shows what differs; `winboot repair` puts it right."
+_KUBE_PROXY: Final = "Run `Restart-Service kube-proxy` on the node; its log has the reason of a refusal."
+_REPAIR: Final = "`winboot plan` shows the differences; `winboot repair` corrects them."
 _LARGE: Final = 1500
 _UDP, _TCP = 17, 6
 _NAMED: Final = 5
@@ -72,7 +72,7 @@ _WORKLOADS: Final[Mapping[str, Cause]] = {
         "`winboot plan` shows the notices of the step gmsa; docs/identity.md explains them.",
     ),
     "smb": (
-        "the account has no right on the share, or the share's name leads to no server",
+        "the account has no right on the share, or the share's server name does not resolve",
         "Set the known fix smb-compartment, and look at the share's permissions for the account.",
     ),
     "volume": (
@@ -121,15 +121,15 @@ def _api(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
         )
     service = next((one for one in _facts(trial.to, "services") if one["name"] == "kubelet"), None)
     if service is not None and service["state"] != "Running":
-        yield f"the kubelet of {name} is {service['state']}", "`winboot repair` starts it; read its log."
+        yield f"the kubelet of {name} is {service['state']}", "`winboot repair` starts it; then read its log."
     if not _rule(trial.to, "winboot-kubelet"):
         yield (
-            f"the firewall of {name} keeps port 10250 from the API server",
-            "`winboot repair` writes the rule winboot-kubelet; a Group Policy may hold it.",
+            f"the firewall of {name} blocks port 10250 for the API server",
+            "`winboot repair` writes the rule winboot-kubelet; a Group Policy may override the rule.",
         )
     yield (
-        f"the API server does not reach the kubelet of {name}, or the pod's container is gone",
-        "Check the way from the control plane to port 10250 of the node, and the kubelet's log.",
+        f"the API server cannot connect to the kubelet of {name}, or the pod's container has ended",
+        "Check the network path from the control plane to port 10250 of the node, and the kubelet's log.",
     )
 
 
@@ -144,7 +144,7 @@ def _hidden(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
         return
     yield (
         f"the exceptions of OutBoundNAT in the CNI configuration of {trial.at.name} lack the pod network",
-        "`winboot repair` writes cni-config; pods that are there already keep the old rules: start them again.",
+        "`winboot repair` writes cni-config; existing pods keep the old rules: start them again.",
     )
 
 
@@ -157,8 +157,8 @@ def _names(trial: Trial, outcome: Outcome, scene: Scene) -> Iterator[Cause]:
         wanted = list(spec.cluster.dns_service_ips)
         if wanted and not set(servers) & set(wanted):
             yield (
-                f"pods on {trial.at.name} ask {', '.join(servers) or 'no server'}, the cluster's DNS is {wanted[0]}",
-                "clusterDNS of the kubelet must be cluster.dns_service_ip of the profile: `winboot repair`.",
+                f"pods on {trial.at.name} use the DNS server {', '.join(servers) or '-'}, the cluster's is {wanted[0]}",
+                "Run `winboot repair`: the kubelet's clusterDNS must be cluster.dns_service_ip.",
             )
         suffix = str(endpoint["suffix"]).partition(",")[0]
         if trial.flow == "dns-short" and suffix != f"{scene.space}.svc.{scene.domain}":
@@ -197,12 +197,12 @@ def _balanced(node: NodeScene, address: str, port: int, protocol: int) -> Iterat
         if proxy is not None and proxy["state"] != "Running":
             yield (
                 f"kube-proxy of {node.name} is {proxy['state']}",
-                "`winboot repair` starts it; read its log.",
+                "`winboot repair` starts it; then read its log.",
             )
         yield f"HNS of {node.name} has no load balancer for {where}", _KUBE_PROXY
         return
     if not found["backends"]:
-        yield f"the load balancer of {node.name} for {where} leads nowhere", _KUBE_PROXY
+        yield f"the load balancer of {node.name} for {where} has no backend", _KUBE_PROXY
     network = _network(node)
     source = str(found["source"])
     # For what lies outside the pods' networks kube-proxy takes the node's own address.
@@ -216,7 +216,7 @@ def _balanced(node: NodeScene, address: str, port: int, protocol: int) -> Iterat
     bridged = endpoint is not None and address and not node.overlay and not found["dsr"]
     if endpoint is not None and bridged and not any(_within(address, str(one)) for one in endpoint["routes"]):
         yield (
-            f"pods on {node.name} have no route policy for services",
+            f"pods on {node.name} have no HNS route policy for services",
             "`winboot repair` writes cni-config; start the pods again.",
         )
 
@@ -234,7 +234,7 @@ def _large(trial: Trial) -> Iterator[Cause]:
         for one in _facts(node, "interfaces"):
             if node is not None and one["address"] == node.address and int(one["mtu"]) < _LARGE:
                 yield (
-                    f"the MTU of {node.name}'s adapter is {one['mtu']}, smaller than its pods take it for",
+                    f"the MTU of {node.name}'s adapter is {one['mtu']}, smaller than the MTU of its pods",
                     "Give all nodes' adapters and the switches between them one MTU (1500, for overlays 1550 or more).",
                 )
 
@@ -250,21 +250,21 @@ def _outside(trial: Trial, outcome: Outcome) -> Iterator[Cause]:
         )
     if endpoint is not None and any(str(one).endswith("/0") for one in endpoint["exceptions"]):
         yield (
-            f"the exceptions of OutBoundNAT on {trial.at.name} name the outside, too",
+            f"the exceptions of OutBoundNAT on {trial.at.name} also cover outside addresses",
             "`winboot repair` writes cni-config; start the pods again.",
         )
     proxy = trial.at.spec.proxy.https or trial.at.spec.proxy.http
     if outcome.symptom == "other" and proxy:
         yield (
-            f"the proxy {proxy} does not let it pass",
-            "Allow the place on the proxy, or name another: --egress.",
+            f"the proxy {proxy} refuses this address",
+            "Allow the address on the proxy, or give another address with --egress.",
         )
     if outcome.symptom != "name":
         _, port = _port_of(trial)
         yield from _blocked(trial.at, _client(trial.at), "Out", port, "")
         yield (
-            "a firewall on the way out, a place that is down, or a proxy that pods have to use",
-            "Try it from the node; name another place with --egress HOST:PORT.",
+            "a firewall blocks outgoing traffic, the address does not answer, or pods must use a proxy",
+            "Try the address from the node; give another address with --egress HOST:PORT.",
         )
 
 
@@ -282,13 +282,13 @@ def _own_node(trial: Trial) -> Iterator[Cause]:
     endpoint, node = _endpoint(trial.at), trial.at
     if not _rule(node, "winboot-kubelet"):
         yield (
-            f"the firewall of {node.name} keeps port 10250",
-            "`winboot repair` writes the rule winboot-kubelet; a Group Policy may hold it.",
+            f"the firewall of {node.name} blocks port 10250",
+            "`winboot repair` writes the rule winboot-kubelet; a Group Policy may override the rule.",
         )
     routes = endpoint["routes"] if endpoint is not None and not node.overlay else None
     if routes is not None and not any(_within(node.address, str(one)) for one in routes):
         yield (
-            f"pods on {node.name} have no route policy for {node.address}",
+            f"pods on {node.name} have no HNS route policy for {node.address}",
             "`winboot repair` writes cni-config; start the pods again.",
         )
     yield from _host_side(node)
@@ -301,8 +301,8 @@ def _node_port(trial: Trial) -> Iterator[Cause]:
     yield from _balanced(node, "", node.node_port, _TCP)
     if not _rule(node, "winboot-node-ports-tcp"):
         yield (
-            f"the firewall of {node.name} keeps NodePorts",
-            "windows.firewall.node_ports opens them: `winboot repair`.",
+            f"the firewall of {node.name} blocks NodePorts",
+            "Set windows.firewall.node_ports and run `winboot repair`.",
         )
     yield from _blocked(node, _server(node), "In", PORT, "")
 
@@ -340,7 +340,7 @@ def _blocked(node: NodeScene, pod: str, way: str, port: int, other: str) -> Iter
         if rule["Action"] == "Block":
             direction = "comes in" if way == "In" else "goes out"
             yield (
-                f"an access list of HNS drops what {direction} at {pod} on {node.name}",
+                f"an HNS access list drops what {direction} at {pod} on {node.name}",
                 _maker(node),
             )
         return
@@ -351,7 +351,7 @@ def _maker(node: NodeScene) -> str:
     if not node.policies:
         return "A policy of the network's own kind, or an ACL policy of the CNI configuration, makes it."
     several = f"{', '.join(node.policies[:_NAMED])}{' and others' if len(node.policies) > _NAMED else ''}"
-    return f"One of these makes it: {several}; else an ACL policy of the CNI configuration."
+    return f"Its source is one of these policies: {several}; or an ACL policy of the CNI configuration."
 
 
 def _below(trial: Trial, outcome: Outcome, known: Mapping[str, Cause]) -> Iterator[Cause]:
@@ -417,8 +417,8 @@ def _other_network(node: NodeScene | None) -> Iterator[Cause]:
     cidrs = solution.pod_networks(node.facts.pod_cidrs, node.facts.annotations) if solution.pod_cidr else ()
     if cidrs and not set(network["subnets"]) & set(cidrs):
         yield (
-            f"the pod network of {node.name} is {', '.join(network['subnets'])}, its Node has {', '.join(cidrs)}",
-            "The network is of an earlier Node: `winboot repair --drain` makes it again.",
+            f"the pod network of {node.name} is {', '.join(network['subnets'])}; the Node has {', '.join(cidrs)}",
+            "The network belongs to an earlier Node: `winboot repair --drain` makes the network again.",
         )
 
 
@@ -432,7 +432,7 @@ def _host_side(node: NodeScene) -> Iterator[Cause]:
     if interfaces and gateway is None:
         yield (
             f"{node.name} does not have the address {endpoint['gateway']}, the gateway of its pods",
-            "The host's endpoint is gone: `winboot repair --drain`.",
+            "The host's endpoint is missing: run `winboot repair --drain`.",
         )
     for one in (gateway, interfaces.get(node.address)):
         if one is not None and not one["forwarding"]:
@@ -446,11 +446,11 @@ def _route(node: NodeScene, address: str, to: NodeScene | None) -> Iterator[Caus
     if not routes:
         yield (
             f"{node.name} has no route to {address}",
-            "flanneld makes routes: look whether it runs; without an agent `winboot repair` does.",
+            "flanneld makes the routes: check that it runs. Without an agent, run `winboot repair`.",
         )
     elif to is not None and to.address and all(one["hop"] != to.address for one in routes):
         yield (
-            f"{node.name} sends {address} to {routes[0]['hop']}, {to.name} is {to.address}",
+            f"{node.name} sends {address} to {routes[0]['hop']}, but {to.name} is {to.address}",
             "Remove the wrong route; flanneld or `winboot repair` makes the right one.",
         )
 
@@ -460,13 +460,13 @@ def _tunnel(node: NodeScene, network: Facts | None, address: str, to: NodeScene 
     providers = str(endpoint["provider"]) if endpoint is not None else ""
     if providers and providers != node.address:
         yield (
-            f"the overlay of {node.name} sends from {providers}, the node has {node.address}",
+            f"the overlay of {node.name} sends from {providers}, but the node has {node.address}",
             "`winboot repair` writes cni-config; start the pods again.",
         )
     if not _rule(node, "winboot-vxlan"):
         yield (
-            f"the firewall of {node.name} keeps UDP 4789, which VXLAN comes in by",
-            "`winboot repair` writes the rule winboot-vxlan; a Group Policy may hold it.",
+            f"the firewall of {node.name} blocks UDP 4789, which VXLAN uses",
+            "`winboot repair` writes the rule winboot-vxlan; a Group Policy may override the rule.",
         )
     remotes: Sequence[Any] = network["remotes"] if network is not None else ()
     cni = node.spec.network.solution.cni
@@ -476,14 +476,14 @@ def _tunnel(node: NodeScene, network: Facts | None, address: str, to: NodeScene 
     if not fitting:
         yield (
             f"the overlay of {node.name} has no remote subnet for {address}",
-            "flanneld writes them: look whether it runs, and at its log."
+            "flanneld writes remote subnets: check that it runs, and read its log."
             if cni == "flannel"
-            else "winboot runs no agent for this network: look at the program that writes them (docs/networks.md).",
+            else "winboot runs no agent here: look at the program that writes remote subnets (docs/networks.md).",
         )
     elif to is not None and all(one["hop"] != to.address for one in fitting):
         yield (
             f"the overlay of {node.name} sends {address} to {fitting[0]['hop']}, {to.name} is {to.address}",
-            "Restart flanneld, or whatever writes remote subnets here: it writes them again.",
+            "Restart flanneld, or the program that writes remote subnets, so that it writes them again.",
         )
 
 
@@ -491,36 +491,36 @@ def _usual(trial: Trial, outcome: Outcome, scene: Scene) -> Cause:
     """What this flow usually fails for where the facts say nothing."""
     if scene.policies and outcome.symptom == "silent":
         return (
-            f"a NetworkPolicy of the namespace refuses it: {', '.join(scene.policies)}",
-            "Make an exception for namespaces with the label winboot.io/verify where the policy comes from.",
+            f"a NetworkPolicy of the namespace refuses the flow: {', '.join(scene.policies)}",
+            "Exempt namespaces with the label winboot.io/verify in the program that makes this policy.",
         )
     if scene.everywhere and outcome.symptom == "silent" and trial.flow in _BETWEEN_PODS:
         return (
-            f"a policy over all namespaces may refuse it ({', '.join(scene.everywhere[:_NAMED])}), or a firewall on the way",
-            "Read what it says of namespaces with the label winboot.io/verify.",
+            f"a policy for all namespaces ({', '.join(scene.everywhere[:_NAMED])}) or a firewall may refuse the flow",
+            "Check the policy's rules for namespaces with the label winboot.io/verify.",
         )
     at = trial.at or trial.to
     if trial.flow in ("pod-node", "node-pod") and at is not None and at.overlay:
         return (
-            f"the overlay of {at.name} does not lead to its own host: the network lacks the policy HostRoute",
+            f"pods on the overlay of {at.name} cannot reach their host: the network has no HostRoute policy",
             "`winboot repair --drain` makes the network again (Windows Server 2019 needs its updates for it).",
         )
     bridged = at is not None and at.spec.network.solution.pods_own_macs
     if trial.flow == "node-port":
         port = trial.to.node_port if trial.to is not None else 0
         return (
-            f"a firewall between the machines keeps port {port}",
+            f"a firewall between the machines blocks port {port}",
             "Open 30000-32767 between the machines.",
         )
     if outcome.symptom == "name" and at is not None:
         return (
             f"the cluster's DNS does not answer pods on {at.name}, or does not know the name",
-            "Look at the pods of CoreDNS and at the way to the Linux node that they are on.",
+            "Look at CoreDNS's pods, and at the network path to their Linux node.",
         )
     if outcome.symptom == "refused":
         return (
-            "the server of the pod does not listen yet, or ended",
-            "`kubectl logs` of the pod; run it again.",
+            "the server in the pod does not listen yet, or has ended",
+            "Read `kubectl logs` of the pod, and run the command again.",
         )
     if bridged and trial.flow in (
         "pod-pod-remote",
@@ -530,14 +530,14 @@ def _usual(trial: Trial, outcome: Outcome, scene: Scene) -> Cause:
         "node-pod-remote",
     ):
         return (
-            "the hypervisor lets no packets of pods through (MAC spoofing), or a firewall between the nodes drops them",
+            "the hypervisor (MAC spoofing) or a firewall between the nodes drops the pods' packets",
             "Allow MAC spoofing (forged transmits) for the machines' ports; compare with another pair of nodes.",
         )
     if at is not None and at.overlay:
         return (
-            "UDP 4789 does not pass between the nodes, or the network has other VNIs on them",
+            "a firewall blocks UDP 4789 between the nodes, or the two networks have different VNIs",
             "Open UDP 4789 both ways: with `cni: none` winboot opens no port of the network's (docs/networks.md)."
             if at.spec.network.solution.cni == "none"
             else "Open UDP 4789 both ways; `winboot plan` compares the networks.",
         )
-    return "a firewall or an access list on the way", _REPAIR
+    return "a firewall or an access list on the network path", _REPAIR

@@ -116,8 +116,8 @@ class Stage:
             )
         return Refused(
             error.problem,
-            hint="An admission policy or a quota of the cluster refuses it: make an exception for the namespaces "
-            f"{objects.OURS}, or ask the owner of the policy.",
+            hint="An admission policy or a quota of the cluster refuses the request: make an exception for the "
+            f"namespaces {objects.OURS}, or ask the owner of the policy.",
         )
 
     def close(self, *, patient: bool) -> str:
@@ -138,7 +138,7 @@ class Stage:
                     return ""  # it is on its way
                 waited += POLL_S
         except ClusterError as error:
-            return f"the namespace {self.space} is left: {error.problem}; {by_hand}"
+            return f"winboot could not delete the namespace {self.space}: {error.problem}; {by_hand}"
         return f"the namespace {self.space} is still being deleted"
 
     def _empty(self) -> str:
@@ -158,7 +158,7 @@ class Stage:
         if objects.OURS not in (made["metadata"].get("labels") or {}):
             raise Refused(
                 f"the namespace {self.space} has a {thing['kind']} {made['metadata']['name']} that is not winboot's",
-                hint="Name an empty namespace with --namespace.",
+                hint="Give an empty namespace with --namespace.",
             )
         self.made.append(thing)
         return made

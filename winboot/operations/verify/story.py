@@ -165,7 +165,7 @@ def _by_cluster(specs: Sequence[NodeSpec], context: RunContext) -> list[tuple[Cl
         cluster = context.cluster(several[0])
         if cluster is None:
             raise UsageError(
-                f"{several[0].node.name}: the profile names no cluster.kubeconfig",
+                f"{several[0].node.name}: the profile has no cluster.kubeconfig",
                 hint="verify makes pods. Set cluster.kubeconfig; `winboot manifests verifier` prints the rights that its user "
                 "needs.",
             )
@@ -232,7 +232,7 @@ class _Run:
         else:
             self._look(scene)
         self.rows = [row for row in self.rows if row.node not in self._others]
-        self.notes += [f"{name} was not changed, and takes part as the other end" for name in self._others]
+        self.notes += [f"{name} is unchanged, and is the other end of flows" for name in self._others]
         self.rows.sort(key=lambda row: (_ORDER.get(row.flow, len(_ORDER)), row.node))
         return 0
 
@@ -241,7 +241,7 @@ class _Run:
 
     def _flows(self, scene: Scene, nodes: Mapping[str, NodeFacts]) -> None:
         for name in self._stage.clear_leftovers():
-            self.notes.append(f"removed what a run that was killed has left: namespace {name}")
+            self.notes.append(f"removed the namespace {name} of a run that was killed")
         linux = _linux_node(nodes.values())
         try:
             self._say("making pods and services")
@@ -293,9 +293,9 @@ class _Run:
                     "",
                     node.name,
                     "failed",
-                    seen=node.problem or "they do not run",
-                    cause="an image that fits no build or cannot be pulled, a network that gives no address, a quota",
-                    next="`--image RELEASE=REF` names another image; `kubectl describe pod`, with --keep.",
+                    seen=node.problem or "the pods do not run",
+                    cause="an image of another build, a failed pull, a network without a free address, or a quota",
+                    next="Give another image with --image, or use --keep and `kubectl describe pod`.",
                 )
             ]
         rows = [
@@ -321,7 +321,7 @@ class _Run:
                 rows.append(self._untried(trial, outcome.seen))
                 continue
             if trial.flow == "exec" and not outcome.passed:
-                blocked = f"no command runs in a pod on {node.name}"
+                blocked = f"winboot could run no command in a pod on {node.name}"
             row = self._judged(trial, outcome, scene, known)
             if row.state == "failed":
                 known.setdefault(trial.flow, (row.cause, row.next))
@@ -534,7 +534,7 @@ class _Run:
         builds = {node.spec.machine.os for node in running}
         if len(builds) == 1:
             self.notes.append(
-                f"all nodes have Windows Server {builds.pop()}: nothing was tried between builds"
+                f"all nodes have Windows Server {builds.pop()}: winboot tried no flow between builds"
             )
         for id, why in LIMITATIONS.items():
             if id != "node-pod-overlay" or any(node.overlay for node in running):

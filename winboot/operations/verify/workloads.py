@@ -32,14 +32,14 @@ class Workloads:
             lacks["gmsa"] = "the profile has no gmsa.accounts"
         elif self._account(spec) is None:
             lacks["gmsa"] = (
-                f"no service account of namespace {self.stage.space} may use an account; name it by --namespace"
+                f"no service account of namespace {self.stage.space} may use a gMSA; give its namespace with --namespace"
             )
         if not self.share:
-            lacks["smb"] = "no share is named by --share"
+            lacks["smb"] = "--share is missing"
         elif "gmsa" in lacks:
             lacks["smb"] = lacks["gmsa"]
         if not self.storage_class:
-            lacks["volume"] = "no StorageClass is named by --storage-class"
+            lacks["volume"] = "--storage-class is missing"
         return lacks
 
     def trials(self, scene: Scene, node: NodeScene) -> Iterator[Trial]:
