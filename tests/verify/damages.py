@@ -438,7 +438,7 @@ OVERLAY: Final = (
         *IN,
         *SERVED,
         *NAMES,
-        cause="the firewall of win-1 keeps UDP 4789",
+        cause="the firewall of win-1 blocks UDP 4789",
         site="overlay",
     ),
     _damage(
@@ -485,7 +485,7 @@ OVERLAY: Final = (
         "pod-node",
         "node-pod",
         "port-forward",
-        cause="own",
+        cause="cannot reach their host",
         site="overlay",
     ),
     _damage(
