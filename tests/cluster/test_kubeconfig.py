@@ -25,7 +25,7 @@ def a_config(**cluster: Any) -> dict[str, Any]:
             {"name": "there", "context": {"cluster": "d", "user": "u"}},
         ],
         "clusters": [
-            {"name": "c", "cluster": {"server": "https://c:6443", **cluster}},
+            {"name": "c", "cluster": {"server": "https://c:6443"} | cluster},
             {"name": "d", "cluster": {"server": "https://d:6443", "certificate-authority-data": INLINE}},
         ],
         "users": [{"name": "u", "user": {"token": "hunter2"}}],
@@ -54,6 +54,32 @@ def test_a_ca_file_is_meant_from_the_kubeconfigs_folder(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump(a_config(**{"certificate-authority": "ca.crt"})))
 
     assert Kubeconfig.from_file(file).ca_pem(None) == CA
+
+
+@pytest.mark.parametrize(
+    ("server", "more", "url"),
+    [
+        ("10.0.0.10:6443", {"insecure-skip-tls-verify": True}, "https://10.0.0.10:6443"),
+        ("k.example", {"certificate-authority-data": INLINE}, "https://k.example"),
+        ("localhost:8080", {}, "http://localhost:8080"),
+        ("HTTPS://K.example:6443", {}, "HTTPS://K.example:6443"),
+        ("https://[fd00::1]:6443", {}, "https://[fd00::1]:6443"),
+        ("https://rancher.example/k8s/clusters/c-1", {}, "https://rancher.example/k8s/clusters/c-1"),
+    ],
+)
+def test_a_server_without_a_scheme_gets_the_one_of_client_go(
+    server: str, more: dict[str, Any], url: str
+) -> None:
+    assert read(a_config(server=server, **more)).server(None) == url
+
+
+@pytest.mark.parametrize(
+    "server", ["${endpoint}", "{{ server }}", "https://<IP>:6443", "ftp://k", "https://"]
+)
+def test_a_server_that_is_still_a_template_is_refused(server: str) -> None:
+    """init took it for the server's address, and asked for what it could not read there."""
+    with pytest.raises(InvalidInput, match="the server of its cluster is not a URL"):
+        read(a_config(server=server)).judge(None)
 
 
 def test_a_ca_in_a_block_or_with_remarks_is_read(tmp_path: Path) -> None:

@@ -174,6 +174,17 @@ def test_the_servers_certificate_must_have_the_tls_server_name(
             one.shutdown()
 
 
+def test_an_address_without_a_scheme_and_a_ca_with_remarks_lead_to_the_server(
+    lab: ClusterServer, tmp_path: Path
+) -> None:
+    """As client-go reads them: with a CA the scheme is https, and text around certificates is ignored."""
+    pem = f"# Aussteller: Müller AG\n{lab.cluster.authority.pem}"
+    cluster = {"server": lab.url.removeprefix("https://"), "certificate-authority-data": f"{encode(pem)}\n"}
+
+    with LightkubeCluster(a_kubeconfig(tmp_path, cluster, admin(lab)), patience=AT_ONCE) as api:
+        assert str(api.version()).startswith("1.")
+
+
 IDENTITIES: Mapping[str, Mapping[str, Any]] = {
     "nobody else": {},
     "a user": {"as": "system:serviceaccount:x:nobody"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import errno
 import os
+import re
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from winboot.remote.cluster.proxies import Proxy, from_environment, proxy_of
 
 # RFC 9110, "tchar", without %.
 _HEADER_LETTERS = frozenset(string.ascii_letters + string.digits + "!#$&'*+-.^_`|~")
+_SERVER = re.compile(r"(?i)https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]+)?(/.*)?")
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # client-go, tools/clientcmd/api/types.go, `Cluster.Extensions` and plugin/pkg/client/auth/exec.
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
@@ -122,10 +124,14 @@ class Kubeconfig:
         return self._entry("user", self._linked(context, "user"))
 
     def server(self, context: str | None) -> str:
-        """The address of the API server."""
+        """The address of the API server, which may be HOST:PORT alone (client-go, rest/url_utils.go, `DefaultServerURL`)."""
         server = self.cluster(context).get("server")
         if not isinstance(server, str):
             raise InvalidInput(f"{self.origin}: the cluster of its context has no server", hint=_HINT)
+        scheme = "https://" if self._has_tls(context) else "http://"
+        server = server if "://" in server else f"{scheme}{server}"
+        if not _SERVER.fullmatch(server):
+            raise InvalidInput(f"{self.origin}: the server of its cluster is not a URL", hint=_HINT)
         return server
 
     def proxy(self, context: str | None) -> Proxy | None:
@@ -150,6 +156,11 @@ class Kubeconfig:
     def is_insecure(self, context: str | None) -> bool:
         """Whether the server's certificate is not judged. With a CA it is."""
         return self.cluster(context).get("insecure-skip-tls-verify") is True and not self._has_ca(context)
+
+    def _has_tls(self, context: str | None) -> bool:
+        cluster, user = self.cluster(context), self.user(context)
+        certified = user.get("client-certificate") or user.get("client-certificate-data")
+        return bool(self._has_ca(context) or certified or cluster.get("insecure-skip-tls-verify"))
 
     def _has_ca(self, context: str | None) -> bool:
         cluster = self.cluster(context)

@@ -5,6 +5,7 @@ More than 800 lines: this is the only module that imports lightkube.
 
 from __future__ import annotations
 
+import base64
 import itertools
 import re
 import secrets
@@ -745,6 +746,10 @@ def _single(kubeconfig: Kubeconfig, context: str | None) -> SingleConfig:
     assert config is not None
     assert config.user is not None
     config.user.exec = None  # PluginAuth does it
+    config.cluster.server = kubeconfig.server(context)
+    if config.cluster.certificate_auth_data is not None:
+        pem = kubeconfig.ca_pem(context)
+        config.cluster.certificate_auth_data = base64.b64encode(pem.encode()).decode()
     return config
 
 
