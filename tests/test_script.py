@@ -63,10 +63,10 @@ def rendered(*steps: Step, own: StepSource | None = None, undo: bool = False) ->
     "value", ["'; Remove-Item C:\\ #", "\u2019 typographic", "$(throw 1)", "`n", "two\nlines", "}}", "'@", ""]
 )
 def test_a_value_stays_in_its_quotes_whatever_it_is(value: str):
-    text = rendered(ports(start=value, count=1)).text
+    part = rendered(ports(start=value, count=1)).node_part
 
-    assert script.literal(value) in text
-    parse(text)
+    assert script.literal(value) in part
+    parse(part)
 
 
 def test_a_secret_is_refused():
@@ -142,16 +142,28 @@ def test_each_piece_can_be_read_by_itself():
     assert parse(done.library.text).params is None
 
 
+# `$x` and `$y` have values where the node's part sets them.
+WRONG_LIBRARY = """
+function Get-Maybe { if ($Host) { '1.0' } }
+function Get-Wrong { $unset; $x; $y; $y = 1; $late; $late = 1; [version](Get-Maybe); ls }
+"""
+
+
 def test_the_strict_check_of_the_pieces_finds_what_that_of_the_whole_finds():
-    """The library is gone through once for all scripts."""
-    text = rendered(ports(start=1, count=2)).text
-    wrong = text.replace("Values = {\n", "Values = { $x = $nothing; Get-TextHash -Txt 'x'; gci\n", 1)
-    wrong = wrong.replace("function Get-PortRange {\n", "function Get-PortRange {\n    $unset; ls\n    ", 1)
+    """The check goes through the library once for all scripts. A short library gives its findings sooner."""
+    part = rendered(ports(start=1, count=2)).node_part
+    values = "Values = { $x = $nothing; $y = 1; Get-TextHash -Txt 'x'; gci\n"
+    wrong = part.replace("Values = {\n", values, 1)
+    wrong += f"{BOUNDARY}\n{functions_for('Get-TextHash')}{WRONG_LIBRARY}"
 
     found = check_script(wrong, origin="x")
 
-    assert {one.id for one in found} >= {"UnsetVariable", "UnknownParameter", "Alias"}
+    assert {one.id for one in found} >= {"UnsetVariable", "UnknownParameter", "Alias", "SilentValue"}
     assert found == check._check_whole(wrong, "x")
+    unset = {
+        word for one in found if one.id == "UnsetVariable" for word in one.message.split() if "$" in word
+    }
+    assert unset == {"$nothing", "$unset", "$late"}
 
 
 def test_each_step_has_its_reason_above_it():

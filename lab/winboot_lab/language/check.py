@@ -106,7 +106,7 @@ def _check_pieces(pieces: Pieces, origin: str) -> tuple[Finding, ...] | None:
     checker = _Checker(origin, known.declared)
     checker.run(tree, known.callable, known.names)
     above = pieces.node.count("\n")
-    below = _library_findings(pieces.library, frozenset(checker.names))
+    below = (one for one in known.findings if known.unset.get(one) not in checker.names)
     moved = [replace(one, line=one.line + above, origin=origin) for one in below]
     return _in_order([*checker.findings, *moved])
 
@@ -119,27 +119,22 @@ def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 class _Library:
     """What the check of a node's part has to know of the library below it."""
 
-    tree: ScriptBlock
     declared: Mapping[str, _Declared]
     callable: Callables
     names: frozenset[str]
+    findings: tuple[Finding, ...]
+    unset: Mapping[Finding, str]
+    """The findings that fall away if the text above the library sets this variable."""
 
 
 @functools.lru_cache(maxsize=2)
 def _library(text: str) -> _Library:
     tree = parse(text)
     checker = _Checker("", declared := _declared(tree))
-    checker.run(tree, known := Callables.of(tree))
-    return _Library(tree, declared, known, frozenset(checker.names))
-
-
-@functools.lru_cache(maxsize=8)
-def _library_findings(text: str, names: frozenset[str]) -> tuple[Finding, ...]:
-    """The findings in the library, where `names` are the variables that the text above it sets."""
-    known = _library(text)
-    checker = _Checker("", known.declared)
-    checker.run(known.tree, names=names)
-    return tuple(checker.findings)
+    checker.run(tree)
+    return _Library(
+        declared, Callables.of(tree), frozenset(checker.names), tuple(checker.findings), checker.unset
+    )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -234,6 +229,8 @@ class _Checker:
         self.origin = origin
         self.functions = functions
         self.findings: list[Finding] = []
+        # A finding about a variable without a value → the variable.
+        self.unset: dict[Finding, str] = {}
         # The variables that the script sets at its top.
         self.names: Set[str] = frozenset()
         self._states: list[_FunctionState] = []
@@ -255,9 +252,10 @@ class _Checker:
             )
             self.add("SilentValue", use.node.extent, message, _SPOKEN.format(use.function))
 
-    def add(self, finding_id: str, place: Extent, message: str, instead: str = "") -> None:
+    def add(self, finding_id: str, place: Extent, message: str, instead: str = "") -> Finding:
         line, column = place.position
-        self.findings.append(Finding(finding_id, message, line, column, instead, self.origin))
+        self.findings.append(found := Finding(finding_id, message, line, column, instead, self.origin))
+        return found
 
     # -- going through the tree ------------------------------------------------------------------------
 
@@ -299,12 +297,14 @@ class _Checker:
             name = variable.name.lower()
             if name in newer.VARIABLES:
                 message = f"Windows PowerShell 5.1 has no variable ${variable.path}"
-                self.add("NewerVariable", variable.extent, message, newer.VARIABLES[name])
+                found = self.add("NewerVariable", variable.extent, message, newer.VARIABLES[name])
             else:
-                self.add("UnsetVariable", variable.extent, f"nothing sets the variable ${variable.path}")
+                message = f"nothing sets the variable ${variable.path}"
+                found = self.add("UnsetVariable", variable.extent, message)
+            self.unset[found] = name
         for variable in state.scope.early_reads():
             message = f"the variable ${variable.path} is read before anything sets it"
-            self.add("UnsetVariable", variable.extent, message)
+            self.unset[self.add("UnsetVariable", variable.extent, message)] = variable.name.lower()
         for extent, program in state.programs:
             if extent.end > state.last_exit_code_read:
                 message = f"$LASTEXITCODE is not checked after {program}"
