@@ -228,6 +228,7 @@ def test_a_network_renders_whoever_owns_its_pieces(
     network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No step knows a solution by its name: what it needs to know is a field of the value."""
+    (machine,) = a_machine_of_each(["2022"], tmp_path).values()
     for hns, store, conf, proxy in COMBINATIONS:
         owners = replace(network.owners, hns_network=hns, ipam_store=store, cni_conf=conf, kube_proxy=proxy)
         foreign = replace(
@@ -239,7 +240,8 @@ def test_a_network_renders_whoever_owns_its_pieces(
         )
         others = [one for one in NETWORKS if one.cni != network.cni]
         monkeypatch.setattr(networks, "NETWORKS", (foreign, *others))
-        spec = a_spec(tmp_path, profile=_profile("1.36", network, "sc"))
+        profile = a_profile(_profile("1.36", network, "sc"), tmp_path)
+        spec = resolve(profile, replace(machine, profile=profile))
         plan = make_plan(spec, STEPS)
         names = {one.name for one in plan.steps}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Final
 
 # At most six digits: no release has more, and CI puts a date (20260822) into the pre-release part only.
@@ -75,6 +75,7 @@ def _pre_key(pre: str) -> tuple[tuple[bool, int, str], ...]:
     return tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
 
 
+@lru_cache(maxsize=256)
 def minor_key(minor: str) -> tuple[int, int]:
     """`1.34` as numbers, for comparing release lines."""
     major, _, number = minor.partition(".")
