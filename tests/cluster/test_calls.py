@@ -319,8 +319,8 @@ def test_a_stranger_at_the_address_is_named_as_such(kubeconfig: Path, name: str,
     assert "server" in caught.value.hint
 
 
-@pytest.mark.parametrize("server", ["http://127.0.0.1:1", "ftp://127.0.0.1", "127.0.0.1:6443", "https://"])
-def test_a_server_with_a_wrong_scheme_is_a_cluster_error(kubeconfig: Path, server: str) -> None:
+@pytest.mark.parametrize("server", ["http://127.0.0.1:1", "127.0.0.1:1"])
+def test_a_server_that_does_not_answer_is_a_cluster_error(kubeconfig: Path, server: str) -> None:
     kubeconfig.write_text(kubeconfig.read_text().replace("https://10.0.0.10:6443", server))
     with pytest.raises(ClusterError) as caught, LightkubeCluster(kubeconfig, patience=QUICK) as cluster:
         cluster.version()
