@@ -56,7 +56,7 @@ def test_a_full_disk_is_reported_and_stops_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="giving a folder to another user needs root")
 @pytest.mark.parametrize("where", ["home", "home/state"])
 def test_a_state_folder_of_another_user_is_refused(where: str, tmp_path: Path) -> None:
-    """He would swap it for a link, and root would append to any file."""
+    """That user would swap it for a link, and root would append to any file."""
     (tmp_path / "home" / "state").mkdir(parents=True)
     os.chown(tmp_path / where, 65534, 65534)
 

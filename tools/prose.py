@@ -43,8 +43,8 @@ _UNNAMED: Final = "".join(f"(?<!{person} )" for person in _PERSONS)
 RULES: Final = {
     _UNNAMED
     + r"\b[Ww]ho(?:m|ever)?(?:'s)?\b(?!\?)": "name the actor: you, the user, another run, an administrator",
-    r"\b(?:some|no)body\b": "name the actor, or negate the verb",
-    r"\b(?:he|him|himself|his|she|her)\b": "you, the user, the administrator",
+    r"(?i:\b(?:some|no)body\b)": "name the actor, or negate the verb",
+    r"(?i:\b(?:he|him|himself|his|she|hers?)\b)": "you, the user, the administrator",
     r"\b(?:is|are|was|were) (?:none|nobody's)\b": "negate the verb",
     r"\bof (?!'s)[A-Za-z]+'s\b(?! [a-z])": "the ordinary genitive: winboot's service",
     r"\bof (?:ours|theirs|his)\b": "the ordinary genitive",

@@ -63,7 +63,7 @@ class ConsoleServer:
                 lambda data: _send(client, b"o", data),
                 lambda data: _send(client, b"e", data),
             )
-            # Somebody at the machine's console waits while it restarts.
+            # A user at the machine's console waits while it restarts.
             while not self._machine.running and not self._closed.wait(_LOOK_S):
                 pass
             code = run_command(

@@ -57,7 +57,7 @@ def test_anything_else_changes_nothing(
 
 
 def test_no_session_is_open_while_it_asks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody reads for an hour; WinRM has few shells for each user, and a session holds the machine's lock."""
+    """The user may read for an hour; WinRM has few shells for each user, and a session holds the machine's lock."""
     counts: list[tuple[int, int]] = []
     at_a_terminal(monkeypatch, "n\n", lambda: counts.append((world.connections, world.closings)))
 

@@ -185,7 +185,7 @@ def test_a_file_of_another_user_is_his(stranger: Stranger, monkeypatch: pytest.M
 
 
 def test_a_folder_that_everybody_may_write_makes_its_files_anybodys(stranger: Stranger) -> None:
-    """He could put another file in its place. Through a link, the folder that it leads to counts, too."""
+    """Any user could replace the file. Through a link, the folder that it leads to counts, too."""
     stranger.folder.chmod(0o777)
     try:
         assert "everybody may write into" in others_say(stranger.inventory)

@@ -251,7 +251,7 @@ def _loose_daemon_set(site: Site) -> None:
 
 
 def _second_kubelet(site: Site) -> None:
-    """Somebody started the program by hand, too."""
+    """An administrator started the program by hand, too."""
     processes = site.machine.processes
     running = processes.named("kubelet")[0]
     processes.logon_process(running.path, running.token)

@@ -424,7 +424,7 @@ class Silent:
         self.said: list[str] = []
 
     def event(self, node: str, event: Event) -> None:
-        """Nobody asks."""
+        """Ignore the event: no test reads it."""
 
     def say(self, node: str, text: str) -> None:
         self.said.append(text)

@@ -82,7 +82,7 @@ def test_liars_cost_themselves_alone(tmp_path: Path) -> None:
     assert [name for name in HONEST if ended[name].failure or not ended[name].ready] == []
     named = {name: failure.name for name in LIARS if (failure := ended[name].failure)}
     assert named == {**dict.fromkeys(LIARS[:4], "ExcessiveOutput"), LIARS[4]: "ClaimRefused"}
-    # Nobody else's Node was touched, and no certificate has what was claimed.
+    # No other Node was changed, and no certificate has the claimed names.
     for name, cluster in clusters.items():
         assert {call[1] for call in cluster.calls if call[0] in ("change_node", "wait_ready")} <= {name}
         assert all("10.0.0.10" not in node.addresses for node in cluster.expected)

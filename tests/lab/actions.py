@@ -181,7 +181,7 @@ def patch_node(patch: Mapping[str, Any]) -> Hand:
 
 
 def patch_status(patch: Mapping[str, Any]) -> Hand:
-    """Somebody writes the Node's status."""
+    """Write the Node's status as an administrator."""
     return lambda site: site.admin(
         "PATCH",
         "/api/v1/nodes/win-1/status",

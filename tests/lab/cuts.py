@@ -405,7 +405,7 @@ def power(site: Site) -> None:
 
 
 def network(site: Site) -> None:
-    """Somebody pulls the cable, for a minute and a half."""
+    """Cut the network cable for a minute and a half."""
     machine = site.machine
     machine.faults.unreachable()
     machine.after(90, lambda: machine.faults.unreachable(False), lasting=True)

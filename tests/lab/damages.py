@@ -203,7 +203,7 @@ def _other_command(name: str) -> Hand:
 
 
 def _task(name: str, **values: object) -> Hand:
-    """Somebody sets a task otherwise."""
+    """Change a task's settings."""
 
     def hand(site: Site) -> None:
         task = site.machine.tasks.find(name, "\\winboot\\")
@@ -268,7 +268,7 @@ def _disable_task(name: str) -> Hand:
 
 
 def _end_guard(site: Site) -> None:
-    """Somebody ends the guard's task, and has disabled it before."""
+    """Disable the guard's task, then end it."""
     _disable_task("guard")(site)
     task = site.machine.tasks.find("guard", "\\winboot\\")
     assert task is not None

@@ -59,7 +59,7 @@ def _power(controller: Controller) -> None:
 
 
 def _restart(controller: Controller) -> None:
-    """Somebody restarts the machine in the middle of what comes next, if anything does."""
+    """Restart the machine during its next operation, if one follows."""
     site = controller.site
 
     def strike() -> None:

@@ -189,7 +189,7 @@ class Site:
         return self.admin("GET", f"/api/v1/nodes/{name}")
 
     def settle(self, seconds: float) -> None:
-        """Nobody does anything for a while."""
+        """Let time pass without any action."""
         for machine in self.machines.values():
             machine.tasks.wait_idle()
             machine.settle(seconds)

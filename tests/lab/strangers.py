@@ -109,8 +109,7 @@ def in_state(path: str) -> bool:
 
 @dataclass
 class Plant:
-    """What was there before us. `twin`: the content of a machine on which all is well, so that no difference of content gives
-    hers away."""
+    """The files before the join. `twin`: the contents of a good machine, so that no content reveals the user's files."""
 
     machine: Machine
     twin: Files
@@ -217,7 +216,7 @@ def _behind_link(files: Files, path: str) -> bool:
 
 
 def doubts(files: Files, path: str, user: Token) -> list[str]:
-    """How this user can still decide what a path is: links on the way, and rights of hers on it and on what is above."""
+    """How this user can still decide what a path is: links on the way, and the user's rights on it and on the folders above."""
     found: list[str] = []
     for above in [*reversed(list(_above(path))), path]:
         there = files.find(above, follow=False)
@@ -227,13 +226,13 @@ def doubts(files: Files, path: str, user: Token) -> list[str]:
         if node.link is not None and not above.lower().endswith("-current.pem"):
             found.append(f"{above} is a {node.link[0]}")
         if node.acl.owner == user.sid:
-            found.append(f"{above} is hers")
+            found.append(f"{above} is the user's")
         # In a folder that only leads to ours, others may add theirs.
         rights = _REPLACES if node.directory else _CHANGES
         if any(node.acl.allows(user, right) for right in rights):
             found.append(f"{above} can be changed by the user")
         if any(one.rights & CHANGE_PERMISSIONS or one.access & 2 for one in node.opened if one.pid == PID):
-            found.append(f"{above} is open with a handle of hers")
+            found.append(f"{above} is open with the user's handle")
         if not node.directory and node.names > 1:
             found.append(f"{above} is a second name")
     return found
@@ -307,7 +306,7 @@ class Racer:
 
 
 def race(site: Site, twin: Site, at: Callable[[int, str], bool]) -> Racer:
-    """She is quicker from now on."""
+    """The user is quicker than winboot from now on."""
     made, _ = plant(site, twin, "owned", ())
     racer, files = Racer(made, at), site.machine.files
     for name in (*_ONE_PATH, *_TWO_PATHS):

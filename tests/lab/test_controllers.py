@@ -31,7 +31,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Writes:
 
 
 class Other(threading.Thread):
-    """Somebody else's `winboot join`, on a laptop of their own."""
+    """Another administrator's `winboot join`, on another computer."""
 
     def __init__(self, site: Site, **options: Any) -> None:
         super().__init__(daemon=True)

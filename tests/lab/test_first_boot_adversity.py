@@ -229,7 +229,7 @@ def test_one_hosts_script_in_a_file_makes_a_node_without_an_endpoint(tmp_path: P
             judge = Roster.of([boot.spec]).judge
 
             def approves() -> bool:
-                """Somebody in the cluster approves the serving certificate, once the machine has asked for it."""
+                """Approve the serving certificate in the cluster, once the machine has requested it."""
                 if _node(boot, "win-1") is not None and boot.lab.cluster.objects(CSRS):
                     cluster.judge_requests(judge)
                 return is_done(machine)

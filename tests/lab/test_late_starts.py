@@ -81,7 +81,7 @@ def test_a_network_made_late_in_a_boot_costs_no_address(late: float, tmp_path: P
 def test_one_refusal_of_hns_at_a_start_takes_no_network_and_no_address_away(
     solution: str, tmp_path: Path
 ) -> None:
-    """Somebody cleaned HNS up, and its first answer after the start is a refusal."""
+    """An administrator cleaned HNS up, and its first answer after the start is a refusal."""
     site = joined(tmp_path, BY_NAME[solution])
     machine, name = site.machine, {"azure": "ext", "calico-node": "External"}.get(solution)
     site.settle(200)
@@ -164,7 +164,7 @@ def test_hns_that_restarts_takes_no_rules_for_good(tmp_path: Path) -> None:
 
 @pytest.mark.matrix
 def test_while_the_task_scheduler_does_not_run_no_agent_rewires_anything(tmp_path: Path) -> None:
-    """Nobody would guard the address: the node waits for the scheduler, and is then Ready by itself."""
+    """The address would have no guard: the node waits for the scheduler, and is then Ready by itself."""
     site = joined(tmp_path, BY_NAME["flannel-vxlan"])
     tasks = [task for task in site.machine.tasks.all() if task.path.startswith("\\winboot")]
     for task in tasks:

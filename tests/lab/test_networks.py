@@ -131,7 +131,7 @@ def _somebodys_bridge(site: Site) -> None:
 
 
 def _watch(site: Site, work: Callable[[Site], None]) -> None:
-    """Somebody comes to the machine once it is a node, and every few seconds after that."""
+    """Run `work` once the machine is a node, and every few seconds after that."""
 
     def look() -> None:
         site.machine.after(3.0, look, lasting=True)

@@ -56,7 +56,7 @@ def tokens_made(site: Site) -> int:
 
 
 def run_pod(site: Site, name: str) -> None:
-    """Somebody's deployment puts a pod on the node."""
+    """A user's deployment puts a pod on the node."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
     metadata = {"name": name, "labels": {"app": name}, "ownerReferences": [owner]}
     site.admin("POST", PODS, {"metadata": metadata, "spec": {"nodeName": "win-1", "containers": []}})

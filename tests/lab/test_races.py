@@ -29,7 +29,7 @@ SHE: Final[dict[str, Callable[[int, str], bool]]] = {
 
 @pytest.mark.parametrize("she", first(0, list(SHE), daily=1))
 def test_a_quicker_user_is_named_or_loses(she: str, scenes: Scenes) -> None:
-    """She ends with the first join; the second puts right whatever the first has named."""
+    """The user ends with the first join; the second join corrects everything that the first has named."""
     twin = scenes.bare("plain")
     assert only(twin.join()).ready
     site = scenes.bare("plain")

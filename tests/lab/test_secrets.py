@@ -287,7 +287,7 @@ def _play(lab: Lab, run: _Command) -> None:
 
 
 def _damage(machine: Machine) -> None:
-    """Somebody adds a file with a secret to itself, to another one, and to files where no secret belongs."""
+    """Add a secret to a file of its own, to another secret's file, and to files where no secret belongs."""
     kept = machine.files.read(HOSTS)
     for path in (HOSTS, PROXY):
         machine.files.write(path, machine.files.read(path) + kept)

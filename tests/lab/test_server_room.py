@@ -199,7 +199,7 @@ def test_what_an_operator_changes_on_a_node_survives_its_restarts(solution: str,
 
 @pytest.mark.check
 def test_a_network_that_an_agent_made_on_another_adapter_is_taken_back_and_named(tmp_path: Path) -> None:
-    """Somebody's bridge on the storage adapter: HNS uses a switch that is there, and flanneld names no adapter."""
+    """Another program's bridge on the storage adapter: HNS uses a switch that is there, and flanneld names no adapter."""
     site = Room("flannel-host-gw", 2, "static", 2, "2022").site(tmp_path)
     machine, before = site.machine, reached(site)
 

@@ -106,8 +106,9 @@ STATES_OF_FILES = (
 def test_a_users_files_in_the_state_folder_are_named_and_not_believed(
     state: str, part: str | int, scenes: Scenes
 ) -> None:
-    """An administrator had made the folders; in them files are hers that winboot keeps there: all at once, and one by one
-    (a sixth of them at a time)."""
+    """An administrator had made the folders; the user owns files in them that winboot keeps there.
+
+    All at once, and one by one (a sixth of them at a time)."""
     twin, touched = scenes.bare("plain"), set[str]()
     trace(twin.machine.files, twin.machine.processes, touched)
     _lives(twin)

@@ -105,7 +105,7 @@ def addresses(site: Site) -> set[str]:
 
 
 def run_pod(site: Site) -> None:
-    """Somebody starts a pod."""
+    """Start a pod."""
     pods = "/api/v1/namespaces/default/pods"
     site.admin("POST", pods, {"metadata": {"name": "web"}, "spec": {"nodeName": "win-1", "containers": []}})
     site.settle(30)

@@ -130,7 +130,7 @@ def test_ctrl_c_in_the_middle_of_a_fleet_leaves_a_whole_report_and_nothing_else(
 
 @pytest.mark.check
 def test_after_kill_9_the_report_has_what_was_known_and_the_next_run_continues(tmp_path: Path) -> None:
-    """Nobody can clean up after it: the report is what was written as nodes ended."""
+    """No code can clean up after it: the report has the results written as nodes ended."""
     report = tmp_path / "report.jsonl"
     with a_room(tmp_path, conducts(6, ["silent"], 6)) as guest:
         process = guest.winboot("join", "--report", str(report))

@@ -88,7 +88,7 @@ def test_the_worst_cause_comes_first_and_what_most_nodes_share_before_others() -
 
 
 def test_a_node_that_was_interrupted_has_not_failed() -> None:
-    """Somebody stopped it; nothing is wrong with it."""
+    """The user stopped it; nothing is wrong with it."""
     assert a_node("changed", failure=STOPPED).outcome == "interrupted"
 
 

@@ -119,7 +119,7 @@ def test_keys_and_kubeconfigs_of_others_are_kept_private(foreign: Bench):
     }
     alice = foreign.machine.accounts.token("alice")
     for path, node in foreign.machine.files.walk(STATE):
-        # What was set aside was hers, and keeps its rules for an undo.
+        # The files set aside belonged to the user, and keep their rules for an undo.
         if not path.lower().startswith(rf"{STATE}\aside".lower()):
             assert not node.acl.allows(alice, 1), path
 

@@ -451,7 +451,7 @@ def test_so_many_versions_stay_and_one_from_which_something_runs(site: Site, run
 
 
 def test_a_download_that_another_account_has_begun_is_not_continued(site: Site):
-    """He may have it open, and write once more after its hash was compared."""
+    """That account may have it open, and write once more after winboot compared its hash."""
     files = site.machine.files
     site.machine.accounts.add("alice", administrator=False)
     site.look(STEP)

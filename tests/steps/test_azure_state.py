@@ -67,7 +67,7 @@ def test_state_that_the_plugin_has_written_since_is_of_pods_that_live(joined: Ca
 
 
 def test_without_a_record_of_the_start_nothing_is_known_to_be_old(joined: Callable[[str], Node]):
-    """Somebody has cleared the event log."""
+    """An administrator has cleared the event log."""
     node = joined("azure").after(old(STATE))
     node.machine.events._entries.clear()
 

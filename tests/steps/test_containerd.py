@@ -54,7 +54,7 @@ def test_it_is_registered_and_started_once_removed_and_made_again(node: Node):
     ],
 )
 def test_a_service_of_before_comes_back_as_it_was(node: Node, reset: str, actions: str):
-    """Somebody had containerd in another place, started by hand."""
+    """An administrator had containerd in another place, started by hand."""
     node.undo(STEP)
     sc("create", "containerd", "binPath=", r"C:\tools\containerd.exe --mine", "start=", "demand")(node.site)
     sc("config", "containerd", "DisplayName=", "my containers")(node.site)
@@ -142,7 +142,7 @@ def test_one_that_runs_and_does_not_answer_is_reported_with_its_log(node: Node):
 
 
 def test_a_service_marked_for_deletion_is_reported_with_the_code(node: Node):
-    """Somebody holds it open in services.msc while it is deleted."""
+    """A user holds it open in services.msc while it is deleted."""
     service = node.machine.services.need("containerd")
     service.held_by.add("services.msc")
     node.undo(STEP)

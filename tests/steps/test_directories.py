@@ -122,7 +122,7 @@ def test_an_account_with_one_right_to_change_a_file_is_found(bench: Bench, right
 
 
 def test_the_owner_of_a_file_is_found_without_a_rule_for_the_owner(bench: Bench):
-    """He may change the rules."""
+    """The owner may change the rules."""
     path = r"C:\opt\theirs.exe"
     bench.write(path, b"theirs")
     bench.machine.files.need(path)[1].acl.owner = ordinary(bench).sid
@@ -323,7 +323,7 @@ SAMPLE = [r"C:\k", KUBELET, r"C:\ProgramData\containerd\root", r"C:\var\log\kube
 
 
 def of_alice(bench: Bench, path: str, user: Token) -> None:
-    """An administrator made the folders above; this one is hers, with a file in it."""
+    """An administrator made the folders above; the user owns this one, with a file in it."""
     bench.machine.files.make_directory(path.rpartition("\\")[0])
     bench.machine.files.make_directory(path, user)
     bench.machine.files.write(rf"{path}\theirs.txt", b"hers", user)

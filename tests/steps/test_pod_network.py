@@ -138,7 +138,7 @@ def test_a_live_node_keeps_a_wrong_network_until_it_is_drained(node: Node):
 
 
 def theirs(kind: str, name: str = "theirs") -> Hand:
-    """Somebody's network, on the same adapter where there can be one."""
+    """Another owner's network, on the same adapter if possible."""
 
     def hand(site: Site) -> None:
         subnet = {"AddressPrefix": "172.20.0.0/16", "GatewayAddress": "172.20.0.1"}
@@ -229,7 +229,7 @@ def team(network: Network, uplink: Adapter) -> None:
 
 
 def their_switch(network: Network, uplink: Adapter) -> None:
-    """Somebody's Hyper-V switch `Virtual Machines`: the host's own interface in it has the address."""
+    """An administrator's Hyper-V switch `Virtual Machines`: the host's own interface in it has the address."""
     uplink.name, uplink.physical = "vEthernet (Virtual Machines)", False
     network.add_adapter("NIC 1", "Intel(R) Ethernet Converged Network Adapter", mac=uplink.mac)
 
@@ -314,7 +314,7 @@ def name_given_to_a_new_card(site: Site) -> None:
 
 
 def test_a_network_on_the_right_adapter_needs_no_first_switch(node: Node):
-    """Somebody cleaned up HNS, and flanneld made cbr0 alone: to make the switch below now would only rewire the adapter."""
+    """HNS was cleaned up, and flanneld made cbr0 alone: to make the switch below now would only rewire the adapter."""
     node.after(remove_network("External"))
 
     assert node.look(STEP).states == {STEP: "ok"}

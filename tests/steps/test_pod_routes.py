@@ -23,7 +23,7 @@ def routes(node: Node) -> dict[str, str]:
 
 
 def lead(prefix: str, hop: str) -> Callable[[Site], None]:
-    """Somebody makes a route."""
+    """Make a route as an administrator."""
 
     def hand(site: Site) -> None:
         adapter = site.machine.network.management()

@@ -22,7 +22,7 @@ def scripts(bench: Bench) -> list[str]:
 
 
 def touch(bench: Bench) -> None:
-    """Somebody adds a line to the stored script."""
+    """Add a line to the stored script."""
     (path,) = scripts(bench)
     bench.machine.console.invoke("file.append", {"path": path, "content": b"# mine"})
 
@@ -350,7 +350,7 @@ def test_an_undo_leaves_no_task_of_a_run_that_a_restart_cut_off_before_a_start_c
 
 
 def keep(bench: Bench, prefix: str, hop: str = "10.0.0.254", store: str = "") -> None:
-    """Somebody sets a route on the adapter; for good, but for one of the active store."""
+    """Set a route on the adapter as an administrator; it is lasting unless `store` is the active store."""
     uplink = bench.machine.network.management()
     assert uplink is not None
     asked = {"DestinationPrefix": prefix, "InterfaceIndex": uplink.index, "NextHop": hop, "RouteMetric": 25}

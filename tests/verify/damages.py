@@ -151,7 +151,7 @@ def _restarted(service: str) -> Hand:
 
 
 def _another_node_object(site: Site) -> None:
-    """Somebody deleted the Node, and it came back with another part of the pod network."""
+    """Delete the Node; it comes back with another part of the pod network."""
     node = site.node()
     node["spec"] |= {"podCIDR": "10.244.77.0/24", "podCIDRs": ["10.244.77.0/24"]}
     found = next(one for one in site.cluster.objects(NODES) if one["metadata"]["name"] == "win-1")

@@ -39,7 +39,7 @@ def refusing(site: Site, refuse: Refuse) -> Iterator[None]:
 
 @contextmanager
 def stamped(site: Site, kind: str, group: str, thing: dict[str, object]) -> Iterator[None]:
-    """Somebody's controller puts something into each new namespace."""
+    """Another owner's controller puts an object into each new namespace."""
     site.cluster.stamps.append((kind_of(kind, group), thing))
     try:
         yield

@@ -40,7 +40,7 @@ def settle(
     except CloudRefused as error:
         if file.routes != "auto":
             raise
-        # Nobody has asked for it in so many words: the Node is Ready, and the reader learns what its pods lack.
+        # The user did not ask for this check: the Node is Ready, and the reader learns what its pods lack.
         return (f"routes to the node's pods: {error.problem} ({error.hint})",)
 
 

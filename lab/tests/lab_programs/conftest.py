@@ -287,7 +287,7 @@ class Node:
         return self.read(rf"C:\var\log\{name}\{name}.log")
 
     def approve_all(self) -> None:
-        """Somebody approves every pending request."""
+        """Approve every pending request as an administrator."""
         path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
         for csr in self.admin("GET", path)["items"]:
             if not csr["status"]:

@@ -215,7 +215,7 @@ def test_two_equal_machines_have_one_digest_and_a_change_shows_in_the_diff() -> 
 
 
 def test_a_living_machine_comes_up_and_ticks_by_itself() -> None:
-    """Nobody acts on it; in real time a reboot takes a moment."""
+    """No actor works on it; in real time a reboot takes a moment."""
     machine = Machine("WIN-6", time=LabTime(scale=0.001))
     up = threading.Event()
     machine.watch(lambda signal: up.set() if signal == "up" else None)

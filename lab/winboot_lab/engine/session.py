@@ -150,7 +150,7 @@ class Session:
 
 
 class Cancelled(Exception):
-    """Somebody outside asked the run to end. No script sees this."""
+    """The caller requested the end of the run. No script sees this."""
 
 
 _SIDE_STREAMS: tuple[Stream, ...] = ("error", "warning", "verbose", "debug", "information", "progress")

@@ -386,5 +386,5 @@ class ShimProgram:
     def run(
         self, machine: Computer, process: Process, argv: list[str], env: Mapping[str, str], stdin: bytes
     ) -> Exit:
-        """Nobody runs it by hand."""
+        """The program has no use on a command line."""
         return Exit(1, b"", go_text("containerd-shim-runhcs-v1: flag provided but not defined"))

@@ -143,7 +143,7 @@ class LinuxApi:
         raise ApiFailure(404, "the lab has no log of a Linux node")
 
     def forward(self, pod: Object, port: int, request: bytes) -> bytes:
-        """Nobody forwards to a Linux pod here."""
+        """Refuse: the lab has no port of a Linux pod."""
         raise GoError("the lab forwards no port of a Linux pod")
 
     def _end(self, pod: Object) -> End:

@@ -236,7 +236,7 @@ class LabTime:
                     self._wake(waiter)
 
     def hold(self) -> None:
-        """Nobody changes anything here until `release`: a copy of the process is made."""
+        """Block every change here until `release`, while a copy of the process is made."""
         self._counting.acquire()
         self._lock.acquire()
 

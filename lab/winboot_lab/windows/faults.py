@@ -179,7 +179,7 @@ class Faults:
         self.policy(rf"{POLICIES}\WindowsFirewall\{profile}Profile", "AllowLocalPolicyMerge", "DWord", 0)
 
     def unreachable(self, on: bool = True) -> None:
-        """Nobody on the network reaches the machine any more (it runs on)."""
+        """Cut the machine off from the network (it runs on)."""
         self._network.cut_off = on
         self._machine.signal("network-lost" if on else "network-back")
 

@@ -156,7 +156,7 @@ class Mutexes:
         self.others.clear()
 
     def squat(self, name: str) -> None:
-        """Somebody makes an event, or anything else that is no mutex, of that name."""
+        """Another program makes an event, or another object that is not a mutex, of that name."""
         self.others.add(_plain(name))
 
     def holder(self, name: str) -> int | None:

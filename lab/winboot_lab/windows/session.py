@@ -17,7 +17,7 @@ from winboot_lab.windows.processes import Process
 
 
 def _drop(_content: bytes) -> None:
-    """Nobody listens."""
+    """Drop the output: the session has no listener."""
 
 
 @dataclass(slots=True)

@@ -148,7 +148,7 @@ class Tasks:
         # It counts as busy from this moment on, not only when its thread gets the processor.
         self._machine.time.hand_over(self._machine)
         thread.start()
-        # Somebody may wait for the threads in the list right now; only one that was started can be waited for.
+        # Another thread may join the threads in the list right now; only a started thread can be joined.
         (self._residents if task.resident else self._threads).append(thread)
 
     def _run(self, task: Task, session: Actor) -> None:

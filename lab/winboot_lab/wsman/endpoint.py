@@ -197,7 +197,7 @@ class Endpoint:
         return int(server.sockets[0].getsockname()[1])
 
     def _keep_port(self, family: int, address: tuple[str, int]) -> None:
-        """Nobody else on this host gets the port of a machine that is down; a client that connects to it is refused."""
+        """Keep the port of a machine that is down from other programs on this host; it refuses connections."""
         kept = socket.socket(family, socket.SOCK_STREAM)
         # Connections that have just ended hold the port for a while.
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

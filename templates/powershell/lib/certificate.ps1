@@ -113,7 +113,7 @@ function Get-KubeconfigDifference {
     if ($null -ne $strangers) {
         New-Difference -Key "access:$($Wanted.path)" -What "$what access" -Is "also $strangers" -Want 'SYSTEM and Administrators only'
     }
-    # Somebody's YAML is a kubeconfig too, but not the one that winboot writes.
+    # Another owner's YAML is a kubeconfig too, but not the one that winboot writes.
     $other = @{ What = "$what form"; Is = 'other text'; Want = 'JSON' }
     if ($text -notmatch '^\s*\{[\s\S]*\}\s*$') { New-Difference -Key "form:$($Wanted.path)" @other; return }
     $config = $null

@@ -57,7 +57,7 @@ function ConvertFrom-FirewallText {
             '^Protocol$' { $rule.protocol = $value -replace '^6$', 'TCP' -replace '^17$', 'UDP' }
             '^[LR]Port(2_10)?$' { $rule.ports += $value }
             '^RA[46]2?$' { $rule.sources += $value }
-            # Somebody narrowed the rule: to profiles, own addresses, a program, a service, an interface, logins.
+            # An administrator narrowed the rule: to profiles, own addresses, a program, a service, an interface, logins.
             '^(Profile|LA[46]2?|App|Svc|IF|IFType|LUAuth|RUAuth|RMauth|Security|Security2)$' { $narrowed += $field }
         }
     }

@@ -107,7 +107,7 @@ function Set-Folder {
         elseif ($there) { $open = Test-FolderOpen -Path $path -Private:$closed -Above:$above }
         if (-not $there) {
             Add-Folder -Path $path -Readable:(-not $closed) -Ours:($Ours -contains $path)
-            # Somebody may have been quicker.
+            # Another user may have been quicker.
             $account = Get-FolderOther -Path $path -Above:$above
             if ($account) { Stop-Step -Id 'FolderTaken' -Message "$path was made by $account a moment ago" }
         }

@@ -93,7 +93,7 @@ function Set-Reservation {
     param([string]$Store, [hashtable[]]$Reservations)
     [void](Assert-Known -Text '<<pod_cidr>>')
     [void][IO.Directory]::CreateDirectory($Store)
-    # Nobody would want it back, so it is not noted.
+    # An undo need not restore it, so it is not noted.
     foreach ($entry in Get-StaleEntry -Store $Store -Cidrs @(Get-PodCidr)) { Remove-File -Path $entry.path }
     foreach ($reservation in $Reservations) {
         $address = Assert-Known -Text $reservation.address

@@ -87,7 +87,7 @@ function Restart-HnsService {
 }
 
 function Repair-PodNetwork {
-    # At the start of the machine: makes good what the restart took of the network. Nobody is connected yet.
+    # At the start of the machine: restores the network parts that the restart removed. No session is open yet.
     param([hashtable]$Wanted, [object]$Guard, [int]$Seconds)
     # One that this step never made is not the startup's business.
     if (-not (Test-FormerValue)) { return }

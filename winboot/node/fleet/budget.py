@@ -139,7 +139,7 @@ class Pace:
         return self._waits_for(node)
 
     def begun(self, node: str) -> None:
-        """Somebody has let this node in before."""
+        """Count a node that is admitted already."""
         with self._changed:
             self._running.add(node)
 

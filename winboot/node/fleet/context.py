@@ -65,7 +65,7 @@ class Keep(Protocol):
 
 
 def _nobody(current: Callable[[], Report], ended: NodeReport | None = None) -> None:
-    """Nobody reads a report before its end."""
+    """Ignore the report: it is read only at its end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class FleetWorker:
             if held is not None:
                 self._start(node, held)
             elif node not in view.claims and places[node] % self.shard.of != self.shard.index:
-                # Somebody was quicker since this look: the next one shows what is left.
+                # Another worker was quicker since this look: the next look shows what is left.
                 return
 
     def _start(self, node: str, held: Held) -> None:

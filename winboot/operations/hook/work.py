@@ -45,7 +45,7 @@ Whose = Literal["ours", "ours, ended", "foreign", "gone"]
 
 
 def _unheard(instance: str, problem: str) -> None:
-    """Nobody listens."""
+    """Ignore the problem: there is no listener."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +375,7 @@ def _has_serving(target: Target, roster: Roster) -> bool:
 
 
 def _nothing(text: str) -> None:
-    """Nobody listens."""
+    """Ignore the text: there is no listener."""
 
 
 def not_answering(spec: NodeSpec) -> str:

@@ -149,7 +149,7 @@ class Session:
             try:
                 self._claim = self.leases.create(mine)
             except ClusterConflict:
-                # Nobody else has this name: it was made, and the answer was lost.
+                # No other run has this name: it was made, and the answer was lost.
                 self._claim = self.leases.read(self._name)
                 if self._claim is None:
                     raise

@@ -73,7 +73,7 @@ class Line:
             return job
 
     def drop(self, job: Job) -> None:
-        """Nobody wants the output of a script any more: the machine ends it when it next calls."""
+        """Drop a script whose output is no longer needed: the machine ends it when it next calls."""
         with self._changed:
             job.dropped = True
             self._changed.notify_all()

@@ -68,7 +68,7 @@ def look_from_outside(connection: Connection, *, name: str) -> Outside | None:
 def show_host_key(connection: Connection, *, name: str) -> str | None:
     """Type and fingerprint of the SSH host key that a machine shows, trusted or not; None for other ways.
 
-    Nobody is logged in. Raises TransportError.
+    It does not log in. Raises TransportError.
     """
     if connection.transport != "ssh":
         return None

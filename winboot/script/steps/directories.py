@@ -59,7 +59,7 @@ def _inputs(spec: NodeSpec) -> Mapping[str, object]:
             *plugin,
             *logs,
         ],
-        # Nobody but the services of this node writes there.
+        # Only the services of this node write there.
         "ours": [paths.kubelet_root, *runtime.ours, store, *written, *logs],
         "opaque": [rf"{paths.kubelet_root}\pods\*\*", *runtime.opaque],
         "watched": [
