@@ -209,8 +209,8 @@ def as_text(sections: Mapping[str, Any], of: str, programs: Iterable[Said], day:
     versions = ", ".join(f"{one.component} {one.version}" for one in programs)
     return (
         f"# Learned on {day.isoformat()} from {of}: {versions}.\n"
-        "# What the programs said themselves, where winboot's data says otherwise; no fields of configuration files.\n"
-        "# Use: `kubernetes: {overlay: ./THIS-FILE}` in the profile, until winboot's own data knows this version.\n"
+        "# Facts that the programs reported and that differ from winboot's data. Fields of configuration files are missing.\n"
+        "# Set `kubernetes: {overlay: ./THIS-FILE}` in the profile until winboot's own data has this version.\n"
         + (
             yaml.safe_dump(dict(sections), sort_keys=False, default_flow_style=None, width=120)
             if sections

@@ -188,9 +188,9 @@ def unfit_hook(hook: Mapping[str, Any], most: int, needs: HookNeeds) -> Iterator
     longest = needs.join + rounds * needs.join
     if whole < longest:
         yield (
-            f"hook {name} ends after {whole:.0f} s in any case; {most} machines at once, {needs.workers} joins at a time, "
-            f"each with {needs.join:.0f} s to boot and {needs.join:.0f} s to join, may take {longest:.0f} s: raise its "
-            "heartbeat timeout (a hundredth of the whole) or --workers, or lower --join-timeout"
+            f"hook {name} ends after {whole:.0f} s in any case, but {most} machines may need {longest:.0f} s. winboot runs "
+            f"{needs.workers} joins at a time, with {needs.join:.0f} s to boot and {needs.join:.0f} s to join each. Raise the "
+            "hook's heartbeat timeout (a hundredth of the whole) or --workers, or lower --join-timeout"
         )
 
 

@@ -391,8 +391,8 @@ def unfit(scale_set: ScaleSet, join_timeout: float) -> Iterator[str]:
         # learn.microsoft.com/azure/virtual-machine-scale-sets/orchestration-modes-api-comparison: of instance protection,
         # Flexible sets have an "ARM resource lock" instead.
         yield (
-            "it is Flexible: its machines are joined and drained, but Azure has no instance protection for them, so that "
-            "a scale-in or a repair can end one that is being joined; `repair --by replace` does not work on them either"
+            "it is Flexible: winboot joins and drains its machines, but Azure has no instance protection for them. "
+            "A scale-in or a repair can end a machine during its join, and `repair --by replace` does not work"
         )
     if not scale_set.notice:
         yield "it gives no notice before it ends a machine: set scheduledEventsProfile.terminateNotificationProfile"

@@ -252,7 +252,7 @@ def _raised_here(error: BaseException) -> bool:
 # learn.microsoft.com/troubleshoot/developer/webapps/iis/www-authentication-authorization/http-bad-request-response-kerberos:
 # http.sys answers so where a ticket makes the header longer than MaxFieldLength, 16,384 bytes by default.
 _BAD_REQUEST_HINT: Final = (
-    "A Kerberos ticket of an account in many groups is too long for http.sys: set `auth: ntlm`, or raise MaxFieldLength and"
+    "The Kerberos ticket of an account in many groups is too long for http.sys. Set `auth: ntlm`, or raise MaxFieldLength and"
     r" MaxRequestBytes below HKLM\SYSTEM\CurrentControlSet\Services\HTTP\Parameters and restart the machine. Otherwise check"
     " for a proxy, or another service, between here and the machine's WinRM."
 )

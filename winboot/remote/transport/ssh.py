@@ -497,7 +497,7 @@ def _check_host_key(key: paramiko.PKey, endpoint: SshEndpoint, name: str) -> Non
     if of_type is not None:
         raise HostKeyNotTrusted(
             f"{name}: the host key {key.get_name()} {seen} is not the one in {where}",
-            hint="Somebody may be answering in the machine's place. If it was reinstalled, remove the old line"
+            hint="Another host may be answering instead of the machine. If the machine was reinstalled, remove the old line"
             " (`ssh-keygen -R`) after checking the fingerprint on its console.",
             node=name,
         )
