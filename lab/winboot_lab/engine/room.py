@@ -17,8 +17,9 @@ from typing import Final
 # Just above 1 MiB, so that nearly 1 MiB of the piece of 2 MiB is left. Memory that no frame reaches costs nothing.
 _SLOTS: Final = 2**20 // 8 + 1
 
-# Compiled code nests Python calls; a script may recurse as deep as PowerShell lets it.
-_DEEPEST: Final = 60_000
+# Compiled code nests Python calls. The limit is of the whole process and C code obeys it, too: with 25,000, so many brackets
+# in one another end msgspec's decoder, and the process, with a segmentation fault (CPython 3.11, a stack of 8 MiB).
+_DEEPEST: Final = 20_000
 
 
 class _Scripts:
@@ -31,11 +32,7 @@ class _Scripts:
 
 @contextmanager
 def deep_calls() -> Iterator[None]:
-    """Let Python call as deep as a script needs, while one runs.
-
-    The limit is of the whole process, and C code obeys it too. Under this one, 60,000 brackets in one another end
-    msgspec's decoder, and the process, with a segmentation fault. Under Python's own limit they are a RecursionError.
-    """
+    """Let Python call as deep as a script needs, while one runs."""
     with _Scripts.lock:
         if not _Scripts.running:
             _Scripts.usual = sys.getrecursionlimit()
