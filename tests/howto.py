@@ -31,6 +31,7 @@ def apply(page: str, folder: Path) -> list[str]:
     for part in _COPIED:
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "tests" / "__init__.py").touch()
+    shutil.copy(ROOT / "tests" / "every.py", folder / "tests")
     paths = []
     for kind, path, text in _BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8")):
         file = folder / path

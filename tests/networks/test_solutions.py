@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.every import assert_none_wrong, differs, untrue
 from winboot.base.errors import UsageError
 from winboot.config.networks import NETWORKS, choose, comparison, explain, hns_owners, modes
 from winboot.config.networks.base import Choices, Data, Known, Network, Owners
@@ -180,20 +181,21 @@ def test_windows_2019_gets_of_exceptions_with_one_first_address_the_widest() -> 
     assert len(_arguments(replace(vnet, build=20348))[0]["ExceptionList"]) == 4
 
 
-@pytest.mark.parametrize(
-    "network", [one for one in NETWORKS if one.exceptions], ids=lambda network: network.id
-)
-def test_the_profile_adds_nat_exceptions_and_takes_some_away(network: Network) -> None:
+def test_the_profile_adds_nat_exceptions_and_takes_some_away() -> None:
     """In every configuration that winboot writes; the rest of the list stays as it is."""
-    assert network.cni_conf is not None
+    removed = {"10.96.0.0/12", "<node_subnet>"}
     changed = replace(CHOICES, nat_add=("172.16.0.0/12",), nat_remove=("10.96.0.0/12", "node_subnet"))
-    before, after = (_exceptions(network, one) for one in (CHOICES, changed))
+    lists = {
+        one.id: (_exceptions(one, CHOICES), _exceptions(one, changed)) for one in NETWORKS if one.exceptions
+    }
 
-    assert after == [
-        *(one for one in before if one not in ("10.96.0.0/12", "<node_subnet>")),
-        "172.16.0.0/12",
-    ]
-    assert "10.96.0.0/12" in before
+    assert_none_wrong(
+        {
+            id: differs(after, [*(one for one in before if one not in removed), "172.16.0.0/12"])
+            or untrue(had_the_services_network="10.96.0.0/12" in before)
+            for id, (before, after) in lists.items()
+        }
+    )
 
 
 def _exceptions(network: Network, choices: Choices) -> list[str]:
@@ -213,17 +215,20 @@ def _leaves(value: Any) -> Any:
             yield from _leaves(below)
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.id)
-def test_what_a_solution_says_of_its_agent_is_what_its_agent_is(network: Network) -> None:
+def test_what_a_solution_says_of_its_agent_is_what_its_agent_is() -> None:
     """The service is known without a profile; steps and downloads are those that exist."""
-    assert (network.agent is None) is (network.agent_service == "")
-    if network.agent is not None:
-        assert network.agent(CHOICES).service == network.agent_service
-    assert set(dict(network.programs).values()) <= set(network.paths)
-    assert set(network.fixed_exceptions) <= set(network.exceptions)
-    assert bool(network.exceptions) is (network.cni_conf is not None)
-    if network.owners.hns_network == "operator":
-        assert network.owner_hint.endswith(".")
+    assert_none_wrong(
+        {
+            one.id: untrue(
+                service=one.agent_service == ("" if one.agent is None else one.agent(CHOICES).service),
+                programs=set(dict(one.programs).values()) <= set(one.paths),
+                fixed_exceptions=set(one.fixed_exceptions) <= set(one.exceptions),
+                exceptions=bool(one.exceptions) is (one.cni_conf is not None),
+                owner_hint=one.owners.hns_network != "operator" or one.owner_hint.endswith("."),
+            )
+            for one in NETWORKS
+        }
+    )
 
 
 def test_calico_by_services_gets_its_own_key_case() -> None:
@@ -238,28 +243,39 @@ def test_calico_by_services_gets_its_own_key_case() -> None:
     }
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.id)
-def test_what_winboot_owns_it_can_write_and_what_others_own_it_cannot(network: Network) -> None:
+def test_what_winboot_owns_it_can_write_and_what_others_own_it_cannot() -> None:
     """An owner and a function go together; every piece has an owner."""
-    owners = network.owners
+    known = {"winboot", "agent", "operator", "none"}
 
-    if not network.later:
-        assert (network.cni_conf is not None) is (owners.cni_conf == "winboot")
-        assert bool(network.reservations) is (owners.ipam_store == "winboot")
-        assert bool(network.downloads) is (owners.binaries == "winboot")
-    assert {getattr(owners, one.name) for one in fields(Owners)} <= {"winboot", "agent", "operator", "none"}
-    assert network.later or (network.hns_type == "Overlay") is network.source_vip
-    assert network.source_vip_endpoint is None or network.source_vip
+    assert_none_wrong(
+        {
+            one.id: untrue(
+                cni_conf=one.later or (one.cni_conf is not None) is (one.owners.cni_conf == "winboot"),
+                reservations=one.later or bool(one.reservations) is (one.owners.ipam_store == "winboot"),
+                downloads=one.later or bool(one.downloads) is (one.owners.binaries == "winboot"),
+                owners={getattr(one.owners, part.name) for part in fields(Owners)} <= known,
+                source_vip=one.later or (one.hns_type == "Overlay") is one.source_vip,
+                source_vip_endpoint=one.source_vip_endpoint is None or one.source_vip,
+            )
+            for one in NETWORKS
+        }
+    )
 
 
-@pytest.mark.parametrize("network", [one for one in NETWORKS if one.cni_conf], ids=lambda network: network.id)
-def test_every_configuration_is_plain_json_with_the_networks_name(network: Network) -> None:
+def test_every_configuration_is_plain_json_with_the_networks_name() -> None:
     """`name` is not cosmetic: the plugins look the HNS network up by it."""
-    conf = _conf(network.id)
+    confs = {one.id: _conf(one.id) for one in NETWORKS if one.cni_conf}
 
-    assert conf["name"] == "cbr0"
-    assert network.conf_file.endswith(".conflist" if "plugins" in conf else ".conf")
-    assert "ExceptionList" not in json.dumps(conf) or network.cni in ("azure", "calico")
+    assert_none_wrong(
+        {
+            id: untrue(
+                name=conf["name"] == "cbr0",
+                file=BY_ID[id].conf_file.endswith(".conflist" if "plugins" in conf else ".conf"),
+                key="ExceptionList" not in json.dumps(conf) or BY_ID[id].cni in ("azure", "calico"),
+            )
+            for id, conf in confs.items()
+        }
+    )
 
 
 def test_a_solution_is_chosen_by_the_profiles_keys() -> None:
@@ -308,12 +324,20 @@ def test_calicos_agent_makes_its_network_first_and_then_stays() -> None:
     assert _conf("calico-vxlan-node")["kubernetes"] == {"kubeconfig": r"C:\k\calico.kubeconfig"}
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.id)
-def test_the_networks_of_a_solution_have_names_with_sources(network: Network) -> None:
+def test_the_networks_of_a_solution_have_names_with_sources() -> None:
     """What winboot names itself has no name of its own: the reference plug-ins take the configuration's."""
-    assert bool(network.hns_names) is (network.cni not in ("win-bridge", "win-overlay", "none", "cilium"))
-    assert all("/" in one.source for one in network.hns_names)
-    assert network.first_switch is None or network.cni in hns_owners(network.first_switch)
+    nameless = ("win-bridge", "win-overlay", "none", "cilium")
+
+    assert_none_wrong(
+        {
+            one.id: untrue(
+                names=bool(one.hns_names) is (one.cni not in nameless),
+                sources=all("/" in name.source for name in one.hns_names),
+                first_switch=one.first_switch is None or one.cni in hns_owners(one.first_switch),
+            )
+            for one in NETWORKS
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -364,7 +388,6 @@ def test_no_two_solutions_share_a_name_for_a_place() -> None:
         assert {*network.configuration, *network.written} <= set(network.paths)
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.id)
-def test_a_cloud_must_forward_for_pods_that_have_addresses_of_their_own(network: Network) -> None:
+def test_a_cloud_must_forward_for_pods_that_have_addresses_of_their_own() -> None:
     """Bridged without addresses of the nodes' network: flannel's host-gw and the reference bridge."""
-    assert network.routed is (network.id in ("flannel-host-gw", "win-bridge"))
+    assert {one.id for one in NETWORKS if one.routed} == {"flannel-host-gw", "win-bridge"}
