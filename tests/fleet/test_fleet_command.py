@@ -307,6 +307,6 @@ def test_a_run_on_the_labs_api_joins_its_nodes_with_the_rendered_rights_alone(
         # Another try has nothing to do, and its Job is for that run.
         assert run(["fleet", "resume", "r1", "-i", str(staged.inventory), "--image", IMAGE]) == 0
         said = capsys.readouterr()
-        assert "0 of 1 nodes are left" in said.err
+        assert "0 of 1 nodes are not finished" in said.err
         (again,) = yaml.safe_load_all(said.out)
         assert again["metadata"]["name"] == "winboot-fleet-r1-2"

@@ -89,7 +89,7 @@ def test_a_job_gives_up_what_failed_and_another_try_continues_over_evicted_and_k
 
     assert run(["fleet", "resume", "r1", *words]) == 0
     said = capsys.readouterr()
-    assert "1 of 1 nodes are left" in said.err
+    assert "1 of 1 nodes are not finished" in said.err
     genuine.apply(said.out)
     with Kubelet(genuine, SPACE, tmp_path / "second", {PASSWORD_VARIABLE: staged.password}) as kubelet:
         working: Pod = until(lambda: next((pod for pod in kubelet.pods if CHANGED in pod.told()), None))
