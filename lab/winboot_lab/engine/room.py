@@ -17,7 +17,7 @@ from typing import Final
 # Just above 1 MiB, so that nearly 1 MiB of the piece of 2 MiB is left. Memory that no frame reaches costs nothing.
 _SLOTS: Final = 2**20 // 8 + 1
 
-# Compiled code nests Python calls. The limit is of the whole process and C code obeys it, too: with 25,000, so many brackets
+# Compiled code nests Python calls. The limit is of the whole process and C code obeys it, too. With 25,000, so many brackets
 # in one another end msgspec's decoder, and the process, with a segmentation fault (CPython 3.11, a stack of 8 MiB).
 _DEEPEST: Final = 20_000
 
