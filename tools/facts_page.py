@@ -1,4 +1,4 @@
-"""docs/unsourced.md: what the lab believes of Windows without a source, each with the command that answers it."""
+"""docs/unsourced.md: what the lab assumes about Windows without a source, each with the command that answers it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 from winboot_lab.windows.facts import Fact, facts, unsourced
 
 _HEAD: Final = """\
-# What the lab believes without a source
+# What the lab assumes without a source
 
-The lab models Windows. {all} of its beliefs decide behaviour and have a row in `lab/winboot_lab/windows/facts.toml`.
+The lab models Windows. {all} of its assumptions decide behaviour and have a row in `lab/winboot_lab/windows/facts.toml`.
 {sourced} of them have a source. The other {open} are below. Each has a read-only command of Windows PowerShell that answers it
 on a real machine. If an answer differs from the row, open an issue with the command's output. `make golden` writes this page.
 
@@ -21,7 +21,7 @@ on a real machine. If an answer differs from the row, open an issue with the com
 3. `python -m tools.captures real.zip lab.zip` prints each answer that differs. Open an issue with real.zip and this output.
 4. `python -m tools.captures real.zip --keep tests/captures/NAME.json` makes a capture; tests compare it with the lab.
 
-| fact | the lab believes | when | command |
+| fact | the lab assumes | when | command |
 | --- | --- | --- | --- |
 """
 
