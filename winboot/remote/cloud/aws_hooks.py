@@ -177,9 +177,8 @@ def unfit_hook(hook: Mapping[str, Any], most: int, needs: HookNeeds) -> Iterator
     )
     if pause < needs.takeover:
         yield (
-            f"hook {name} ends after {whole:.0f} s in any case, but {most} machines may need {longest:.0f} s. A machine boots "
-            f"in {needs.join:.0f} s and joins in {needs.join:.0f} s, and {needs.workers} join at a time. Raise the hook's "
-            "heartbeat timeout (a hundredth of the whole) or --workers, or lower --join-timeout"
+            f"hook {name} ends after {pause:.0f} s without a heartbeat, and a worker that is killed is followed by another "
+            f"one within {needs.takeover:.0f} s: set its heartbeat timeout to 900"
         )
     if not str(hook["LifecycleTransition"]).endswith("LAUNCHING"):
         if whole < needs.drain:
@@ -189,8 +188,8 @@ def unfit_hook(hook: Mapping[str, Any], most: int, needs: HookNeeds) -> Iterator
     longest = needs.join + rounds * needs.join
     if whole < longest:
         yield (
-            f"hook {name} ends after {whole:.0f} s in any case, but {most} machines may need {longest:.0f} s: "
-            f"{needs.workers} joins run at a time, with {needs.join:.0f} s to boot and {needs.join:.0f} s to join each. Raise the "
+            f"hook {name} ends after {whole:.0f} s in any case, but {most} machines may need {longest:.0f} s. A machine "
+            f"boots in {needs.join:.0f} s and joins in {needs.join:.0f} s, and {needs.workers} join at a time. Raise the "
             "hook's heartbeat timeout (a hundredth of the whole) or --workers, or lower --join-timeout"
         )
 

@@ -318,10 +318,11 @@ def read_cloud_file(path: Path) -> tuple[CloudFile, Table]:
 def _check_profile(path: Path, file: CloudFile, top: Table) -> None:
     """Ansible's `profile` is one of AWS (amazon.aws, plugins/doc_fragments/common.py). winboot reads its own profile after the
     cloud's answer."""
-    if file.profile and not is_file(path.parent / expanded(file.profile)):
+    named = file.profile or ""
+    if named and not named.endswith((".yaml", ".yml")) and not is_file(path.parent / expanded(named)):
         place = top.entries["profile"].value.place
         expected = "the path of winboot's profile; a profile of ~/.aws/config is aws_profile"
-        wrong = Complaint(place, "profile", f"there is no file {file.profile}", expected)
+        wrong = Complaint(place, "profile", f"there is no file {named}", expected)
         raise InvalidInput(f"{path}: 1 error", problems=(wrong,), hint="Correct the place named.")
 
 
