@@ -11,17 +11,18 @@ from winboot.report.schema import ANSWERS, JOURNAL, lines_schema
 _HEAD: Final = """# JSON
 
 With `-o json` a command writes one JSON object a line to standard output. `--report FILE.json` and the journals of a run
-have the same shape: each object has `version` (this page is about {version}) and `kind`, and the keys of its kind below. The
-schema is printed by `winboot schema lines`; a test holds every command to it.
+have the same shape: each object has `version` (this page is about {version}) and `kind`, and the keys of its kind below.
+`winboot schema lines` prints the schema; a test checks every command against it.
 
-Within a version kinds and keys may be added. None goes, is renamed or changes its type: read what you know, and leave the
-rest. A plan (`winboot plan --out FILE`) is one object with `kind` and `version` of its own, `winboot schema plan`.
+Within a version we may add kinds and keys. We do not remove or rename any, and change no type: read the keys that you
+need, and ignore the rest. A plan (`winboot plan --out FILE`) is one object with `kind` and `version` of its own,
+`winboot schema plan`.
 
 Questions, progress, warnings and errors of usage go to standard error as text, never between the lines. Times have their
 unit in the name or in the table. No line holds a secret.
 
-Not of this shape, because other programs define it: `inventory --list` (Ansible), `cloud policy` (AWS, Azure), `--report
-FILE.xml` and `-o junit` (JUnit), and the log of `hook serve` (`time`, `message`, and what it is about).
+These outputs have another shape, because other programs define it: `inventory --list` (Ansible), `cloud policy` (AWS,
+Azure), `--report FILE.xml` and `-o junit` (JUnit), and the log of `hook serve` (`time`, `message` and its subject).
 
 This page is made from the classes that `winboot/report/schema.py` lists (`make golden`).
 """
@@ -39,7 +40,7 @@ def lines_page() -> str:
             "",
             "## The journal of a node",
             "",
-            "`$WINBOOT_STATE/runs/RUN/NODE.jsonl`, a line for each thing in the order in which it happened.",
+            "`$WINBOOT_STATE/runs/RUN/NODE.jsonl`, one line for each event, in order of time.",
             *(line for kind in JOURNAL for line in _section(kind, parts[kind.__name__])),
             "",
             "## Parts of them",
