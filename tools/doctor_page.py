@@ -14,12 +14,12 @@ _HEAD = """# doctor
     winboot doctor --textfile w.prom    # for the textfile collector of windows_exporter
     winboot doctor --fix cni-missing    # repair the step of one rule where it fired
 
-`winboot doctor` reads facts of the machine with one script that changes nothing, and of the cluster. Rules judge these facts.
-It prints the first cause with its evidence and the next command; other findings are listed as its consequences or after it.
+`winboot doctor` reads facts about the cluster, and about the machine with one script that changes nothing. Rules judge these
+facts. It prints the first cause with its evidence and the next command, then this cause's consequences and other findings.
 It also works on nodes that winboot did not join: describe them in an inventory.
 
-- **Limits**: the script stops reading after 60 seconds. A fact that cannot be read hides no other; the answer lists it.
-- **Secrets**: a document holds no log line, key, token, environment or command line. Of logs it counts known texts only.
+- **Limits**: the script stops reading after 60 seconds. If a fact cannot be read, the answer names it and has the others.
+- **Secrets**: facts contain no log line, key, token, environment or command line. In logs, winboot counts known texts.
 - **Exit codes**: 1 if a node has a fault or something degraded, or if neither machine nor cluster answered; 0 for warnings.
 - **Without a login**: `--api-only` counts the known texts in the logs that the kubelet gives (NodeLogQuery): set
   `enableSystemLogQuery: true` in `kubelet.config`, before 1.36 also the gate `NodeLogQuery`. You need `get` on `nodes/proxy`.
@@ -32,16 +32,16 @@ It also works on nodes that winboot did not join: describe them in an inventory.
     winboot doctor --from winboot-20261128-120000.zip
 
 `winboot collect` runs the same script, with further items, as a task on each node. It fetches the answer in parts, continues
-after a lost link, and removes task and files. The bundle gives the verdicts of a live look if it has the
-default `--since 24h`.
+after a lost link, and removes task and files. With the default `--since 24h`, `doctor`
+finds the same in the bundle as on the machine.
 
 - **Manifest**: `manifest.json` names each item with its command, size, SHA-256, error, and whether it was cut off.
-- **Limits**: an item that exceeds its time is ended and named; the others follow. Doctor's facts have 60 seconds together.
+- **Limits**: if an item exceeds its time, winboot ends it, names it and continues. Doctor's facts have 60 seconds together.
   An item has at most 4 MiB, a log 1 MiB, a node 64 MiB.
 - **Secrets**: settings and variables come from lists (`winboot/operations/doctor/items.py`). winboot does not read keys,
   tokens, credentials, command lines, or any other setting. `--logs` adds the text of logs as it is, and `manifest.json` has
   `"logs": true`; read it before you send it.
-- **Versions**: `doctor --from` reads bundles and facts of this version of the form and of the one before.
+- **Versions**: `doctor --from` reads bundles and facts in this version of their format and in the previous one.
 
 ## Rules
 
