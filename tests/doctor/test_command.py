@@ -48,7 +48,7 @@ def test_the_first_cause_comes_with_evidence_and_the_next_command(
     assert shown[0] == "win-1: the program of a service is missing"
     assert shown[1].startswith("  seen: kubelet lacks ")
     assert shown[3].strip() == "winboot repair --limit win-1 --only artifacts"
-    assert "  follows from it: a service of the node does not run (service-stopped)" in shown
+    assert "  consequence: a service of the node does not run (service-stopped)" in shown
 
 
 def test_each_finding_is_a_line_of_json(damaged: Path, capsys: pytest.CaptureFixture[str]) -> None:
