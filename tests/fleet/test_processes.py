@@ -161,7 +161,7 @@ def test_a_request_to_stop_reaches_the_nodes_of_all_processes(tmp_path: Path) ->
     assert [node.failure.message for node in report.nodes if node.failure] == [
         "by 143",
         "by 143",
-        "win-3: interrupted: it was not begun",
+        "win-3: interrupted before the start of this node",
     ]
 
 
@@ -238,7 +238,7 @@ def test_a_process_that_dies_costs_no_node_and_a_node_that_each_dies_of_is_named
 
     assert [node.outcome for node in report.nodes] == ["ok", "failed", "ok"]
     failure = report.nodes[1].failure
-    assert failure is not None and "3 processes that worked on it ended" in failure.message
+    assert failure is not None and "3 processes ended unexpectedly while they worked on this node" in failure.message
     assert [step.name for step in report.nodes[1].steps] == ["directories"]
 
 

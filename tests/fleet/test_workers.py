@@ -206,7 +206,7 @@ def test_a_budget_holds_over_all_workers_and_another_try_begins_with_what_failed
     codes = run.codes()
 
     assert set(codes.values()) == {4}
-    assert run.view().stopped == "win-0002, win-0003 failed, and --max-failed bears 1"
+    assert run.view().stopped == "win-0002, win-0003 failed, but --max-failed allows only 1"
     begun = sorted(run.nodes())
     assert begun[:4] == ["win-0000", "win-0001", *failing] and len(begun) <= 6
 
