@@ -128,7 +128,8 @@ def test_all_processes_share_the_nodes_and_one_report_has_them_in_the_order_of_t
     assert {text for _, text in run.heard} == {"RunStarted", "in 0", "in 1", "NodeEnded"}
     # The report has each finding once.
     assert [one.id for one in report.preflight] == ["kubelet-rights"]
-    assert all(node.seconds > 0 for node in report.nodes)
+    # In milliseconds, which one node alone may not need.
+    assert sum(node.seconds for node in report.nodes) > 0
 
 
 def test_the_budget_is_one_for_all_processes(tmp_path: Path) -> None:
@@ -238,7 +239,10 @@ def test_a_process_that_dies_costs_no_node_and_a_node_that_each_dies_of_is_named
 
     assert [node.outcome for node in report.nodes] == ["ok", "failed", "ok"]
     failure = report.nodes[1].failure
-    assert failure is not None and "3 processes ended unexpectedly while they worked on this node" in failure.message
+    assert (
+        failure is not None
+        and "3 processes ended unexpectedly while they worked on this node" in failure.message
+    )
     assert [step.name for step in report.nodes[1].steps] == ["directories"]
 
 

@@ -122,7 +122,7 @@ def test_a_kubelet_that_is_not_reached_breaks_the_flows_of_the_api_and_no_other(
     assert set(failed) == {"exec", "logs", "port-forward"}
     for one in failed.values():
         assert "error dialing backend" in one["seen"], one
-        assert one["cause"] == "the firewall of win-1 keeps port 10250 from the API server"
+        assert one["cause"] == "the firewall of win-1 blocks port 10250 for the API server"
     assert spaces(cluster) == []
 
 

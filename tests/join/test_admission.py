@@ -138,7 +138,7 @@ def test_a_join_that_ends_with_another_version_has_failed(says: str, tmp_path: P
     (step,) = [one for one in report.steps if one.name == "startup-taint"]
     assert (report.outcome, step.state) == ("failed", "failed")
     assert step.problem is not None
-    assert f"version of the kubelet is {says}, and 1.36.5 is wanted" in step.problem.message
+    assert f"version of the kubelet is {says} instead of 1.36.5" in step.problem.message
 
 
 def test_a_kubelet_that_was_just_started_is_given_time_to_say_its_version(tmp_path: Path) -> None:

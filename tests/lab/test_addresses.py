@@ -51,6 +51,6 @@ def test_an_address_that_only_the_machine_reports_stops_the_join_before_the_firs
 
     assert failure is not None
     assert failure.name == "ClaimRefused"
-    assert "10.0.1.11, which is not where the inventory reaches it (127.0.0.1)" in failure.message
+    assert "10.0.1.11, which is not the machine's address in the inventory (127.0.0.1)" in failure.message
     assert "`node_ip: ADDRESS`" in failure.hint
     assert diff(before, site.machine.snapshot()) == []

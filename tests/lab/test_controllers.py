@@ -120,7 +120,7 @@ def test_a_takeover_ends_the_older_run_at_its_next_step(scenes: Scenes) -> None:
 
     assert other.report is not None
     (told,) = problems(report)
-    assert "Superseded: win-1: another run has taken over: you@desk, run " in told
+    assert "Superseded: win-1: another run has taken over this node: you@desk, run " in told
     assert report.exit_code == 75
     assert "containerd" not in {step.name for step in only(report).steps if step.state == "changed"}
     assert (problems(other.report), only(other.report).ready) == ([], True)
@@ -160,7 +160,7 @@ def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another
     assert other.report is not None
     assert other.has_said("held by another run (me@laptop); waiting")
     (told,) = problems(report)
-    assert "Superseded: win-1: another run has taken over: you@desk" in told
+    assert "Superseded: win-1: another run has taken over this node: you@desk" in told
     assert report.exit_code == 75
     assert "containerd" not in {step.name for step in only(report).steps if step.state == "changed"}
     assert (problems(other.report), only(other.report).ready) == ([], True)

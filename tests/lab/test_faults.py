@@ -105,7 +105,7 @@ FAULTS: Final = (
         "the machine does not come up after the restart",
         lambda site: site.machine.faults.stays_down(),
         lambda site: site.machine.power_on(),
-        r"Unreachable: win-1: not back \d+ s after the restart",
+        r"Unreachable: win-1: the machine does not answer \d+ s after the restart",
     ),
     Fault(
         "HNS refuses the network once",

@@ -103,8 +103,8 @@ def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_la
 @pytest.mark.parametrize(
     ("runs", "wanted", "server", "said"),
     [
-        ("v1.33.6", "1.34.2", "1.33.9", "the API server is 1.33.9: that one comes first"),
-        ("v1.32.1", "1.34.2", "1.34.2", "by 1.33 first"),
+        ("v1.33.6", "1.34.2", "1.33.9", "the API server 1.33.9: upgrade the API server first"),
+        ("v1.32.1", "1.34.2", "1.34.2", "upgrade to 1.33 before 1.34.2"),
         ("v1.34.2", "1.33.6", "1.34.2", "use a rollback"),
         ("v1.33.6-eks-1", "1.34.2", "1.34.2", None),
         ("v1.34.1", "1.34.2", "1.34.2", None),
@@ -162,7 +162,7 @@ def test_a_node_goes_back_and_stays_there_until_it_is_upgraded(tmp_path: Path) -
     for report in (planned, repaired):
         assert report.exit_code == 2
         assert list(differences(report)) == ["held-versions"]
-        assert f"it was rolled back to kubernetes {OLD}" in str(problems(report))
+        assert f"the node was rolled back to kubernetes {OLD}" in str(problems(report))
     assert runs(site) == f"v{OLD} None"
 
     site.settle(1800)
