@@ -361,7 +361,7 @@ def test_a_drain_that_ends_without_the_api_server_names_the_pods_it_saw_last(kub
 
     assert drained.evicted == ()
     assert [name for name, _ in drained.left] == ["default/web"]
-    assert drained.left[0][1].startswith("not seen since: ")
+    assert drained.left[0][1].startswith("its present state is unknown: ")
 
 
 def test_a_refusal_is_no_reason_to_ask_again(kubeconfig: Path) -> None:

@@ -314,8 +314,8 @@ def test_a_drain_evicts_what_it_may_and_names_what_stays(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("rules", "left"),
     [
-        (DrainRules(unmanaged=False), {"default/alone": "--force was not given"}),
-        (DrainRules(emptydir=False), {"default/scratch": "--delete-emptydir-data was not given"}),
+        (DrainRules(unmanaged=False), {"default/alone": "no controller re-creates the pod"}),
+        (DrainRules(emptydir=False), {"default/scratch": "--delete-emptydir-data allows this"}),
         (DrainRules(), {}),
     ],
 )

@@ -143,7 +143,7 @@ CASES: dict[str, Case] = {
     ),
     "without the group of nodes": Case(pem, "not in the group system:nodes", user("system:node:win-1")),
     "a node that is an administrator": Case(
-        pem, "which no kubelet is in", user("system:node:win-1", "system:nodes", "system:masters")
+        pem, "but kubelets are not in this group", user("system:node:win-1", "system:nodes", "system:masters")
     ),
     "a client's usage": Case(pem, "the usages must be", usages=("digital signature", "client auth")),
     "a client's usage, too": Case(

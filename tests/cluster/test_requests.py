@@ -85,7 +85,7 @@ def test_a_requester_in_any_other_group_is_not_a_kubelet(group: str) -> None:
 
     assert problems(a_request(user=NODE.user, groups=known), NODE) == ()
     (why,) = problems(a_request(user=NODE.user, groups=(*known, group)), NODE)
-    assert f"is in the group {group}, which no kubelet is in" in why
+    assert f"is in the group {group}, but kubelets are not in this group" in why
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_a_second_command_renews_the_token_alone(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--join-command", f"kubeadm join 10.0.0.10:6443 --token {TOKEN}"], "--join-command takes only -"),
+        (["--join-command", f"kubeadm join 10.0.0.10:6443 --token {TOKEN}"], "accepts only `-`"),
         (["--join-command", "-", "--join-file", "x"], "do not go together"),
         (["--join-file", "nowhere"], "nowhere cannot be read"),
         (["--join-command", "-", "--kubeconfig", "x"], "--kubeconfig and --context do not go together"),

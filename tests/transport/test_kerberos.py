@@ -108,7 +108,7 @@ def test_a_wrong_password_is_refused(operator: Path, machine: Machine) -> None:
     with pytest.raises(LoginRefused, match=r"no Kerberos login 'operator@WINBOOT\.TEST'") as caught:
         said(way(machine, user=OPERATOR, password=lambda: Secret("not it")))
 
-    assert "Is the password" in caught.value.hint
+    assert "Check that the password" in caught.value.hint
     assert "not it" not in str(caught.value)
 
 

@@ -172,7 +172,7 @@ def test_an_answer_that_is_not_sealed_is_refused(farm, action, sealed):
 
     error = fails(transport(farm, machine, sealed, timeouts=ONCE), ProtocolError)
 
-    assert "not sealed" in str(error)
+    assert "unencrypted answer" in str(error)
     assert machine.shells == ()
 
 

@@ -165,7 +165,7 @@ def _look(spec: NodeSpec) -> Sight:
     if not provider_id:
         raise UsageError(
             f"{spec.node.name}: neither the inventory nor the Node has the machine's provider id",
-            hint="Set `provider_id` on the host, or use an inventory of the cloud (*.aws.yaml, *.azure.yaml).",
+            hint="Set the host's `provider_id` in the inventory, or use a cloud inventory (pool.aws.yaml).",
         )
     provider, host = machine_of(provider_id)
     pods = node.pod_cidrs if node is not None else ()

@@ -123,7 +123,8 @@ def _freeze(pool: Pool, members: Sequence[Member], target: Path) -> None:
 
     if target.resolve().parent != pool.path.resolve().parent or provider_of(target) is not None:
         raise UsageError(
-            f"{target}: a frozen inventory must be in the folder of {pool.path} and have a plain .yaml name",
+            f"{target}: put the frozen inventory into the folder of {pool.path}, under a name that ends in .yaml without a"
+            " cloud's suffix such as .aws.yaml",
             hint=f"Its paths are relative to that folder: --freeze {pool.path.parent / 'frozen.yaml'}",
         )
     pool.inventory(members)  # complaints now, not when it is read

@@ -29,8 +29,9 @@ def read(line: str | None, file: Path | None) -> JoinCommand | None:
         raise UsageError("--join-command and --join-file do not go together", hint="Give one of them.")
     if line not in (None, "-"):
         raise UsageError(
-            "--join-command takes only -: every user of this computer can read arguments, and the line holds a token",
-            hint="Run kubeadm token create --print-join-command, and pipe its line into `winboot init --join-command -`.",
+            "`--join-command` accepts only `-` (standard input): every user of this computer can read arguments, and the join "
+            "command contains a token",
+            hint="Pipe the output of `kubeadm token create --print-join-command` into `winboot init --join-command -`.",
         )
     if line is None and file is None:
         return None

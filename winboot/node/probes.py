@@ -513,7 +513,7 @@ def _disk(spec: NodeSpec, facts: Sequence[Facts]) -> Probe:
     free = ", ".join(f"{_free(one)} on {one['drive']}" for one in facts if one["size"])
     return _probe(
         "node-disk",
-        f"more than {_FREE_SHARE:.0%} free, the pause image",
+        f"more than {_FREE_SHARE:.0%} of each disk is free, and the pause image is there",
         faults(),
         free,
         "images and logs fill the drive, or the kubelet removed the pause image as unused",

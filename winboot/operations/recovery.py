@@ -89,7 +89,7 @@ def planned(
         if not provider_id:
             raise NotDone(
                 f"{spec.node.name}: neither the inventory nor the Node has the machine's provider id",
-                hint="Set `provider_id` on the host, or use an inventory of the cloud.",
+                hint="Set the host's `provider_id` in the inventory, or use a cloud inventory (pool.aws.yaml).",
             )
         provider, host = machine_of(provider_id)
         _refuse_what_the_cloud_cannot(provider, host, depth)

@@ -138,7 +138,7 @@ def _claims(name: str, needs: Sequence[Need]) -> list[Object]:
 
 def _remover(specs: Sequence[NodeSpec]) -> list[Object]:
     """What `remove` does in addition to that."""
-    everywhere = (*rights.REMOVE, *rights.DRAIN, Need("patch", "nodes", why="the cordon of a drain"))
+    everywhere = (*rights.REMOVE, *rights.DRAIN, Need("patch", "nodes", why="to cordon the node first"))
     objects = [_role("ClusterRole", REMOVER, everywhere), _operator_binding("ClusterRole", REMOVER)]
     objects += [
         _role("Role", REMOVER, rights.REMOVE_LEASES, namespace=rights.NODE_LEASES),

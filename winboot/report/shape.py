@@ -93,10 +93,10 @@ class DoctorFinding(Line, frozen=True, kw_only=True, tag="finding"):
     rule: Annotated[str, says("the id of the rule ([doctor.md](doctor.md))")]
     severity: Annotated[Literal["fault", "degraded", "warning"], says("fault: the node cannot work")]
     title: Annotated[str, says("what is wrong")]
-    evidence: Annotated[tuple[str, ...], says("the facts that show it")]
+    evidence: Annotated[tuple[str, ...], says("the facts that show the fault")]
     cause: Annotated[str | None, says("the rule of the finding that causes this one; null without a cause")]
     next: Annotated[str, says("what to do next")]
-    command: Annotated[str | None, says("the command that repairs it; null if an administrator must act")]
+    command: Annotated[str | None, says("the command that repairs the fault; null if you must act yourself")]
     source: Annotated[str, says("the source of the rule")]
 
 
@@ -126,12 +126,12 @@ class Run(Line, frozen=True, kw_only=True, tag="run"):
             "the code of the nodes' results ([exit-codes.md](exit-codes.md)); a signal changes the exit code"
         ),
     ]
-    winboot: Annotated[str, says("its version")]
-    by: Annotated[str, says("the user who ran it")]
+    winboot: Annotated[str, says("winboot's version")]
+    by: Annotated[str, says("the user who ran winboot")]
     plan: Annotated[str | None, says("the SHA-256 of the plan that was run, if there was one")]
     asked: Annotated[
         Mapping[str, str],
-        says("the request in words: `inventory`, `profile` with its version, `limit`, `only`, `skip`"),
+        says("the request in words: `inventory`, `profile` with winboot's version, `limit`, `only`, `skip`"),
     ]
 
 
@@ -153,11 +153,11 @@ class Status(Line, frozen=True, kw_only=True, tag="status"):
     os: Annotated[str, says("the release of Windows Server in the inventory")]
     address: Annotated[str, says("the address of the host")]
     state: Annotated[str, says("Ready, NotReady (with the reason), no Node, or unknown")]
-    kubelet: Annotated[str | None, says("the kubelet's version, by the Node")]
-    runtime: Annotated[str | None, says("the container runtime and its version, by the Node")]
-    build: Annotated[str | None, says("Windows' build, by the Node's label")]
+    kubelet: Annotated[str | None, says("the kubelet's version, as the Node reports it")]
+    runtime: Annotated[str | None, says("the container runtime with its version, as the Node reports it")]
+    build: Annotated[str | None, says("the build of Windows in the Node's label")]
     wanted: Annotated[str, says("the Kubernetes version of the profile")]
-    drift: Annotated[tuple[str, ...], says("differences from the profile, by the cluster and the last run")]
+    drift: Annotated[tuple[str, ...], says("differences from the profile, from the cluster or the last run")]
     problem: Annotated[
         str | None, says("NoNodeAddress or OtherNodeAddress (only where the inventory names node_ip)")
     ]
@@ -229,7 +229,7 @@ class Step(Line, frozen=True, kw_only=True, tag="step"):
     """A step of the catalogue."""
 
     where = "`steps`"
-    step: Annotated[str, says("its name")]
+    step: Annotated[str, says("the step's name")]
     why: Annotated[str, says("why the step exists")]
     needs: Annotated[tuple[str, ...], says("the steps that must run before this step")]
     side: Annotated[str, says("where the step runs: on the machine, or on winboot's computer")]
@@ -249,8 +249,8 @@ class Script(Record, frozen=True, kw_only=True, tag="script"):
     settings: Annotated[Sha, says("SHA-256 of the node's merged settings")]
     script: Annotated[Sha, says("SHA-256 of the node's script")]
     library: Annotated[Sha, says("SHA-256 of the library in the script")]
-    winboot: Annotated[str, says("its version")]
-    by: Annotated[str, says("the user who ran it")]
+    winboot: Annotated[str, says("winboot's version")]
+    by: Annotated[str, says("the user who ran winboot")]
     plan: Annotated[str | None, says("the SHA-256 of the plan that was run, if there was one")]
 
 
@@ -270,14 +270,14 @@ class Event(Record, frozen=True, kw_only=True, tag="event"):
 class Noise(Record, frozen=True, kw_only=True, tag="noise"):
     """A line that is not an event of this run."""
 
-    line: Annotated[str, says("its beginning")]
+    line: Annotated[str, says("the beginning of the line")]
 
 
 class Error(Record, frozen=True, kw_only=True, tag="error"):
     """A session ended."""
 
     name: Annotated[str, says("the class of the error")]
-    problem: Annotated[str, says("its sentence")]
+    problem: Annotated[str, says("the error message")]
 
 
 class Failed(Error, frozen=True, kw_only=True, tag="failed"):

@@ -160,7 +160,7 @@ def check_containerd(compat: Compat, containerd: Version, version: Version) -> l
         reason = f"it is older than the oldest that {version.minor} runs with ({oldest})"
         findings = [Finding("error", "unsupported", about, reason, advice, source)]
     elif entry is None:
-        reason = f"no such line of containerd is in the data of {compat.as_of}"
+        reason = f"winboot's data of {compat.as_of} does not know this release line of containerd"
         findings = [Finding("warning", "newer-than-data", about, reason, advice, source)]
     else:
         unlisted = containerd.minor in unlisted_containerd(compat)

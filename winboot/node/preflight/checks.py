@@ -88,9 +88,9 @@ def _permissions(view: ClusterView) -> Found:
     """What the user of the kubeconfig must be allowed to do, found out before a machine restarts for it."""
     fix = "Apply the output of `winboot manifests operator`, and bind the role to this user."
     for need in view.own_missing(rights.needed(mints=view.mints, drains=view.drains)):
-        yield Finding("permissions", "error", f"this kubeconfig's user may not {need}: {need.why}", fix)
+        yield Finding("permissions", "error", f"this kubeconfig's user may not {need} {need.why}", fix)
     for need in view.own_missing(rights.preflight(gmsa=any(spec.gmsa for spec in view.specs))):
-        yield Finding("permissions", "warning", f"this kubeconfig's user may not {need}: {need.why}", fix)
+        yield Finding("permissions", "warning", f"this kubeconfig's user may not {need} {need.why}", fix)
 
 
 def _bootstrap(view: ClusterView) -> Found:

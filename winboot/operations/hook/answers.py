@@ -78,7 +78,7 @@ class Answers:
     def not_listed(self, item: WorkItem) -> Next:
         """Try one that the cloud does not list yet again."""
         item.looks += 1
-        self.shared.log("the cloud does not know it yet", **item.about())
+        self.shared.log("the cloud does not list this machine yet", **item.about())
         return Next("waiting", "the cloud does not list the machine yet", self.shared.settings.again)
 
     def not_waiting(self, item: WorkItem, stage: Stage) -> Next:

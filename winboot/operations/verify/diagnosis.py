@@ -349,9 +349,10 @@ def _blocked(node: NodeScene, pod: str, way: str, port: int, other: str) -> Iter
 def _maker(node: NodeScene) -> str:
     """Which component may have made an access list."""
     if not node.policies:
-        return "A policy of the network's own kind, or an ACL policy of the CNI configuration, makes it."
+        own = "a policy resource of the network plug-in (for example a Calico policy)"
+        return f"The source is {own}, or an ACL policy in the CNI configuration."
     several = f"{', '.join(node.policies[:_NAMED])}{' and others' if len(node.policies) > _NAMED else ''}"
-    return f"Its source is one of these policies: {several}; or an ACL policy of the CNI configuration."
+    return f"The source is one of these policies: {several}; or an ACL policy in the CNI configuration."
 
 
 def _below(trial: Trial, outcome: Outcome, known: Mapping[str, Cause]) -> Iterator[Cause]:

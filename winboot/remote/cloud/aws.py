@@ -184,7 +184,7 @@ class AwsLifecycle:
     def reimage(self, host: CloudHost) -> None:
         """EC2 cannot: the system disk is the instance."""
         raise UsageError(
-            f"{host.id}: EC2 does not reimage instances", hint="`--by replace` starts another one."
+            f"{host.id}: EC2 does not reimage instances", hint="`--by replace` starts another instance."
         )
 
     def replace(self, host: CloudHost) -> None:
@@ -207,7 +207,7 @@ class AwsLifecycle:
     def _group(host: CloudHost) -> str:
         if not host.group:
             raise UsageError(
-                f"{host.id} is in no Auto Scaling group", hint="Nothing would start another one."
+                f"{host.id} is in no Auto Scaling group", hint="No group would start another instance."
             )
         return host.group
 
@@ -273,7 +273,7 @@ def private_key(path: Path) -> RSAPrivateKey:
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput(
             f"ec2_key: {path} cannot be read as a private key ({error})",
-            hint="It must be an unencrypted PEM file.",
+            hint="Use an unencrypted PEM file.",
         ) from error
     if not isinstance(key, rsa.RSAPrivateKey):
         raise InvalidInput(
@@ -292,5 +292,5 @@ def _decrypted(key: RSAPrivateKey, data: str, path: Path, host: CloudHost) -> st
         pair = host.data.get("key_name", "")
         raise CloudError(
             f"{host.id}: the password cannot be decrypted with {path}",
-            hint=f"The instance's key pair is {pair!r}; name its private key.",
+            hint=f"The instance's key pair is {pair!r}; give its private key.",
         ) from error

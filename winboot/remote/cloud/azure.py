@@ -313,7 +313,7 @@ class Azure:
         """
         if not host.group:
             raise UsageError(
-                f"{host.name} is in no scale set, so that nothing would start another one",
+                f"{host.name} is in no scale set, so no machine would replace it",
                 hint="--by reimage gives a single virtual machine a fresh disk.",
             )
         resource, sets = ResourceId.parse(host.id), self._client.virtual_machine_scale_sets
@@ -543,7 +543,7 @@ def _mapped(what: str) -> Iterator[None]:
         ) from error
     except ResourceNotFoundError as error:
         raise NoSuchHost(
-            f"{_NAME}: {what}: {_words(error)}", hint="It may have been deleted meanwhile."
+            f"{_NAME}: {what}: {_words(error)}", hint="The object may have been deleted meanwhile."
         ) from error
     except HttpResponseError as error:
         raise _refused_or_failed(what, error) from error
@@ -560,7 +560,7 @@ def _refused_or_failed(what: str, error: HttpResponseError) -> CloudError:
     if error.status_code == 429 or (error.status_code or 0) >= 500:
         return CloudUnreachable(f"{_NAME} could not {what} for now: {_words(error)}", hint="Try again later.")
     return CloudError(
-        f"{_NAME} could not {what}: {_words(error)}", hint="The text in brackets is Azure's code."
+        f"{_NAME} could not {what}: {_words(error)}", hint="The text in brackets is Azure's error code."
     )
 
 

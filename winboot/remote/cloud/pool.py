@@ -100,7 +100,7 @@ class Pool:
         except CloudError as error:
             if kept is None or refresh:
                 raise
-            warn(f"{error.problem}; the machines are those of {_ago(kept.age)} ago, from {cache.path}")
+            warn(f"{error.problem}; winboot uses the machines of {_ago(kept.age)} ago, from {cache.path}")
             return list(kept.hosts)
         cache.write(found)
         return found
@@ -322,7 +322,7 @@ def _refuse(path: Path, complaints: Sequence[Complaint]) -> None:
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
         raise InvalidInput(
-            f"{path}: {count}", problems=tuple(in_order(complaints)), hint="Correct the places named."
+            f"{path}: {count}", problems=tuple(in_order(complaints)), hint="Correct each place above."
         )
 
 

@@ -58,13 +58,13 @@ def _get(server: str, context: ssl.SSLContext) -> bytes:
     except urllib.error.HTTPError as error:
         raise ClusterError(
             f"{server} does not show cluster-info without a login: HTTP {error.code}",
-            hint="Name the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig that holds it.",
+            hint="Give the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig with the CA.",
         ) from error
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         raise ClusterUnreachable(
             f"{server} did not answer with its CA: {reason}",
-            hint="Name the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig that holds it.",
+            hint="Give the CA itself: cluster.ca {file: ca.crt}, or a kubeconfig with the CA.",
         ) from error
 
 
@@ -82,7 +82,7 @@ def _authority(body: bytes, server: str) -> str:
         return Kubeconfig.from_text(text, f"cluster-info of {server}").first_ca_pem()
     except (Malformed, KeyError, InvalidInput) as error:
         raise ClusterError(
-            f"{server}: cluster-info holds no CA", hint="Name the CA itself: cluster.ca {file: ca.crt}."
+            f"{server}: cluster-info holds no CA", hint="Give the CA itself: cluster.ca {file: ca.crt}."
         ) from error
 
 
@@ -92,6 +92,6 @@ def _pinned(pem: str, ca_hash: str, server: str) -> str:
         if key_hash(certificate) == ca_hash:
             return str(certificate) + "\n"
     raise ClusterError(
-        f"{server} offers a CA with another key than cluster.ca_hash says",
-        hint="Is this the right server? `kubeadm token create --print-join-command` prints the hash.",
+        f"{server} has a CA whose key does not match cluster.ca_hash",
+        hint="Check the server's address; `kubeadm token create --print-join-command` prints the hash.",
     )

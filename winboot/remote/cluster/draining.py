@@ -87,9 +87,9 @@ class Draining:
     def _kept(self, pods: Iterable[PodFacts]) -> Iterable[tuple[str, str]]:
         for pod in pods:
             if pod.unmanaged and not self.rules.unmanaged:
-                yield pod.name, "nothing makes it again, and --force was not given"
+                yield pod.name, "no controller re-creates the pod (--force evicts it anyway)"
             elif pod.emptydir and not self.rules.emptydir:
-                yield pod.name, "its emptyDir volumes would be lost, and --delete-emptydir-data was not given"
+                yield pod.name, "its emptyDir volumes would be lost (--delete-emptydir-data allows this)"
 
     def _ask(self, pod: Pod) -> None:
         """Ask for an eviction, unless it was granted, or refused a moment ago."""
@@ -109,7 +109,7 @@ class Draining:
         try:
             left = {key: self._reason(key) for key in (full_name(pod.metadata) for pod in self._look())}
         except ClusterUnreachable as error:
-            left = dict.fromkeys(seen, f"not seen since: {error.problem}")
+            left = dict.fromkeys(seen, f"its present state is unknown: {error.problem}")
         # One whose eviction got no answer, and that is gone, has been evicted as well.
         asked = dict.fromkeys((*self._evicted, *self._refused))
         return Drained(tuple(key for key in asked if key not in left), tuple(left.items()))
@@ -117,7 +117,7 @@ class Draining:
     def _reason(self, key: str) -> str:
         if key in self._evicted:
             return "its containers have not ended"
-        return self._refused[key].why if key in self._refused else "it is new"
+        return self._refused[key].why if key in self._refused else "the pod is new"
 
     def _look(self) -> list[Pod]:
         return self.call.once(f"listing the pods of {self.node}", self._evictable)

@@ -38,13 +38,13 @@ def translated(doing: str, server: str, proxy: Proxy | None = None) -> Iterator[
         raise _by_transport(doing, server, proxy, e) from e
     except httpx2.RequestError as e:
         raise ClusterError(
-            f"{doing}: {server} answered something that is not Kubernetes: {e}", hint=_stranger(server)
+            f"{doing}: the answer of {server} is not from Kubernetes: {e}", hint=_stranger(server)
         ) from e
     except ConfigError as e:
         raise ClusterError(f"{doing}: {e}", hint="Check the user of the kubeconfig's context.") from e
     except msgspec.MsgspecError as e:
         raise ClusterError(
-            f"{doing}: {server} answered something that is not Kubernetes: {e}", hint=_stranger(server)
+            f"{doing}: the answer of {server} is not from Kubernetes: {e}", hint=_stranger(server)
         ) from e
     except (LookupError, ValueError, TypeError, AttributeError) as e:
         # The client library reads an error's Content-Type and its body as if a Kubernetes API had sent them.
@@ -76,7 +76,7 @@ def reading(kubeconfig: str) -> Iterator[None]:
     except ConfigError as e:
         raise ClusterError(f"{kubeconfig}: {e}", hint=hint) from e
     except KeyError as e:
-        raise ClusterError(f"{kubeconfig}: it names {e}, which it does not hold", hint=hint) from e
+        raise ClusterError(f"{kubeconfig}: the file refers to {e}, which is not in it", hint=hint) from e
     except (msgspec.MsgspecError, TypeError, ValueError, AttributeError) as e:
         raise ClusterError(f"{kubeconfig} is not a kubeconfig file: {e}", hint=hint) from e
     except (OSError, ssl.SSLError) as e:
@@ -103,7 +103,7 @@ def _by_status(doing: str, server: str, error: httpx2.HTTPStatusError) -> Cluste
     if not isinstance(error, ApiError):
         problem = f"{doing}: {server} answered something that is not Kubernetes: {message}"
         return ClusterError(problem, hint=_stranger(server))
-    return ClusterError(f"{doing}: {message}", hint="The API server says what is wrong.")
+    return ClusterError(f"{doing}: {message}", hint="The message is the API server's own.")
 
 
 def _retry_after(header: str | None) -> float | None:
@@ -126,8 +126,8 @@ def _by_transport(doing: str, server: str, proxy: Proxy | None, error: httpx2.Tr
         return _of_certificate(doing, server, reason)
     if proxy is not None:
         return ClusterUnreachable(
-            f"{doing}: {server} does not answer by way of the proxy {proxy}: {error}",
-            hint="Check the proxy, or name the API server in NO_PROXY.",
+            f"{doing}: {server} does not answer through the proxy {proxy}: {error}",
+            hint="Check the proxy, or add the API server to NO_PROXY.",
         )
     return ClusterUnreachable(
         f"{doing}: {server} does not answer: {error}",

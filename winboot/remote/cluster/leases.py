@@ -57,7 +57,7 @@ class LightkubeLeases:
                     raise
         raise ClusterRefused(
             f"claiming {claim.node}: the cluster has no namespace {self._namespace}",
-            hint="`winboot manifests operator` prints it, with the rights to keep claims there.",
+            hint="`winboot manifests operator` prints this namespace and the rights for claims.",
         )
 
     def renew(self, claim: Claim) -> Claim:
@@ -69,7 +69,7 @@ class LightkubeLeases:
                 if status_of(error) != 404:
                     raise
         # Taken over, worked on and given back, while we slept.
-        raise ClusterConflict(f"the claim on {claim.node} is gone", hint="Another worker has had it.")
+        raise ClusterConflict(f"the claim on {claim.node} no longer exists", hint="Another worker took it.")
 
     def delete(self, node: str) -> None:
         """See `Leases`."""

@@ -84,17 +84,17 @@ class PluginAuth(httpx2.Auth):
         """
         command = entry.get("command")
         if not isinstance(command, str) or not command:
-            raise InvalidInput(f"{origin}: the exec of its user names no command", hint="Name one.")
+            raise InvalidInput(f"{origin}: the exec entry of its user has no command", hint="Set `command`.")
         self.name: Final = Path(command).name
         version = entry.get("apiVersion")
         if version not in VERSIONS:
             raise InvalidInput(
-                f"{origin}: the exec plug-in {self.name} speaks {version}; winboot speaks {' and '.join(VERSIONS)}",
+                f"{origin}: the exec plug-in {self.name} uses {version}; winboot supports {' and '.join(VERSIONS)}",
                 hint="Renew the kubeconfig with a current version of the cloud's command line.",
             )
         if entry.get("interactiveMode") == "Always":
             raise InvalidInput(
-                f"{origin}: the exec plug-in {self.name} wants a person at a terminal (interactiveMode: Always)",
+                f"{origin}: the exec plug-in {self.name} needs a user at a terminal (interactiveMode: Always)",
                 hint="Log in with the cloud's command line first, and use a login mode without questions.",
             )
         relative = folder is not None and os.sep in command and not Path(command).is_absolute()
@@ -159,7 +159,7 @@ class PluginAuth(httpx2.Auth):
         except OSError as error:
             raise ClusterRefused(f"{self._it} cannot be started: {error.strerror}", hint=_TRY) from error
         except subprocess.TimeoutExpired as error:
-            hint = f"It may be waiting for a login: log in with the cloud's command line first. {_TRY}"
+            hint = f"The plug-in may wait for a login: log in with the cloud's command line first. {_TRY}"
             raise ClusterRefused(
                 f"{self._it} has not answered within {PATIENCE_S:.0f} s", hint=hint
             ) from error

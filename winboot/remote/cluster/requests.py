@@ -113,7 +113,7 @@ def _parse(request: Request) -> x509.CertificateSigningRequest | None:
 
 def _problems(request: Request, parsed: x509.CertificateSigningRequest, node: ExpectedNode) -> Iterator[str]:
     if request.kind is None:
-        yield f"the signer {request.signer} is not a kubelet's"
+        yield f"the signer {request.signer} is not for kubelets"
         return
     yield from _subject_problems(parsed, node)
     yield from _usage_problems(request)
@@ -133,9 +133,9 @@ def _subject_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode
 
     common, organizations = values(NameOID.COMMON_NAME), values(NameOID.ORGANIZATION_NAME)
     if common != [node.user]:
-        yield f"the subject must be {node.user}, it is {', '.join(common) or 'empty'}"
+        yield f"the subject must be {node.user}, but it is {', '.join(common) or 'empty'}"
     if organizations != ["system:nodes"]:
-        yield f"the organization must be exactly system:nodes, it is {', '.join(organizations) or 'empty'}"
+        yield f"the organization must be exactly system:nodes, but it is {', '.join(organizations) or 'empty'}"
     for attribute in parsed.subject:
         if attribute.oid not in (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME):
             name = attribute.rfc4514_attribute_name
@@ -177,7 +177,7 @@ def _requestor_problems(request: Request, node: ExpectedNode) -> Iterator[str]:
             yield f"the requestor {request.user} is not in the group system:nodes"
         for group in request.groups:
             if group not in _NODE_GROUPS:
-                yield f"the requestor {request.user} is in the group {group}, which no kubelet is in"
+                yield f"the requestor {request.user} is in the group {group}, but kubelets are not in this group"
     elif request.kind == "serving":
         yield f"{node.user} must request a serving certificate itself, not {request.user}"
     elif request.user not in node.requestors:
@@ -193,7 +193,7 @@ def _key_problems(parsed: x509.CertificateSigningRequest) -> Iterator[str]:
         case rsa.RSAPublicKey() | ec.EllipticCurvePublicKey() | ed25519.Ed25519PublicKey():
             pass
         case other:
-            yield f"the key type {type(other).__name__} is not one a kubelet makes"
+            yield f"kubelets do not make keys of the type {type(other).__name__}"
     digest = parsed.signature_hash_algorithm
     if digest is not None and digest.name not in _DIGESTS:
         yield f"the request is signed with {digest.name}, which is not one of {', '.join(sorted(_DIGESTS))}"
@@ -222,7 +222,7 @@ def _name_problems(parsed: x509.CertificateSigningRequest, node: ExpectedNode) -
         return
     if len(list(names)) > MOST_NAMES:
         # Nor is each of them named here: a sentence for each would be as long.
-        yield f"it has {len(list(names))} names and addresses, more than {MOST_NAMES}"
+        yield f"the request has {len(list(names))} names and addresses, more than {MOST_NAMES}"
         return
     known_names = {node.name.lower(), *(n.lower() for n in node.names)}
     known_addresses = set(_addresses(node.addresses))

@@ -27,95 +27,95 @@ WITHOUT_KUBECONFIG: Final = (
 )
 # For every join.
 JOIN: Final = (
-    Need("get", "nodes", why="whether the Node is there, and Ready"),
-    Need("patch", "nodes", why="labels, taints, and the startup taint that goes last"),
-    Need("list", _CSR, CERTIFICATES, why="the request of the kubelet for its serving certificate"),
-    Need("update", f"{_CSR}/approval", CERTIFICATES, why="approving it once it was checked"),
-    Need("approve", "signers", CERTIFICATES, why="approving for this signer", name=SERVING_SIGNER),
+    Need("get", "nodes", why="to see whether the Node exists and is Ready"),
+    Need("patch", "nodes", why="to set labels and taints, and to remove the startup taint after the join"),
+    Need("list", _CSR, CERTIFICATES, why="to find the kubelet's request for its serving certificate"),
+    Need("update", f"{_CSR}/approval", CERTIFICATES, why="to approve the request after the checks"),
+    Need("approve", "signers", CERTIFICATES, why="to approve requests for this signer", name=SERVING_SIGNER),
 )
 # Where winboot mints bootstrap tokens.
 TOKENS: Final = (
-    Need("create", "secrets", why="a bootstrap token for each join", namespace=SYSTEM),
-    Need("delete", "secrets", why="the token goes when the join is over", namespace=SYSTEM),
+    Need("create", "secrets", why="to create a bootstrap token for each join", namespace=SYSTEM),
+    Need("delete", "secrets", why="to delete the bootstrap token after the join", namespace=SYSTEM),
 )
 # For --drain.
 DRAIN: Final = (
-    Need("list", "pods", why="the pods of a node that is drained"),
-    Need("create", "pods/eviction", why="evicting them, as their disruption budgets allow"),
+    Need("list", "pods", why="to list the pods of a node that winboot drains"),
+    Need("create", "pods/eviction", why="to evict these pods within their disruption budgets"),
 )
 # What preflight reads. Without one of these a check is left out, and says so.
 PREFLIGHT: Final = (
-    Need("list", "nodes", why="allocation of pod networks, names, addresses"),
-    Need("list", "daemonsets", "apps", why="DaemonSets that would land on Windows"),
-    Need("get", "configmaps", why="flannel's configuration", name="kube-flannel-cfg"),
-    Need("get", "configmaps", why="kube-proxy's mode, if a DaemonSet runs it on Windows", name="kube-proxy"),
-    Need("get", "configmaps", why="whether the cluster's network is Cilium", name="cilium-config"),
-    Need("get", "configmaps", why="Antrea's configuration", name="antrea-windows-config"),
-    Need("create", "subjectaccessreviews", "authorization.k8s.io", why="what kubelets and agents may do"),
+    Need("list", "nodes", why="to check pod networks, names and addresses of Nodes"),
+    Need("list", "daemonsets", "apps", why="to find DaemonSets that would run on Windows"),
+    Need("get", "configmaps", why="to read flannel's configuration", name="kube-flannel-cfg"),
+    Need("get", "configmaps", why="to read the mode of kube-proxy in a Windows DaemonSet", name="kube-proxy"),
+    Need("get", "configmaps", why="to see whether the cluster's network is Cilium", name="cilium-config"),
+    Need("get", "configmaps", why="to read Antrea's configuration", name="antrea-windows-config"),
+    Need("create", "subjectaccessreviews", "authorization.k8s.io", why="to check the rights of kubelets"),
 )
 # What preflight reads in addition for profiles with `gmsa`. It tries a pod only if the user may create one there anyway.
 GMSA: Final = (
-    Need("list", "gmsacredentialspecs", "windows.k8s.io", why="the accounts that pods can use"),
+    Need("list", "gmsacredentialspecs", "windows.k8s.io", why="to list the accounts that pods can use"),
     *(
-        Need("list", kind, "admissionregistration.k8s.io", why="the webhook of windows-gmsa and its CA")
+        Need("list", kind, "admissionregistration.k8s.io", why="to read windows-gmsa's webhook and its CA")
         for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
     ),
 )
 # For `winboot remove`, in addition to what a drain needs.
 REMOVE: Final = (
-    Need("get", "nodes", why="whether the Node is there, and on this machine"),
-    Need("delete", "nodes", why="the Node of a machine that was put back"),
-    Need("list", _CSR, CERTIFICATES, why="the requests of its kubelet"),
-    Need("delete", _CSR, CERTIFICATES, why="they go with the Node"),
+    Need("get", "nodes", why="to see whether the Node exists and runs on this machine"),
+    Need("delete", "nodes", why="to delete the Node of a removed machine"),
+    Need("list", _CSR, CERTIFICATES, why="to list the certificate requests of the Node's kubelet"),
+    Need("delete", _CSR, CERTIFICATES, why="to delete these requests with the Node"),
 )
 NODE_LEASES: Final = "kube-node-lease"  # where kubelets keep theirs (k8s.io/api/core/v1, NamespaceNodeLease)
 REMOVE_LEASES: Final = tuple(
-    Need(verb, "leases", "coordination.k8s.io", why="the Lease of its kubelet", namespace=NODE_LEASES)
+    Need(verb, "leases", "coordination.k8s.io", why="to delete the kubelet's Lease", namespace=NODE_LEASES)
     for verb in ("get", "delete")
 )
 # For `winboot hook serve`, whose machines come and go.
 HOOK: Final = (
-    Need("list", "nodes", why="the Node of a machine, by its provider id"),
-    Need("delete", "nodes", why="the Node of a machine that ends"),
+    Need("list", "nodes", why="to find the Node of a machine by its provider id"),
+    Need("delete", "nodes", why="to delete the Node of a machine that ends"),
 )
 # For machines that become nodes by themselves (`winboot hook serve --bootstrap`).
-FIRST_BOOT: Final = (Need("create", "events", why="how far a machine has come, at its Node"),)
+FIRST_BOOT: Final = (Need("create", "events", why="to report a machine's progress as events of its Node"),)
 # For `winboot verify`, in its namespace.
 _VERIFY_THERE: Final = (
-    *(Need(verb, "pods", why="two pods a node, and where they are") for verb in ("create", "get", "list")),
-    *(Need(verb, "services", why="services before the pods") for verb in ("create", "get")),
+    *(Need(verb, "pods", why="to run two test pods on each node") for verb in ("create", "get", "list")),
+    *(Need(verb, "services", why="to create services for the test pods") for verb in ("create", "get")),
     Need(
         "list",
         "networkpolicies",
         "networking.k8s.io",
-        why="policies that another program puts into new namespaces",
+        why="to find policies that another program puts into new namespaces",
     ),
-    Need("create", "secrets", why="logins of the profile's registries, in that namespace"),
-    Need("get", "secrets", why="the same", name=PULL_SECRET),
-    Need("list", "events", why="why a pod does not run"),
+    Need("create", "secrets", why="to give the test namespace the logins of the profile's registries"),
+    Need("get", "secrets", why="to check these logins", name=PULL_SECRET),
+    Need("list", "events", why="to see why a pod does not run"),
     # Both verbs: https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/ (gate
     # AuthorizePodWebsocketUpgradeCreatePermission, on from 1.35) asks for create where a WebSocket comes with GET.
-    *(Need(verb, "pods/exec", why="the flows run in the pods") for verb in ("get", "create")),
-    *(Need(verb, "pods/portforward", why="a flow of its own") for verb in ("get", "create")),
-    Need("get", "pods/log", why="a flow of its own"),
+    *(Need(verb, "pods/exec", why="to run the tests in the pods") for verb in ("get", "create")),
+    *(Need(verb, "pods/portforward", why="to test port-forward") for verb in ("get", "create")),
+    Need("get", "pods/log", why="to test pod logs"),
 )
 # Beside its namespace.
 VERIFY_READS: Final = (
-    *(Need(verb, "nodes", why="the nodes, and where they are") for verb in ("get", "list")),
-    Need("list", "services", why="the cluster's services, as kube-proxy has to know them"),
-    Need("list", "endpointslices", "discovery.k8s.io", why="which services have backends"),
+    *(Need(verb, "nodes", why="to list the nodes and their addresses") for verb in ("get", "list")),
+    Need("list", "services", why="to list the services that kube-proxy must serve"),
+    Need("list", "endpointslices", "discovery.k8s.io", why="to see which services have backends"),
 )
 # In a namespace whose name is another each time, which winboot makes and deletes (also `join --verify`).
 VERIFY: Final = (
-    Need("list", "namespaces", why="what a verification that was killed has left"),
-    Need("create", "namespaces", why="a namespace of its own"),
-    Need("delete", "namespaces", why="and all of it goes again"),
+    Need("list", "namespaces", why="to find test namespaces that a killed run left behind"),
+    Need("create", "namespaces", why="to create the test namespace"),
+    Need("delete", "namespaces", why="to delete the test namespace"),
     *_VERIFY_THERE,
     *VERIFY_READS,
 )
 # Without them, or where the cluster has no such kinds, those policies are not named.
 VERIFY_POLICIES: Final = tuple(
-    Need("list", resource, group, why="policies over all namespaces that drop packets")
+    Need("list", resource, group, why="to find policies for all namespaces that drop packets")
     for group, resource in (
         ("policy.networking.k8s.io", "clusternetworkpolicies"),
         ("policy.networking.k8s.io", "adminnetworkpolicies"),
@@ -124,7 +124,7 @@ VERIFY_POLICIES: Final = tuple(
     )
 )
 CLAIMS: Final = tuple(
-    Need(verb, "leases", "coordination.k8s.io", why="one worker a machine")
+    Need(verb, "leases", "coordination.k8s.io", why="to let only one worker change a machine")
     for verb in ("get", "create", "update", "delete")
 )
 CLAIMED: Final = "winboot-system"  # where claims are (winboot.remote.cluster.claims, NAMESPACE)

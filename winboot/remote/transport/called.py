@@ -198,7 +198,7 @@ class _Called:
             if not self._job.runner and time.monotonic() - self._offered > OFFER_S:
                 raise Unreachable(
                     f"{self._name}: the machine did not call for {OFFER_S:.0f} s",
-                    hint="Look at its console: it may still restart, or not reach this endpoint.",
+                    hint="Look at its console: the machine may still restart, or cannot reach this endpoint.",
                     node=self._name,
                 )
             if self._job.runner and self._line.silent_for > SILENCE_S:

@@ -28,7 +28,7 @@ from winboot.base.errors import ConnectionLost, ProtocolError, RestrictedEndpoin
 from winboot.base.limits import LONGEST_LINE
 from winboot.base.secret import Secret
 
-AGAIN: Final = "Run the command again: it continues where it was."
+AGAIN: Final = "Run the command again: it continues where it stopped."
 _LOADER: Final = r"""
 $ProgressPreference = 'SilentlyContinue'
 $utf8 = [Text.UTF8Encoding]::new($false)

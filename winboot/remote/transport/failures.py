@@ -55,7 +55,7 @@ _FAULT_HINT: Final = (
     "Run `winrm helpmsg CODE` on the machine, and see its log Microsoft-Windows-WinRM/Operational."
 )
 _FORBIDDEN_HINT: Final = (
-    "The account must be in the group Administrators. A proxy or a firewall on the way may answer 403, too."
+    "The account must be in the group Administrators. A proxy or a firewall in between may also answer 403."
 )
 
 # Where a quota is that a fault's code names, as Set-Item takes it on the machine. The codes are those of wsmerror.h that
@@ -191,25 +191,25 @@ def translate(error: BaseException, name: str, user: str) -> WinbootError:
     if _not_trusted(chain):
         return CertificateNotTrusted(
             f"{name}: the certificate is not the expected one ({_root(chain)})",
-            hint="`winboot ping` shows it. Set `tls.ca` or `tls.fingerprint` when it is the right one.",
+            hint="`winboot ping` shows the certificate. If it is right, set `tls.ca` or `tls.fingerprint`.",
             node=name,
         )
     if any(isinstance(each, ssl.SSLError) and not isinstance(each, _TLS_ENDED) for each in chain):
         return ProtocolError(
-            f"{name}: no TLS could be agreed on ({_root(chain)})",
-            hint="Is this port HTTPS? Port 5985 is plain HTTP, 5986 is HTTPS.",
+            f"{name}: winboot and the machine share no TLS version or cipher ({_root(chain)})",
+            hint="Check that this port is HTTPS: 5985 is plain HTTP, 5986 is HTTPS.",
             node=name,
         )
     if any(isinstance(each, _NEVER_SENT) for each in chain):
         return Unreachable(
             f"{name}: nothing answers ({_root(chain)})",
-            hint="Is the machine up, is WinRM on, is the port open from here?",
+            hint="Check that the machine is on, that WinRM runs, and that no firewall blocks the port.",
             node=name,
         )
     if any(isinstance(each, _CUT_OFF) for each in chain):
         return ConnectionLost(
             f"{name}: the connection was lost ({_root(chain)})",
-            hint="Run the command again: it continues where it was.",
+            hint="Run the command again: it continues where it stopped.",
             node=name,
         )
     return _general(error, name)
@@ -224,17 +224,17 @@ def _general(error: BaseException, name: str) -> WinbootError:
         )
     if isinstance(error, InvalidPSRPOperation):
         return ConnectionLost(
-            f"{name}: the session broke ({error})",
-            hint="Run the command again: it continues where it was.",
+            f"{name}: the session ended unexpectedly ({error})",
+            hint="Run the command again: it continues where it stopped.",
             node=name,
         )
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
-        return Unreachable(f"{name}: {error}", hint="Is the network of this host up?", node=name)
+        return Unreachable(f"{name}: {error}", hint="Check the network of this computer.", node=name)
     if isinstance(error, _MALFORMED) and _raised_here(error):
         raise error
     return ProtocolError(
-        f"{name}: the answer is not what WinRM says ({type(error).__name__})",
-        hint="Is there a proxy, or another service, between here and the machine's WinRM?",
+        f"{name}: the answer is not from WinRM ({type(error).__name__})",
+        hint="Check for a proxy or another service between this computer and the machine's WinRM.",
         node=name,
     )
 
@@ -254,7 +254,7 @@ def _raised_here(error: BaseException) -> bool:
 _BAD_REQUEST_HINT: Final = (
     "The Kerberos ticket of an account in many groups is too long for http.sys. Set `auth: ntlm`, or raise MaxFieldLength and"
     r" MaxRequestBytes below HKLM\SYSTEM\CurrentControlSet\Services\HTTP\Parameters and restart the machine. Otherwise check"
-    " for a proxy, or another service, between here and the machine's WinRM."
+    " for a proxy or another service between this computer and the machine's WinRM."
 )
 
 
@@ -262,14 +262,14 @@ def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:
     reason = " ".join(str(error.reason or error.provider_fault or "no reason given").split())
     if error.code in QUOTAS:
         return Busy(
-            f"{name}: the machine refuses for now: {reason}",
-            hint=f"Sessions left behind end by themselves within minutes; or raise {QUOTAS[error.code]} on the machine.",
+            f"{name}: the machine temporarily refuses the request: {reason}",
+            hint=f"Wait some minutes until abandoned sessions end, or raise {QUOTAS[error.code]} on the machine.",
             node=name,
         )
     if error.code in SHORT:
         return Busy(
-            f"{name}: the machine refuses for now: {reason}",
-            hint=f"{SHORT[error.code]}. Run the command again; if it stays so, restart WinRM or the machine.",
+            f"{name}: the machine temporarily refuses the request: {reason}",
+            hint=f"{SHORT[error.code]}. Run the command again; if this repeats, restart WinRM or the machine.",
             node=name,
         )
     if error.code == _ACCESS_DENIED:
@@ -281,8 +281,8 @@ def _fault(error: WSManFaultError, name: str, user: str) -> TransportError:
         )
     if error.code in (NO_SUCH_SHELL, OPERATION_TIMEOUT, HOST_ENDED):
         return ConnectionLost(
-            f"{name}: the session is gone: {reason}",
-            hint="Run the command again: it continues where it was.",
+            f"{name}: the session no longer exists: {reason}",
+            hint="Run the command again: it continues where it stopped.",
             node=name,
         )
     return ProtocolError(f"{name}: WinRM fault {error.code}: {reason}", hint=_FAULT_HINT, node=name)
@@ -292,7 +292,7 @@ def _status(error: WinRMTransportError, name: str, user: str) -> TransportError:
     match error.code:
         case 503:
             return Busy(
-                f"{name}: WinRM is not ready (HTTP 503)", hint="Is it starting or shutting down?", node=name
+                f"{name}: WinRM is not ready (HTTP 503)", hint="WinRM may be starting or stopping.", node=name
             )
         case 403:
             return AccessDenied(
@@ -304,14 +304,14 @@ def _status(error: WinRMTransportError, name: str, user: str) -> TransportError:
             )
         case 413:  # HTTP_TOO_LARGE
             return ProtocolError(
-                f"{name}: the machine takes no message of this size (HTTP 413)",
-                hint="Raise MaxEnvelopeSizekb there; the default is 500.",
+                f"{name}: the machine refuses a message of this size (HTTP 413)",
+                hint="Raise MaxEnvelopeSizekb on the machine; the default is 500.",
                 node=name,
             )
         case code:
             return ProtocolError(
                 f"{name}: HTTP {code} instead of an answer",
-                hint="Is there a proxy, or another service, between here and the machine's WinRM?",
+                hint="Check for a proxy or another service between this computer and the machine's WinRM.",
                 node=name,
             )
 

@@ -26,11 +26,11 @@ KERBEROS_ERRORS: Final = tuple(_classes())
 _CONTEXT_EXPIRED: Final = 12 << 16  # GSS_S_CONTEXT_EXPIRED (RFC 2744, 3.9.1)
 _BASE: Final = -1765328384
 _TICKET_HINT: Final = (
-    "Run `kinit`, or let KRB5_CLIENT_KTNAME name a keytab: with one, tickets are fetched and renewed without anybody."
-    " Or set `user` and `password` in the inventory."
+    "Run `kinit`, or let KRB5_CLIENT_KTNAME name a keytab: with a keytab, winboot gets and renews tickets itself. Or "
+    "set `user` and `password` in the inventory."
 )
 _REALM_HINT: Final = (
-    "Write `user: name@REALM`, with a realm that krb5.conf (or DNS) knows; `klist` shows yours."
+    "Write `user: name@REALM`, with a realm that krb5.conf (or DNS) knows; `klist` shows your principal."
 )
 
 
@@ -46,14 +46,14 @@ _MEANINGS: Final = {
     6: _Meaning(LoginRefused, _REALM_HINT),  # KDC_ERR_C_PRINCIPAL_UNKNOWN
     7: _Meaning(  # KDC_ERR_S_PRINCIPAL_UNKNOWN
         LoginRefused,
-        "Connect by the name that the machine has in its domain, or set `connection.spn` to a principal of it;"
-        " `setspn -L COMPUTER` lists them.",
+        "Connect by the machine's name in its domain, or set `connection.spn` to one of its principals; `setspn -L "
+        "COMPUTER` lists them.",
     ),
     24: _Meaning(
-        LoginRefused, "Is the password, or the keytab, of this account and current?"
+        LoginRefused, "Check that the password or the keytab belongs to this account and is current."
     ),  # PREAUTH_FAILED
     31: _Meaning(
-        LoginRefused, "Is the password, or the keytab, of this account and current?"
+        LoginRefused, "Check that the password or the keytab belongs to this account and is current."
     ),  # AP_ERR_BAD_INTEGRITY
     32: _Meaning(LoginRefused, f"The ticket has expired. {_TICKET_HINT}"),  # AP_ERR_TKT_EXPIRED
     37: _Meaning(
@@ -62,15 +62,15 @@ _MEANINGS: Final = {
     141: _Meaning(LoginRefused, _TICKET_HINT),  # KRB5_CC_NOTFOUND
     154: _Meaning(LoginRefused, _REALM_HINT),  # KRB5_REALM_UNKNOWN
     156: _Meaning(
-        Unreachable, "Is a domain controller up, and its port 88 open from here?"
+        Unreachable, "Check that a domain controller is up, and that no firewall blocks its port 88."
     ),  # KRB5_KDC_UNREACH
     195: _Meaning(LoginRefused, _TICKET_HINT),  # KRB5_FCC_NOFILE
     220: _Meaning(
-        Unreachable, "Is a domain controller up, and its port 88 open from here?"
+        Unreachable, "Check that a domain controller is up, and that no firewall blocks its port 88."
     ),  # REALM_CANT_RESOLVE
 }
 _OTHER: Final = _Meaning(
-    LoginRefused, "Try `kvno host/NAME` here. Check `user`, `password`, `auth` and `spn` in the inventory."
+    LoginRefused, "Test with `kvno host/NAME`. Check `user`, `password`, `auth` and `spn` in the inventory."
 )
 
 

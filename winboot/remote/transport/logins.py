@@ -75,8 +75,8 @@ class _Account:
         with self._few:
             if self._refused_at and not self._good.is_set():
                 raise LoginRefused(
-                    f"{name}: not tried: {self._refused_at} refused the login {self._user!r}, "
-                    "and more wrong passwords would lock the account",
+                    f"{name}: winboot did not log in: {self._refused_at} refused the login {self._user!r}, and more "
+                    "wrong passwords would lock the account",
                     hint="Check `user`, `password` and `auth` in the inventory, then run the same command again.",
                     node=name,
                 )

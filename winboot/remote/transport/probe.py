@@ -96,7 +96,7 @@ def _certificate(sock: ssl.SSLSocket, name: str) -> Certificate | None:
         # As with a * in a PrintableString, which OpenSSL lets pass.
         raise ProtocolError(
             f"{name}: the certificate is not well-formed; its fingerprint is sha256:{hashlib.sha256(der).hexdigest()}",
-            hint="Issue another one for WinRM; logins are bound to what is in it.",
+            hint="Issue another certificate for WinRM; logins are bound to the certificate.",
             node=name,
         ) from error
 

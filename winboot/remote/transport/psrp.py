@@ -97,7 +97,7 @@ _FRAGMENT_HEADER: Final = 21
 _ESCAPED: Final = re.compile("_x([0-9A-Fa-f]{4})_")
 _CONTROLS: Final = {code: f"_x{code:04X}_" for code in (*range(0x20), *range(0x7F, 0xA0))}
 _PAIR: Final = re.compile("[\U00010000-\U0010ffff]")
-_AGAIN: Final = "Run the command again: it continues where it was."
+_AGAIN: Final = "Run the command again: it continues where it stopped."
 
 quieten()
 
@@ -195,7 +195,7 @@ class _Pool(RunspacePool):
         if self._unfinished > LARGEST_MESSAGE:
             raise ExcessiveOutput(
                 f"{self._name}: the machine sends one message of more than {LARGEST_MESSAGE >> 20} MiB",
-                hint="No script of winboot does: find out what the machine is; docs/security.md has all bounds.",
+                hint="winboot's scripts never do this: check the machine. docs/security.md lists all limits.",
                 node=self._name,
             )
         if fragment.end:
@@ -322,7 +322,7 @@ class PsrpTransport(Transport):
             raise UsageError(
                 f"{name}: Basic sends the password as it is, so it is allowed to this host only,"
                 f" not to {endpoint.address}",
-                hint="Use `auth: negotiate`; local accounts work with it too.",
+                hint="Use `auth: negotiate`, which also works for local accounts.",
                 node=name,
             )
         self._endpoint = endpoint
@@ -447,7 +447,7 @@ class PsrpTransport(Transport):
         if pipeline.state == PSInvocationState.FAILED:
             raise self._script_failed(_last_error(pipeline, self._name))
         if pipeline.state != PSInvocationState.COMPLETED:
-            raise ConnectionLost(f"{self._name}: the script was stopped there", hint=_AGAIN, node=self._name)
+            raise ConnectionLost(f"{self._name}: the script did not complete", hint=_AGAIN, node=self._name)
 
     def _poll(self, pipeline: _Pipeline) -> list[tuple[int, Any]]:
         try:
@@ -503,7 +503,7 @@ class PsrpTransport(Transport):
             # It took the connection and then said nothing: for the caller that is a machine out of reach.
             raise Unreachable(
                 error.problem,
-                hint="Is WinRM on there? 5985 is plain HTTP, 5986 is HTTPS: does `connection` say which?",
+                hint="Check that WinRM runs. In `connection`, port 5985 is plain HTTP, and 5986 is HTTPS.",
                 node=self._name,
             ) from error
         connection.wire.patience = float(timeouts.resume)
@@ -577,7 +577,7 @@ def _last_error(pipeline: _Pipeline, name: str) -> ErrorRecord:
     """What ended a failed pipeline: the machine says it last."""
     last = pipeline.streams.error[-1] if pipeline.streams.error else None
     if not isinstance(last, ErrorRecord):
-        raise ProtocolError(f"{name}: the script failed, and the machine did not say why", hint="", node=name)
+        raise ProtocolError(f"{name}: the script failed; the machine gave no reason", hint="", node=name)
     return last
 
 

@@ -243,8 +243,8 @@ class SshTransport(Transport):
         except ChannelException as error:
             self.close()
             raise Unreachable(
-                f"{self._name}: the login works, and sshd opens no session ({_root(error)})",
-                hint="Look at MaxSessions in the machine's sshd_config: 0 allows jumps only.",
+                f"{self._name}: the login works, but sshd opens no session ({_root(error)})",
+                hint="Check MaxSessions in the machine's sshd_config: 0 allows only jumps.",
                 node=self._name,
             ) from error
         channel.settimeout(float(self._endpoint.timeouts.read))
@@ -400,7 +400,7 @@ def _greet(endpoint: SshEndpoint, name: str) -> Link:
         link.close()
         raise Busy(
             f"{name}: the SSH server ended the connection before the login ({error or type(error).__name__})",
-            hint="It does that above MaxStartups, while it restarts, and where something else than SSH listens.",
+            hint="sshd does this above MaxStartups and during a restart; or another service has this port.",
             node=name,
         ) from error
     return link
@@ -432,7 +432,7 @@ def _dial(endpoint: SshEndpoint, before: Link | None, name: str) -> socket.socke
             before.close()
         raise Unreachable(
             f"{name}: nothing answers at {host}:{port} ({_root(error)})",
-            hint=f"Is sshd running there, and does a firewall let TCP port {port} in?",
+            hint=f"Check that sshd runs on the machine, and that a firewall allows TCP port {port}.",
             node=name,
         ) from error
     # paramiko sets neither; without the first each small packet waits for the acknowledgement of the last one.
@@ -503,8 +503,8 @@ def _check_host_key(key: paramiko.PKey, endpoint: SshEndpoint, name: str) -> Non
         )
     raise HostKeyNotTrusted(
         f"{name}: the host key {key.get_name()} {seen} is not known",
-        hint=f"Check it on the machine's console (`ssh-keygen -lf` of its host key); then set `host_key: {seen}` in the"
-        f" inventory, or add the key to {where}.",
+        hint=f"Check the key on the machine's console (`ssh-keygen -lf` of its host key); then set `host_key: {seen}` "
+        f"in the inventory, or add the key to {where}.",
         node=name,
     )
 
@@ -559,7 +559,7 @@ def _private_key(login: Login, name: str) -> paramiko.PKey:
         return key
     raise LoginRefused(
         f"{name}: the private key cannot be read",
-        hint="It must be an OpenSSH or PEM key of type ed25519, ecdsa or rsa, and `connection.passphrase` its passphrase.",
+        hint="Use an OpenSSH or PEM key of type ed25519, ecdsa or rsa, and set `connection.passphrase` to its passphrase.",
         node=name,
     )
 

@@ -52,7 +52,7 @@ class Tunnel:
         except OSError as error:
             raise Unreachable(
                 f"{name}: the tunnel's command {words[0]!r} cannot be started ({error.strerror})",
-                hint="`connection.tunnel` in the inventory names it.",
+                hint="Check `connection.tunnel` in the inventory.",
                 node=name,
             ) from error
         self._reader = threading.Thread(target=self._read, daemon=True)

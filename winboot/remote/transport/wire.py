@@ -262,28 +262,28 @@ class _Whole(BaseAdapter):
     def _refuse_strange(self, request: requests.PreparedRequest, answer: requests.Response) -> None:
         if 300 <= answer.status_code < 400:
             where = answer.headers.get("location", "nowhere")
-            raise self._error(f"it redirects to {where} (HTTP {answer.status_code}), which is not followed")
+            raise self._error(f"winboot does not follow the redirect to {where} (HTTP {answer.status_code})")
         packing = answer.headers.get("content-encoding", "identity")
         if packing.lower() != "identity":
-            raise self._error(f"its answer is packed ({packing}), which was not asked for")
+            raise self._error(f"the answer is compressed ({packing}), which winboot did not request")
         sealed = _is_sealed(request.headers.get("content-type", ""))
         if sealed and answer.status_code == 200 and not _is_sealed(answer.headers.get("content-type", "")):
-            raise self._error("it answered a sealed message with one that is not sealed")
+            raise self._error("the machine sent an unencrypted answer to an encrypted message")
 
     def _refuse_promised(self, answer: requests.Response) -> None:
         promised = answer.headers.get("content-length", "0")
         # Python refuses to read a number of thousands of digits.
         if not promised.isdecimal() or len(promised) > _DIGITS or int(promised) > LARGEST_ANSWER:
-            raise self._error(f"its answer is larger than {LARGEST_ANSWER >> 20} MiB")
+            raise self._error(f"the answer is larger than {LARGEST_ANSWER >> 20} MiB")
 
     def _body(self, answer: requests.Response) -> bytes:
         deadline, body = time.monotonic() + self._seconds, bytearray()
         while piece := answer.raw.read1(_PIECE, decode_content=False):
             body += piece
             if len(body) > LARGEST_ANSWER:
-                raise self._error(f"its answer is larger than {LARGEST_ANSWER >> 20} MiB")
+                raise self._error(f"the answer is larger than {LARGEST_ANSWER >> 20} MiB")
             if time.monotonic() > deadline:
-                raise self._error(f"its answer took longer than {self._seconds:.0f} s to come in")
+                raise self._error(f"the answer took longer than {self._seconds:.0f} s")
         # Unless it is given back, the next request opens another connection, and logs in again.
         answer.raw.release_conn()
         return bytes(body)
@@ -291,7 +291,7 @@ class _Whole(BaseAdapter):
     def _error(self, what: str) -> ProtocolError:
         return ProtocolError(
             f"{self._name}: {what}",
-            hint="Is there a proxy, or another service, between here and the machine's WinRM?",
+            hint="Check for a proxy or another service between this computer and the machine's WinRM.",
             node=self._name,
         )
 
@@ -339,7 +339,7 @@ def _trusting_context(ca_pem: str | None) -> ssl.SSLContext:
         return even(ssl.create_default_context(cadata=ca_pem))
     except ssl.SSLError as error:
         raise InvalidInput(
-            "connection.tls.ca: the certificate cannot be read", hint="It must be a PEM file."
+            "connection.tls.ca: the certificate cannot be read", hint="Use a PEM file."
         ) from error
 
 
