@@ -54,7 +54,7 @@ def test_an_unforeseen_error_is_reported_and_the_next_look_continues() -> None:
 def test_a_cluster_that_cannot_be_asked_is_reported_once() -> None:
     cluster = Answers(ClusterError("away"))
 
-    assert watch(cluster, 4).refusals == ("certificate requests were not looked at: away",)
+    assert watch(cluster, 4).refusals == ("winboot cannot read certificate requests: away",)
 
 
 def test_what_is_expected_is_asked_each_time() -> None:
@@ -71,4 +71,4 @@ def test_an_api_server_that_was_away_for_a_moment_is_not_worth_a_word() -> None:
     away = ClusterUnreachable("no answer")
 
     assert watch(Answers(away, ()), 3).refusals == ()
-    assert watch(Answers((), away), 3).refusals == ("certificate requests were not looked at: no answer",)
+    assert watch(Answers((), away), 3).refusals == ("winboot cannot read certificate requests: no answer",)

@@ -294,15 +294,15 @@ def test_waiting_for_ready_goes_by_the_clock(kubeconfig: Path) -> None:
 
 
 STRANGERS: dict[str, tuple[Fault, str]] = {
-    "a web server": (bare(200, "<html>", Content_Type="text/html"), "not Kubernetes"),
-    "another API": (lambda request: httpx2.Response(200, json={"status": "ok"}), "not Kubernetes"),
-    "a list": (lambda request: httpx2.Response(200, json=[]), "not Kubernetes"),
+    "a web server": (bare(200, "<html>", Content_Type="text/html"), "from Kubernetes"),
+    "another API": (lambda request: httpx2.Response(200, json={"status": "ok"}), "from Kubernetes"),
+    "a list": (lambda request: httpx2.Response(200, json=[]), "from Kubernetes"),
     "https spoken to by http": (
         bare(400, "Client sent an HTTP request to an HTTPS server.\n"),
-        "not Kubernetes",
+        "from Kubernetes",
     ),
-    "an error that is no Status": (bare(404, "[]", Content_Type="application/json"), "not Kubernetes"),
-    "a redirect to a login page": (bare(302, "", Location="https://login.example.com/"), "not Kubernetes"),
+    "an error that is no Status": (bare(404, "[]", Content_Type="application/json"), "from Kubernetes"),
+    "a redirect to a login page": (bare(302, "", Location="https://login.example.com/"), "from Kubernetes"),
 }
 
 

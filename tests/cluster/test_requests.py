@@ -59,7 +59,7 @@ def test_the_requests_of_an_honest_join_pass() -> None:
         (a_request(user="system:bootstrap:zzzzzz"), "neither system:node:win-1 nor the token"),
         (a_request(SERVING), "must have no alternative names"),
         (a_request(user="system:node:win-1", groups=()), "not in the group system:nodes"),
-        (a_request(signer="example.com/mine"), "not a kubelet's"),
+        (a_request(signer="example.com/mine"), "not for kubelets"),
         (
             a_serving_request(user="system:bootstrap:abcdef"),
             "system:node:win-1 must request a serving certificate itself",

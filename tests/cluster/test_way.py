@@ -481,7 +481,7 @@ def test_a_proxy_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pyte
         for call in (api.version, lambda: api.leases("x").read("win-1")):
             with pytest.raises(ClusterUnreachable) as caught:
                 call()
-            assert f"by way of the proxy 127.0.0.1:{port} (the variable HTTPS_PROXY)" in caught.value.problem
+            assert f"through the proxy 127.0.0.1:{port} (the variable HTTPS_PROXY)" in caught.value.problem
             assert "hunter2" not in str(caught.value)
             assert "NO_PROXY" in caught.value.hint
 

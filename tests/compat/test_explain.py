@@ -15,7 +15,7 @@ FACTS = load()
     [
         ("flag", "--network-plugin", "removed in 1.24"),
         ("flag", "max-pods", "maxPods (from 1.14 on)"),
-        ("flag", "windows_priorityclass", "for Windows alone"),
+        ("flag", "windows_priorityclass", "only for Windows"),
         ("flag", "housekeeping-interval", "the program would not start"),
         ("flag", "windows-service", "windowsRunAsService (from 1.31 on); stays a flag"),
         ("field", "cgroupsPerQOS", "must be off on Windows"),

@@ -189,7 +189,9 @@ def test_a_removed_gate_is_known_in_1_36_and_stops_1_37(component: Component) ->
     assert_none_wrong(
         {
             gate: [one for one in before if one.level == "error"]
-            or differs([(one.level, one.id, one.instead) for one in after], [("error", "removed", "drop it")])
+            or differs(
+                [(one.level, one.id, one.instead) for one in after], [("error", "removed", "remove it")]
+            )
             for gate, (before, after) in found.items()
         }
     )

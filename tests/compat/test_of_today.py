@@ -70,7 +70,7 @@ def test_a_line_of_containerd_that_its_table_does_not_name_yet_is_unknown() -> N
     (found,) = check_containerd(FACTS, V("2.4.1"), V("1.37.1"))
 
     assert (found.level, found.id) == ("warning", "untested")
-    assert found.reason == "unknown: containerd's table names this line for no minor yet"
+    assert found.reason == "containerd's table does not list this release line for any minor yet"
 
 
 # containerd, and whether winboot writes ScrubLogs: containerd 1c2b13dc9, in v2.3.4 and v2.2.7; 2.4 has it from its start.

@@ -153,7 +153,7 @@ def test_a_setting_is_in_the_file_of_the_lines_that_have_it(
             f"{{plugins: {{{CRI}: {{containerd: {{discard_unpacked_layers: true}}}}}}}}",
             f"1.7 was the last line with it; instead: plugins.{IMAGES}.discard_unpacked_layers",
         ),
-        ("{plugins: {io.containerd.server.v1.metrics: {address: x}}}", "metrics or ttrpc next to plugins"),
+        ("{plugins: {io.containerd.server.v1.metrics: {address: x}}}", "metrics or ttrpc"),
         (f"{{plugins: {{{IMAGES}: {{discard_unpacked_layers: 'yes'}}}}}}", "expected true or false"),
         (f"{{plugins: {{{IMAGES}: {{image_pull_progress_timeout: 30}}}}}}", "did you mean '30s'?"),
         (f"{{plugins: {{{IMAGES}: x}}}}", "expected setting: value"),

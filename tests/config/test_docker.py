@@ -17,11 +17,11 @@ from winboot.config.networks.first_form import in_form
 # Kubernetes, the runtime's further keys, the network; the level and a part of the complaint, '' where all is well.
 CASES: list[tuple[str, str, str, str, str]] = [
     ("1.18.20", "", "{cni: flannel}", "error", "certificates.k8s.io/v1beta1"),
-    ("1.19.16", "", "{cni: flannel}", "warning", "its minor ended"),
+    ("1.19.16", "", "{cni: flannel}", "warning", "support of this minor ended"),
     ("1.23.17", "docker: 20.10.24", "{cni: win-bridge}", "error", ""),
     ("1.23.17", "docker: 19.03.15", "{cni: flannel}", "error", "20.10 or later"),
     ("1.23.17", "cri_dockerd: 0.4.3", "{cni: flannel}", "error", "uses Docker without"),
-    ("1.30.14", "cri_dockerd: 0.4.3", "{cni: win-overlay}", "warning", "its minor ended"),
+    ("1.30.14", "cri_dockerd: 0.4.3", "{cni: win-overlay}", "warning", "support of this minor ended"),
     ("1.31.14", "", "{cni: flannel}", "warning", "cri-dockerd has the libraries of Kubernetes 1.30"),
     ("1.30.14", "containerd: 1.7.13", "{cni: flannel}", "error", "runtime.name is docker"),
     (
@@ -162,7 +162,7 @@ def test_a_windows_server_that_dockershim_does_not_run_on_is_refused_by_the_inve
     with pytest.raises(InvalidInput) as caught:
         load_inventory(path)
 
-    assert "dockershim on Windows Server 2019 only" in str(caught.value.problems)
+    assert "dockershim only on Windows Server 2019" in str(caught.value.problems)
 
 
 def test_the_cni_configuration_takes_the_form_of_hns_version_1() -> None:

@@ -190,7 +190,7 @@ def test_a_minor_that_is_newer_than_the_data_is_learned_and_says_what_it_does_no
     assert compat.as_of == load().as_of, "the rest of the data is as old as it is"
     (finding,) = check_kubernetes(compat, version)
     assert finding.id == "newer-than-data"
-    assert "only what programs of a node said is known" in finding.reason
+    assert "only from a node's programs" in finding.reason
     assert "judged as in 1.37" in finding.reason
 
 
@@ -204,8 +204,8 @@ def test_a_node_without_the_programs_gets_an_error() -> None:
 @pytest.mark.parametrize(
     ("version", "text", "says"),
     [
-        ("no version", "", "says no version"),
-        ("Kubernetes v1.36.5", "Usage: something else", "names no flags and feature gates"),
+        ("no version", "", "reports no version"),
+        ("Kubernetes v1.36.5", "Usage: something else", "recognizes no flags and feature gates"),
     ],
 )
 def test_an_answer_of_another_form_is_no_knowledge(version: str, text: str, says: str) -> None:

@@ -179,4 +179,4 @@ def test_a_port_of_ssh_where_nothing_listens_is_the_one_that_the_hint_names():
             wire.probe()
 
     assert f"nothing answers at 127.0.0.1:{port} (" in caught.value.problem
-    assert f"TCP port {port} " in caught.value.hint
+    assert f"TCP port {port}." in caught.value.hint

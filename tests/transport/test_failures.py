@@ -294,7 +294,7 @@ def test_a_failed_script_without_a_reason_is_an_answer_in_another_form(errors: l
     """The machine says that the script failed, and sends no record of why, or a damaged one."""
     pipeline = SimpleNamespace(streams=SimpleNamespace(error=errors))
 
-    with pytest.raises(ProtocolError, match="win-a1: the script failed, and the machine did not say why"):
+    with pytest.raises(ProtocolError, match="win-a1: the script failed; the machine gave no reason"):
         _last_error(pipeline, "win-a1")
 
 

@@ -41,5 +41,5 @@ def said(compat: Compat) -> str | None:
         return None
     return (
         f"the compatibility data is of {compat.as_of}, {old} days old, and ends with Kubernetes {compat.newest}: "
-        "newer minors, patches and ends of life are not in it"
+        "newer minors, patches and end-of-life dates are missing"
     )

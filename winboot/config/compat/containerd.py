@@ -104,8 +104,8 @@ def _in_section(
                 ),
             )
         if entry.get("windows") == "ignored":
-            reason = "containerd reads it on Linux alone"
-            yield path, Finding("warning", "ignored", name, reason, "drop it", _source(compat))
+            reason = "containerd reads this setting only on Linux"
+            yield path, Finding("warning", "ignored", name, reason, "remove it", _source(compat))
         elif _has_empty_item(value):
             yield path, _wrong(name, "a list cannot have an empty item", "items with values")
         elif not wrong and isinstance(value, Mapping) and _is_section(entry):
@@ -135,10 +135,10 @@ def _is_section(entry: Facts) -> bool:
 def _unknown_plugin(
     compat: Compat, known: Mapping[str, Mapping[str, Facts]], plugin: str, settings: Any, line: str
 ) -> Finding:
-    reason = f"containerd {line} reads no settings under this name in the file that winboot writes"
+    reason = f"containerd {line} reads no section of this name in the file that winboot writes"
     if plugin.startswith("io.containerd.server."):
         # Version 4 of the file, which older lines do not read, has them there (config.go, serviceMigrate).
-        return _unknown(plugin, reason, "", "debug, grpc, metrics or ttrpc next to plugins")
+        return _unknown(plugin, reason, "", "plugins, debug, grpc, metrics or ttrpc")
     other_line = plugin in compat.section("containerd_settings")
     # Version 1 of the file has the last part alone (docs/PLUGINS.md, "Configuration Versions").
     names = [one for one in known if one.endswith(f".{plugin}")] or [nearest(plugin, known.keys() - {TOP})]
@@ -151,7 +151,7 @@ def _unknown_setting(
 ) -> Finding:
     entry = compat.section("containerd_settings")[plugin].get(name, {})
     if "added" in entry and not _since(entry, line):
-        return _unknown(name, f"containerd {line} does not have it; it exists from {entry['added']} on")
+        return _unknown(name, f"containerd {line} does not have this setting (new in {entry['added']})")
     instead = _elsewhere(known, plugin, {name.rpartition(".")[2]: value})
     gone = f" any more: {entry['until']} was the last line with it" if entry else " here"
     head = name.rpartition(".")[0]

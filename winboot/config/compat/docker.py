@@ -41,11 +41,11 @@ def check_docker(compat: Compat, engine: Version, version: Version) -> Iterator[
     about, source = f"Docker {engine} with Kubernetes {version.minor}", compat.source(data["source"])
     oldest = min(data["engines"], key=minor_key)
     if not engine.at_least(oldest):
-        reason = "its zip is not at the address of the others, and no hash of it is recorded"
+        reason = "winboot does not know the address and the hash of this version's zip file"
         yield Finding("error", "unsupported", about, reason, f"{oldest} or later", source)
     last = data["cri"]["last"]
     if minor_key(version.minor) > minor_key(last):
-        reason = f"cri-dockerd has the libraries of Kubernetes {last}; later ones are untested"
+        reason = f"cri-dockerd has the libraries of Kubernetes {last}; later minors are untested"
         source = compat.source(data["cri"]["source"])
         yield Finding("warning", "untested", about, reason, f"{last} or older, or containerd", source)
 
@@ -56,6 +56,6 @@ def check_docker_build(compat: Compat, version: Version, build: int) -> Iterator
     if has_dockershim(compat, version) and build not in shim["builds"]:
         names: Facts = compat.section("builds")
         name = names[str(build)]["name"] if str(build) in names else f"Windows build {build}"
-        reason = "winboot runs dockershim on Windows Server 2019 only"
+        reason = "winboot runs dockershim only on Windows Server 2019"
         about = f"{name} with Docker and Kubernetes {version.minor}"
         yield Finding("error", "unsupported", about, reason, "2019", compat.source("docs-os-1.17-1.20"))

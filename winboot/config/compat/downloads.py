@@ -43,11 +43,11 @@ def check_line(compat: Compat, name: str, title: str, version: Version) -> list[
     known = sorted(lines, key=minor_key)
     line = lines.get(version.minor)
     if line is None:
-        reason = f"{title} {known[0]} to {known[-1]} can be used; others have other programs or switches"
+        reason = f"winboot can use {title} {known[0]} to {known[-1]}; others have other programs or flags"
         source = compat.source(lines[known[0]]["source"])
         return [Finding("error", "unsupported", about, reason, f"{known[0]} to {known[-1]}", source)]
     if "assumed" in line:
-        reason = f"its programs are assumed: {line['assumed']}"
+        reason = f"winboot assumes the programs of this version: {line['assumed']}"
         return [Finding("warning", "untested", about, reason, "", compat.source(line["source"]))]
     return []
 
@@ -59,10 +59,10 @@ def check_pin(compat: Compat, name: str, version: str, sha256: str) -> Iterator[
     # Of some files only the beginnings of both hashes are recorded.
     if change and sha256.startswith(change["before"]):
         reason = (
-            f"its publisher replaced the file: {sha256} of {change['released']} "
-            f"is {change['after']} since {change['replaced']}"
+            f"the publisher replaced this file on {change['replaced']}: its hash was {sha256} from "
+            f"{change['released']} on, and is {change['after']} now"
         )
-        instead = "compare both files, then winboot init --renew"
+        instead = "compare both files, then run `winboot init --renew`"
         yield Finding(
             "warning", "known-bad", f"{name} {version}", reason, instead, compat.source(change["source"])
         )

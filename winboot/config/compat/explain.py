@@ -24,16 +24,16 @@ from winboot.config.source import nearest
 KINDS: Final = ("flag", "field", "gate", "build", "version")
 
 _ON_WINDOWS: Final[Mapping[str, str]] = {
-    "linux_only": "unknown on Windows: the program would not start",
-    "rejected_at_runtime": "refused on Windows when it is set",
-    "error": "refused on Windows when it is set",
+    "linux_only": "unknown on Windows: the program does not start with it",
+    "rejected_at_runtime": "refused on Windows if you set it",
+    "error": "refused on Windows if you set it",
     "ignored": "ignored on Windows",
-    "accounting_only": "counted on Windows, not enforced",
+    "accounting_only": "measured on Windows, but not enforced",
     "partial": "partly effective on Windows",
-    "gated": "without effect on Windows unless its gate is on",
+    "gated": "without effect on Windows unless its feature gate is on",
     "set_explicitly": "must be set on Windows",
     "must_disable": "must be off on Windows",
-    "windows_only": "for Windows alone",
+    "windows_only": "only for Windows",
 }
 
 
@@ -81,7 +81,7 @@ def _entry(compat: Compat, title: str, entry: Facts, *, stays: bool) -> str:
         f"  default         {_shown(value)} (from {since} on)" for since, value in entry.get("defaults", ())
     ]
     if "field" in entry:
-        stay = "; stays a flag, which is read before the file" if stays else ""
+        stay = "; stays a flag, because the program reads it before the file" if stays else ""
         lines.append(f"  configuration   {entry['field']} (from {entry['field_since']} on){stay}")
     lines.append(
         f"  on Windows      {_ON_WINDOWS.get(entry.get('windows', ''), 'works, or no difference is known')}"
@@ -118,7 +118,7 @@ def _gate(compat: Compat, name: str) -> str:
         state = "on" if default else "off"
         lines.append(f"  from {start:<6} {stage:<11}{state}{', locked' if locked else ''}")
     if entry.get("removed"):
-        lines.append(f"  removed in {entry['removed']}: naming it stops the program")
+        lines.append(f"  removed in {entry['removed']}: the program stops if you set it")
     if entry.get("note"):
         lines.append(f"  {entry['note']}")
     return "\n".join(lines)
@@ -171,7 +171,7 @@ def _version(compat: Compat, name: str) -> str:
         raise UsageError(str(error), hint="A version looks like 1.36 or 1.36.5.") from error
     oldest = compat.section("about")["oldest"]
     if minor_key(version.minor) < minor_key(oldest):
-        raise UsageError(f"nothing is known of Kubernetes {version}", hint=f"The data begins with {oldest}.")
+        raise UsageError(f"winboot's data lacks Kubernetes {version}", hint=f"The data begins with {oldest}.")
     facts: Mapping[str, Any] = compat.minor(version)
     names: Mapping[str, Facts] = compat.section("builds")
     lines = [f"Kubernetes {version} (data of {compat.as_of})"]
@@ -224,7 +224,7 @@ def _containerd_lines(compat: Compat, facts: Facts) -> Iterator[str]:
         yield f"{first}+: {state}" + (f"; LTS, {line['narrow']}" if "narrow" in line else "")
     if facts["containerd"] and _maintained(compat, facts):
         yield from (
-            f"{line}: unknown, containerd's table names it for no minor yet"
+            f"{line}: unknown, containerd's table does not list it for any minor yet"
             for line in unlisted_containerd(compat)
         )
 
@@ -251,4 +251,4 @@ def _coming(compat: Compat, version: Version) -> list[str]:
 
 def _unknown(kind: str, name: str, names: Iterable[str], right: str | None = None) -> UsageError:
     meant = right or nearest(name, names)
-    return UsageError(f"no {kind} {name!r} is known", hint=f"Did you mean {meant!r}?" if meant else "")
+    return UsageError(f"winboot knows no {kind} {name!r}", hint=f"Did you mean {meant!r}?" if meant else "")

@@ -149,5 +149,5 @@ def _refuse_wrong_date(compat: Compat, node: Node) -> None:
 
 def _unknown_section(place: Place) -> Complaint:
     return Complaint(
-        place, "", "this section is not known here", expected="one of " + ", ".join(sorted(_FILE_OF))
+        place, "", "an overlay has no section of this name", expected="one of " + ", ".join(sorted(_FILE_OF))
     )

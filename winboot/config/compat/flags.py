@@ -60,7 +60,7 @@ def check_flag(
                 "warning",
                 "deprecated",
                 about,
-                why or "it is to be removed",
+                why or "a later release removes it",
                 instead,
                 compat.source("k8s-src"),
             )
@@ -131,7 +131,7 @@ def check_gate(
                 "warning",
                 "untested",
                 about,
-                "it turns on much that is untested on Windows",
+                "it turns on many features that are untested on Windows",
                 "the gates you need",
             )
         ]
@@ -142,7 +142,7 @@ def check_gate(
         meant = nearest(gate, known)
         return [
             Finding(
-                "error", "unknown", about, f"no {component} knows it, and it would not start", meant, source
+                "error", "unknown", about, f"no {component} has this gate: it would not start", meant, source
             )
         ]
     minor = compat.line(version)
@@ -161,7 +161,7 @@ def check_gate(
     removed = entry.get("removed")
     if removed and minor_key(minor) >= minor_key(removed):
         reason = f"it was removed in {removed}; {component} {minor} would not start"
-        return [Finding("error", "removed", about, reason, "drop it", source)]
+        return [Finding("error", "removed", about, reason, "remove it", source)]
     return _gate_stage(compat, entry, about, value, minor)
 
 
@@ -197,7 +197,7 @@ def move_flags(compat: Compat, component: Component, flags: Mapping[str, str], v
                 "info",
                 "moved",
                 about,
-                f"written as {target} of the configuration file",
+                f"winboot writes it as {target} in the configuration file",
                 "",
                 compat.source("kubelet-api"),
             )
@@ -331,10 +331,10 @@ def _unknown_flag(compat: Compat, name: str, about: str, known: Mapping[str, Fac
     source = compat.source("k8s-src")
     right = compat.section("misspelled").get(name)
     if right:
-        reason = "documents spell it this way, but no release ever had it"
+        reason = "some documents spell it this way, but no release has this flag"
         return Finding("error", "misspelled", about, reason, f"--{right}", source)
     meant = nearest(name, known)
-    reason = "no release has it; the program ends at once on a flag it does not know"
+    reason = "no release has this flag, and the program exits at once on an unknown flag"
     return Finding("error", "unknown", about, reason, f"--{meant}" if meant else "", source)
 
 
@@ -346,7 +346,7 @@ def _not_in(compat: Compat, entry: Facts, about: str, version: Version) -> Findi
     removed = entry.get("removed")
     if removed and minor_key(minor) >= minor_key(removed):
         reason = f"it was removed in {removed}" + (f": {why}" if why else "")
-        return Finding("error", "removed", about, reason, instead or "drop it", source)
+        return Finding("error", "removed", about, reason, instead or "remove it", source)
     if minor_key(minor) < minor_key(entry["added"]):
         return Finding("error", "not-yet", about, f"it exists from {entry['added']} on", "", source)
     return None
@@ -359,11 +359,11 @@ def _windows(compat: Compat, entry: Facts, about: str) -> Iterator[Finding]:
         case "linux_only":
             yield Finding("error", "linux-only", about, why, instead, source)
         case "rejected_at_runtime" | "error":
-            reason = why or "on Windows the program ends when it is set"
-            yield Finding("error", "fails-on-windows", about, reason, instead or "drop it", source)
+            reason = why or "the program exits on Windows if you set it"
+            yield Finding("error", "fails-on-windows", about, reason, instead or "remove it", source)
         case "ignored":
             reason = why or "nothing reads it on Windows"
-            yield Finding("warning", "ignored", about, reason, instead or "drop it", source)
+            yield Finding("warning", "ignored", about, reason, instead or "remove it", source)
         case "gated":
             yield Finding("warning", "no-effect", about, why, instead, source)
 
@@ -461,7 +461,7 @@ def _unmet_needs(compat: Compat, given: Mapping[str, Any], version: Version) -> 
                 and _is_on(known, gate, given, minor)
                 and not _is_on(known, need, given, minor)
             ):
-                reason = f"{gate} is on and needs {need}, which is off: the program would not start"
+                reason = f"{gate} is on, but needs {need}, which is off: the program would not start"
                 instead = f"{gate}: false too" if written == need else f"{need}: true too"
                 yield written, Finding("error", "needs", f"feature gate {written}", reason, instead, source)
 
@@ -515,8 +515,8 @@ def _image_collection(config: Mapping[str, Any]) -> _Together:
         return
     if low_or_default >= high_or_default:
         name = "imageGCLowThresholdPercent" if low is not None else "imageGCHighThresholdPercent"
-        wrong = f"collection would begin at {high_or_default} % and end at {low_or_default} %"
-        yield name, wrong, "a low threshold below the high one (80 and 85 by default)"
+        wrong = f"image collection would begin at {high_or_default} % and end at {low_or_default} %"
+        yield name, wrong, "a low threshold below the high threshold (80 and 85 by default)"
 
 
 def _shutdown(config: Mapping[str, Any]) -> _Together:
@@ -527,10 +527,10 @@ def _shutdown(config: Mapping[str, Any]) -> _Together:
         return
     for name, value in (("shutdownGracePeriod", total), ("shutdownGracePeriodCriticalPods", critical)):
         if 0 < value < 1:
-            yield name, "it is shorter than a second", "0s, or 1s or longer"
+            yield name, "shorter than a second", "0s, or 1s or longer"
     if critical > total:
         name = "shutdownGracePeriodCriticalPods"
-        yield name, f"it is longer than shutdownGracePeriod ({total.normalize():f} s)", "a part of it"
+        yield name, f"more than shutdownGracePeriod ({total.normalize():f} s)", "at most shutdownGracePeriod"
 
 
 def _soft_eviction(config: Mapping[str, Any]) -> _Together:
@@ -550,13 +550,13 @@ def _soft_eviction(config: Mapping[str, Any]) -> _Together:
 def _pulls(config: Mapping[str, Any]) -> _Together:
     most = config.get("maxParallelImagePulls")
     if config.get("serializeImagePulls") is True and isinstance(most, int) and most > 1:
-        wrong = f"{most} pulls at a time, and serializeImagePulls is true"
+        wrong = f"{most} pulls at a time are not possible: serializeImagePulls is true"
         yield "maxParallelImagePulls", wrong, "1, or serializeImagePulls: false"
 
 
 def _log_query(config: Mapping[str, Any]) -> _Together:
     if config.get("enableSystemLogQuery") is True and config.get("enableSystemLogHandler") is False:
-        yield "enableSystemLogQuery", "enableSystemLogHandler is false", "enableSystemLogHandler: true"
+        yield "enableSystemLogQuery", "it needs enableSystemLogHandler", "enableSystemLogHandler: true"
 
 
 def _unknown_field(compat: Compat, path: tuple[str, ...], about: str, known: Mapping[str, Facts]) -> Finding:
@@ -574,26 +574,26 @@ def _gate_stage(compat: Compat, entry: Facts, about: str, value: bool, minor: st
     if locked and value is not default:
         state = "on" if default else "off"
         reason = f"it is locked {state} in {minor}: another value stops the program"
-        return [Finding("error", "locked", about, reason, "drop it", source)]
+        return [Finding("error", "locked", about, reason, "remove it", source)]
     if entry.get("linux_only"):
-        return [Finding("warning", "linux-only", about, entry.get("note", ""), "drop it", source)]
+        return [Finding("warning", "linux-only", about, entry.get("note", ""), "remove it", source)]
     if locked:
-        reason = f"it is locked to this value in {minor}, and naming it fails once the gate is removed"
-        return [Finding("warning", "no-effect", about, reason, "drop it", source)]
+        reason = f"it is locked to this value in {minor}; setting it fails in releases without this gate"
+        return [Finding("warning", "no-effect", about, reason, "remove it", source)]
     if name == "deprecated":
         return [
             Finding(
                 "warning",
                 "deprecated",
                 about,
-                entry.get("note") or "it does nothing any more",
-                "drop it",
+                entry.get("note") or "it has no effect any more",
+                "remove it",
                 source,
             )
         ]
     if name == "alpha" and value and not default:
         return [
-            Finding("info", "untested", about, f"it is alpha in {minor}: it may change or go", "", source)
+            Finding("info", "untested", about, f"it is alpha in {minor}: it may change or end", "", source)
         ]
     return []
 
@@ -620,7 +620,7 @@ def _value_rules(compat: Compat, about: str, key: str, value: Any, version: Vers
             "error",
             "wrong-value",
             about,
-            f"{value!r} is not a mode that Windows still has",
+            f"Windows does not have the mode {value!r} (any more)",
             "kernelspace",
             source,
         )
@@ -634,10 +634,10 @@ def _value_rules(compat: Compat, about: str, key: str, value: Any, version: Vers
 def _open_doors(about: str, key: str, value: Any, source: str) -> Iterator[Finding]:
     """Settings with which a stranger that reaches the node's port can read pods, or run commands in them."""
     if key == "authentication.anonymous.enabled" and value is True:
-        reason = "anyone who reaches port 10250 is let in without a login"
+        reason = "anyone who can connect to port 10250 gets access without a login"
         yield Finding("warning", "unsafe", about, reason, "false", source)
     if key == "authorization.mode" and value == "AlwaysAllow":
-        reason = "every account that logs in may run commands in every pod of the node"
+        reason = "every authenticated user may run commands in every pod of the node"
         yield Finding("warning", "unsafe", about, reason, "Webhook", source)
     if key == "readOnlyPort" and value:
         reason = "this port shows all pods without a login and without encryption"

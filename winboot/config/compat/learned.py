@@ -74,7 +74,7 @@ def said(component: Component, version: str, text: str) -> Said:
     """Read what `--version` and `--help` print. ValueError where one of them has another form."""
     number = re.search(r"v[0-9]+\.[0-9]+\.[0-9]+\S*", version)
     if number is None:
-        raise ValueError(f"{component} says no version: {version[:80]!r}")
+        raise ValueError(f"{component} reports no version: {version[:80]!r}")
     flags, gates = {}, {}
     for line in text.splitlines():
         flag, gate = _FLAG.fullmatch(line.rstrip()), _GATE.match(line)
@@ -85,7 +85,7 @@ def said(component: Component, version: str, text: str) -> Said:
             gates[gate["name"]] = (gate["stage"].lower(), gate["default"] == "true")
     if "feature-gates" not in flags or not gates:
         raise ValueError(
-            f"the help of {component} {number[0]} names no flags and feature gates that are known here"
+            f"winboot recognizes no flags and feature gates in the help of {component} {number[0]}"
         )
     return Said(component, Version.parse(number[0]), flags, gates)
 

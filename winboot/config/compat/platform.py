@@ -57,16 +57,16 @@ def check_kubernetes(
     about = f"Kubernetes {version}"
     if version.major != 1 or (version.patch or 0) >= _NO_PATCH:
         # The highest patch of any minor so far is 17 or so (kubernetes.io/releases/patch-releases); 2.0 is not announced.
-        reason = "there is no such version"
+        reason = "this version does not exist"
         return [Finding("error", "unsupported", about, reason, f"{compat.floor} to {compat.newest}", "")]
     if runtime == "docker":
         first = str(compat.section("docker")["shim"]["first"])
         if minor_key(version.minor) < minor_key(first):
-            reason = "its API server has certificates.k8s.io/v1beta1 alone, and winboot approves certificates by v1"
+            reason = "its API server has only certificates.k8s.io/v1beta1, but winboot approves by v1"
             source = compat.source("k8s-src")
             return [Finding("error", "unsupported", about, reason, f"{first} or later", source)]
     elif minor_key(version.minor) < minor_key(compat.floor):
-        reason = "winboot makes nodes that run containerd alone, which it knows from " + compat.floor + " on"
+        reason = "winboot supports nodes with containerd from Kubernetes " + compat.floor + " on"
         return [
             Finding(
                 "error", "unsupported", about, reason, f"{compat.floor} or later", compat.source("k8s-eol")
@@ -154,22 +154,22 @@ def check_containerd(compat: Compat, containerd: Version, version: Version) -> l
     if own and containerd >= own[0]:
         findings: list[Finding] = []
     elif own:
-        reason = f"it is tested from {own[0]} on"
+        reason = f"Kubernetes {version.minor} is tested with {own[0]} and later"
         findings = [Finding("warning", "untested", about, reason, advice, source)]
     elif tested and containerd < oldest:
-        reason = f"it is older than the oldest that {version.minor} runs with ({oldest})"
+        reason = f"Kubernetes {version.minor} needs at least containerd {oldest}"
         findings = [Finding("error", "unsupported", about, reason, advice, source)]
     elif entry is None:
         reason = f"winboot's data of {compat.as_of} does not know this release line of containerd"
         findings = [Finding("warning", "newer-than-data", about, reason, advice, source)]
     else:
         unlisted = containerd.minor in unlisted_containerd(compat)
-        reason = "unknown: containerd's table names this line for no minor yet"
+        reason = "containerd's table does not list this release line for any minor yet"
         if not unlisted:
             reason = "this pair is not in containerd's table"
         findings = [Finding("warning", "untested", about, reason, advice, source)]
     if entry and str(entry["end_of_life"]) <= judged_on(compat):
-        reason = f"its line ended on {entry['end_of_life']}"
+        reason = f"support of this release line ended on {entry['end_of_life']}"
         instead = maintained_containerd(compat, version)
         findings.append(Finding("warning", "end-of-life", about, reason, instead, compat.source("eol-date")))
     return findings
@@ -186,7 +186,7 @@ def check_crictl(crictl: Version, version: Version) -> list[Finding]:
             "warning",
             "untested",
             about,
-            "crictl follows the minor of Kubernetes",
+            "crictl must have the minor of Kubernetes",
             f"{version.minor}.0",
             source,
         )
@@ -203,9 +203,9 @@ def check_pause_image(compat: Compat, image: str, build: int, containerd: Versio
     about = f"pause image {image} on build {build}"
     source = compat.source("pause-changelog")
     if build > 20348 and 20348 in builds and containerd and has_stable_abi(compat, containerd):
-        reason = "it has no variant of this build; the one of 20348 runs under process isolation alone"
+        reason = "it has no variant for this build; its variant for 20348 needs process isolation"
         return [Finding("warning", "no-effect", about, reason, _PAUSE_2025, source)]
-    reason = "it has no variant of this build, and pods would never start"
+    reason = "it has no variant for this build, so pods would never start"
     fitting = [text for text, of in compat.section("pause").items() if build in of]
     instead = f"registry.k8s.io/pause:{fitting[-1]}" if fitting else ""
     return [Finding("error", "unsupported", about, reason, instead, source)]
@@ -230,7 +230,7 @@ def check_feature(compat: Compat, feature: str, version: Version, build: int) ->
     if minor_key(version.minor) < minor_key(added):
         return [Finding("error", "not-yet", about, f"it exists from Kubernetes {added} on", "", source)]
     if build < entry["build"]:
-        reason = f"build {build} cannot do it (from {entry['build']} on): {entry['why']}"
+        reason = f"build {build} cannot do it, only {entry['build']} and later: {entry['why']}"
         return [Finding("error", "unsupported", about, reason, "", source)]
     return []
 
@@ -276,7 +276,7 @@ def maintained_containerd(compat: Compat, version: Version) -> str:
     if not _ended(compat, series[Version.parse(default).minor]):
         return default
     longest = max(series.values(), key=lambda entry: str(entry["end_of_life"]))
-    return f"{longest['latest']}, whose line is maintained until {longest['end_of_life']}"
+    return f"{longest['latest']}, whose release line is maintained until {longest['end_of_life']}"
 
 
 def _ended(compat: Compat, entry: Facts) -> bool:
@@ -345,8 +345,8 @@ def uses_bin_dirs(compat: Compat, containerd: Version) -> bool:
 def _age(compat: Compat, version: Version, about: str) -> Iterator[Finding]:
     if minor_key(version.minor) > minor_key(compat.newest):
         reason = (
-            f"it is newer than the data of {compat.as_of}, which ends with {compat.newest}; "
-            f"flags, fields and gates are judged as in {compat.newest}"
+            f"it is newer than winboot's data of {compat.as_of}, which ends with {compat.newest}; winboot checks "
+            f"flags, fields and gates as for {compat.newest}"
         )
         yield Finding(
             "warning", "newer-than-data", about, reason, "kubernetes.overlay: a file with the new facts"
@@ -355,17 +355,17 @@ def _age(compat: Compat, version: Version, about: str) -> Iterator[Finding]:
     facts = compat.minor(version)
     if "like" in facts:
         reason = (
-            f"of {version.minor} only what programs of a node said is known (kubernetes.overlay); builds, pause image, "
-            f"containerd and configuration fields are judged as in {facts['like']}, by data of {compat.as_of}"
+            f"winboot knows {version.minor} only from a node's programs (kubernetes.overlay), and checks builds, "
+            f"pause image, containerd and configuration fields as for {facts['like']} (data of {compat.as_of})"
         )
         yield Finding(
-            "warning", "newer-than-data", about, reason, "a newer winboot, once it knows this minor"
+            "warning", "newer-than-data", about, reason, "a newer winboot that has data of this minor"
         )
         return
     end = str(facts["end_of_life"])
     if end <= judged_on(compat):
         source = compat.source("k8s-eol")
-        yield Finding("warning", "end-of-life", about, f"its minor ended on {end}", "", source)
+        yield Finding("warning", "end-of-life", about, f"support of this minor ended on {end}", "", source)
 
 
 def _bad_patch(compat: Compat, patch: Facts, version: Version) -> Iterator[Finding]:
@@ -397,13 +397,13 @@ def _build_support(compat: Compat, version: Version, build: int) -> Finding | No
     about = f"{name} with Kubernetes {version.minor}"
     source = compat.source(facts["sources"][-1])
     if build == BUILDS["2025"] and version.at_least("1.33"):
-        reason = "Kubernetes lists it from 1.35 on; it was tested before, with open faults"
+        reason = "Kubernetes lists this Windows from 1.35 on; earlier tests found open faults"
         return Finding("warning", "untested", about, reason, "1.35 or later", source)
     if build == BUILDS["2019"] and minor_key(version.minor) > max(
         minor_key(m) for m in _listing(compat, build)
     ):
         last = _listing(compat, build)[-1]
-        reason = f"Kubernetes lists it up to {last}; later it is neither tested nor known to fail"
+        reason = f"Kubernetes lists this Windows up to {last}; later minors are untested"
         return Finding("warning", "untested", about, reason, "Windows Server 2022 or 2025", source)
     reason = "Kubernetes lists " + ", ".join(names[str(one)]["name"] for one in listed)
     return Finding("error", "unsupported", about, reason, "", source)

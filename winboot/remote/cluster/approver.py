@@ -67,14 +67,14 @@ class Approver:
             verdicts = self._cluster.settle_requests(self._expected())
         except ClusterUnreachable as error:
             # No reason to refuse anything: it matters only when it is so to the end.
-            self._away = f"winboot could not check certificate requests: {error.problem}"
+            self._away = f"winboot cannot read certificate requests: {error.problem}"
             return
         except ClusterError as error:
-            self._said[f"winboot could not check certificate requests: {error.problem}"] = None
+            self._said[f"winboot cannot read certificate requests: {error.problem}"] = None
             return
         except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave the node waiting without end
             problem = f"a bug in winboot itself: {type(error).__name__}: {error}; please report it"
-            self._said[f"winboot could not check certificate requests: {problem}"] = None
+            self._said[f"winboot cannot read certificate requests: {problem}"] = None
             return
         self._away = ""
         for verdict in verdicts:

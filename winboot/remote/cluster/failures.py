@@ -52,7 +52,7 @@ def translated(doing: str, server: str, proxy: Proxy | None = None) -> Iterator[
             raise _by_status(doing, server, e.__context__) from e
         if isinstance(e, TypeError | AttributeError):
             raise
-        problem = f"{doing}: {server} answered something that is not Kubernetes: {type(e).__name__}: {e}"
+        problem = f"{doing}: the answer of {server} is not from Kubernetes: {type(e).__name__}: {e}"
         raise ClusterError(problem, hint=_stranger(server)) from e
 
 
@@ -101,7 +101,7 @@ def _by_status(doing: str, server: str, error: httpx2.HTTPStatusError) -> Cluste
         problem = f"{doing}: {server} cannot answer now ({code}): {message}"
         return ClusterBusy(problem, hint="Run the same command again later.", retry_after=after)
     if not isinstance(error, ApiError):
-        problem = f"{doing}: {server} answered something that is not Kubernetes: {message}"
+        problem = f"{doing}: the answer of {server} is not from Kubernetes: {message}"
         return ClusterError(problem, hint=_stranger(server))
     return ClusterError(f"{doing}: {message}", hint="The message is the API server's own.")
 
