@@ -143,7 +143,7 @@ HOSTS: Final = [
     ('win-1: {address: "a\\eb"}', "U+001B"),
     # newcomer C: which key of a map
     ("win-1: {node: {labels: {'bad key': x}}}", "node.labels.bad key"),
-    ("pool: {}", "has the name of a host"),
+    ("pool: {}", "a group and a host have the name"),
 ]
 
 # Whole inventories.

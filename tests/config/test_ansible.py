@@ -291,7 +291,10 @@ def complaints_of(folder: Path, line: str) -> list[str]:
         ("ansible_connection=ssh ansible_ssh_args='-F site.conf'", "proxy_jump"),
         ("ansible_connection=ssh ansible_ssh_executable=/opt/ssh", "proxy_jump"),
         ("ansible_connection=ssh ansible_ssh_private_key=abc", "the secret itself"),
-        ("ansible_connection=psrp ansible_psrp_auth=kerberos,ntlm,credssp", "winboot has no such way"),
+        (
+            "ansible_connection=psrp ansible_psrp_auth=kerberos,ntlm,credssp",
+            "winboot does not support this value",
+        ),
     ],
 )
 def test_what_would_reach_another_machine_or_user_is_refused(line: str, said: str, tmp_path: Path) -> None:
@@ -306,14 +309,14 @@ def test_what_would_reach_another_machine_or_user_is_refused(line: str, said: st
     [
         ("ansible_connection=psrp ansible_psrp_message_encryption=never", "encrypts messages"),
         ("ansible_connection=psrp ansible_psrp_negotiate_send_cbt=false", "binds the login"),
-        ("ansible_connection=winrm ansible_winrm_kerberos_delegation=yes", "passes a ticket on"),
+        ("ansible_connection=winrm ansible_winrm_kerberos_delegation=yes", "delegates Kerberos tickets"),
         ("ansible_connection=ssh ansible_host_key_checking=false", "winboot_host_key"),
         (
             "ansible_connection=ssh ansible_ssh_common_args='-o StrictHostKeyChecking=no -oControlPath=x'",
             "start ssh",
         ),
         ("ansible_connection=ssh ansible_ssh_args='-F /dev/null -C'", "start ssh"),
-        ("ansible_connection=psrp ansible_become=true", "becomes no other"),
+        ("ansible_connection=psrp ansible_become=true", "user of the login"),
         ("ansible_connection=winrm ansible_winrm_hots=10.0.0.9", "did you mean 'ansible_winrm_host'"),
         ("", "no ansible_connection"),
     ],

@@ -141,12 +141,12 @@ BAD = [
     ("'12345': {}", "not digits alone"),
     ("win-1: {address: x}\n      win-2: {address: X}", "win-2 and win-1 have the same address"),
     ("win-1: {computer_name: A}\n      win-2: {computer_name: a}", "the same computer_name"),
-    ("win-1: {connection: {auth: basic, user: u, password: {env: P}}}", "basic sends the password itself"),
+    ("win-1: {connection: {auth: basic, user: u, password: {env: P}}}", "basic would send the password"),
     ("win-1: {connection: {auth: ntlm}}", "ntlm needs a user and a password"),
     ("win-1: {connection: {user: CORP/svc}}", "'CORP/svc' is not a Windows user"),
     ("win-1: {connection: {user: ./Administrator}}", r"did you mean '.\\Administrator'"),
-    ("win-1: {connection: {user: svc@}}", "names no domain behind @"),
-    ("win-1: {connection: {password: {env: P}}}", "there is a password and no user"),
+    ("win-1: {connection: {user: svc@}}", "has no domain after @"),
+    ("win-1: {connection: {password: {env: P}}}", "a password is set, but no user"),
     ("win-1: {connection: {user: '.\\'}}", "is not a Windows user"),
     ("win-1: {connection: {user: 'CORP\\a\\b'}}", "is not a Windows user"),
     ("win-1: {connection: {user: 'svc '}}", "'svc ' is not a Windows user"),
@@ -154,7 +154,7 @@ BAD = [
         "win-1: {connection: {transport: ssh, user: u, agent: true, proxy_jump: svc@bastion}}",
         "'svc@bastion' is a user and a host; expected {host: bastion, user: svc}",
     ),
-    ("win-1: {connection: {port: 5985, tls: {ca: {file: c}}}}", "http has no certificate"),
+    ("win-1: {connection: {port: 5985, tls: {ca: {file: c}}}}", "http does not use certificates"),
     ("win-1: {connection: {transport: ssh, user: a, key: {file: k}, port: 5986}}", "a port of WinRM"),
     ("win-1: {connection: {transport: ssh, key: {file: k}}}", "ssh needs a user"),
     ("win-1: {connection: {transport: ssh, user: a}}", "a key, a password or the agent"),
@@ -188,7 +188,7 @@ BAD = [
     ("win-1: {connection: {tls: {fingerprint: abc}}}", "64 hexadecimal digits"),
     ("win-1: {connection: {tls: {fingerprint: " + "ab" * 20 + "}}}", "is a SHA-1 thumbprint"),
     ('win-1: {connection: {user: "a\\0b"}}', "control character U+0000"),
-    ("win-1: {connection: {transport: local, tunnel: 'x {local_port}'}}", "connects to nothing"),
+    ("win-1: {connection: {transport: local, tunnel: 'x {local_port}'}}", "makes no connection"),
     (
         "win-1: {connection: {transport: ssh, user: a, agent: true, tunnel: 'x {local_port}', "
         "proxy_jump: {host: j, user: b, agent: true}}}",
@@ -282,7 +282,7 @@ def test_a_bad_machine_is_refused(host: str, says: str, tmp_path: Path) -> None:
         ),
         (
             "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }}, q: {profile: other.yaml, members: [win-1]}}",
-            "name different profiles",
+            "have different profiles",
         ),
         ("groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: , win-1: }}}", "duplicate key"),
         (

@@ -69,8 +69,8 @@ def open_inventory(path: Path) -> Table | str:
     (lib/ansible/plugins/inventory/yaml.py, `verify_file`). Raises InvalidInput where it is neither.
     """
     if path.is_dir():
-        hint = f"Name one of its files, or make one of all: winboot inventory import {path}"
-        raise InvalidInput(f"{path}: is a folder", hint=hint)
+        hint = f"Give one of its files, or make one file of all: winboot inventory import {path}"
+        raise InvalidInput(f"{path} is a folder", hint=hint)
     text = read_text(path).removeprefix("\ufeff")
     may_be_ini = path.suffix not in _SUFFIXES[1:]
     if path.suffix in (".ini", ".cfg") or (may_be_ini and _begins_as_ini(text)):
@@ -183,7 +183,7 @@ def _made(file: _File) -> tuple[Table, tuple[Complaint, ...]]:
     errors = [one for one in complaints if one.level == "error"]
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
-        raise InvalidInput(f"{file.path}: {count}", problems=complaints, hint="Correct the places named.")
+        raise InvalidInput(f"{file.path}: {count}", problems=complaints, hint="Correct each place above.")
     return made, complaints
 
 
@@ -219,7 +219,7 @@ class _File:
                     self._complain(place, f"[{section[1]}:{kind}]", "a group, group:children or group:vars")
                 defined |= {group.name} if kind != "vars" else set()
             elif stripped[0] == "[" and ("]" not in stripped or stripped[-1] == "]"):
-                self._complain(place, f"{stripped!r} is not a section", "[group], without blanks")
+                self._complain(place, f"{stripped!r} is not a section", "[group], without spaces")
             elif kind == "children":
                 self._child(group, stripped.partition("#")[0].strip(), place)
             elif kind == "vars":
@@ -232,9 +232,7 @@ class _File:
         """Ansible reads nothing of a file with such a group (ini.py, `_parse`: pending_declarations)."""
         for group in self.groups.values():
             if group.name not in defined:
-                wrong = (
-                    f"the group {group.name} has children or variables, or is a child, and is defined nowhere"
-                )
+                wrong = f"the file uses the group {group.name}, but does not define it"
                 self._complain(group.place, wrong, f"[{group.name}]", nearest(group.name, defined))
 
     def _ini_variable(self, group: _Group, line: str, place: Place) -> None:
@@ -256,7 +254,7 @@ class _File:
             name, equals, value = word.partition("=")
             at = Place(place.file, place.line, max(1, line.find(name) + 1))
             if not equals:
-                self._complain(at, f"{word!r} behind the host", "name=value")
+                self._complain(at, f"{word!r} after the host name", "name=value")
                 continue
             behind = Place(place.file, place.line, at.column + len(name) + 1)
             variables[name] = Entry(at, _literal(value, behind))
@@ -384,10 +382,10 @@ class _File:
             self._complain(
                 self.start,
                 "no host has the variable winboot_os",
-                "winboot_os=2022 (or 2019, 2025) behind the Windows machines, or under [GROUP:vars]",
+                "winboot_os=2022 (or 2019, 2025) after each Windows machine, or under [GROUP:vars]",
             )
         elif others:
-            wrong = f"{_named(others)}: left out, without winboot_os"
+            wrong = f"winboot ignores {_named(others)}: winboot_os is missing"
             self._warn(self.start, wrong, "winboot_os=2022 for a Windows machine")
         self._warn_of_way([name for name, one in ours.items() if "ansible_connection" not in one])
         homes = {name: self._home(name, depths) for name in ours}
@@ -418,7 +416,7 @@ class _File:
             for child, place in first.children.items()
             if child == first.name or first.name in self._below(child)
         )
-        self._complain(place, f"{named}: these groups are children of each other", "groups without a circle")
+        self._complain(place, f"{named}: these groups are children of each other", "groups without a cycle")
         return None
 
     def _below(self, name: str) -> set[str]:
@@ -481,7 +479,7 @@ class _File:
         try:
             text = read_text(file)
             if text.startswith(VAULT):
-                self._warn(Place(str(file), 1, 1), "encrypted by Ansible Vault: nothing of it is read", OPEN)
+                self._warn(Place(str(file), 1, 1), "Ansible Vault encrypts this file: winboot skips it", OPEN)
                 return {}
             return dict(compose(text, str(file), foreign=True).entries)
         except InvalidInput as error:
@@ -537,8 +535,8 @@ class _File:
         if len(named) > 1:
             self._complain(
                 group.place,
-                f"the hosts of the group {group.name} name several profiles ({', '.join(named)})",
-                "one profile for the hosts of a group",
+                f"the hosts of the group {group.name} have several profiles ({', '.join(named)})",
+                "one profile for all hosts of a group",
             )
         return next(iter(named.values()), None)
 

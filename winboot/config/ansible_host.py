@@ -31,7 +31,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
 PROFILE: Final = "winboot_profile"
 # docs.ansible.com/ansible/latest/vault_guide/vault_encrypting_content.html, "Format of files encrypted with Ansible Vault".
 VAULT: Final = "$ANSIBLE_VAULT;"
-OPEN: Final = "the value as it is, or winboot_password_env=NAME for a password; `ansible-vault view FILE` shows what is in it"
+OPEN: Final = "the plain value, or winboot_password_env=NAME for a password (see `ansible-vault view FILE`)"
 _LOOKUP: Final = re.compile(
     r"""\{\{\s*lookup\(\s*['"](?:ansible\.builtin\.)?(env|file)['"]\s*,\s*['"]([^'"]+)['"]\s*\)\s*\}\}"""
 )
@@ -106,7 +106,7 @@ class HostReader:
             case Effect.SECRET:
                 self._put_secret(option.path, name, entry)
             case Effect.REFUSED if option.when is None or option.when(text):
-                wrong = f"{name}: without it winboot would work on another machine or as another user"
+                wrong = f"{name}: winboot cannot follow this, and would use another machine or user"
                 self._complain(entry.key_place, wrong, option.says)
             case Effect.REFUSED | Effect.WARNED:
                 shown = f"{name}={text}" if text and "{{" not in text else name
@@ -125,13 +125,11 @@ class HostReader:
         if not isinstance(value, Scalar):
             self._complain(value.place, f"{name}: found a list or a mapping", "one value")
         elif value.text.startswith(VAULT):
-            self._complain(value.place, f"{name}: encrypted by Ansible Vault", OPEN)
+            self._complain(value.place, f"{name}: Ansible Vault encrypts the value", OPEN)
         elif "\n" in value.text:
             self._complain(value.place, f"{name}: the value has a line break", "a single line")
         elif "{{" in value.text:
-            self._complain(
-                value.place, f"{name}: a template, which only Ansible can fill in", self._filled(name)
-            )
+            self._complain(value.place, f"{name}: only Ansible can fill in this template", self._filled(name))
         else:
             return value
         return None
@@ -178,9 +176,9 @@ class HostReader:
         ours = "winboot_password_env=NAME or winboot_password_file=PATH, or " * (path[-1] == "password")
         self._complain(
             entry.key_place,
-            f"{name}: encrypted by Ansible Vault, which winboot does not open"
+            f"{name}: Ansible Vault encrypts the value, and winboot cannot decrypt it"
             if vaulted
-            else f"{name}: {what}, or what only Ansible can fill in",
+            else f"{name}: the value is {what}, or a template that only Ansible can fill in",
             f"{ours}{{{{ lookup('env', 'NAME') }}}}",
         )
 
@@ -217,7 +215,7 @@ class HostReader:
 
     def _complain_of_way(self, value: Scalar | None, name: str, words: tuple[str, ...]) -> None:
         if value is not None:
-            wrong = f"{name}={value.text}: winboot has no such way"
+            wrong = f"{name}={value.text}: winboot does not support this value"
             self._complain(value.place, wrong, " | ".join(words), nearest(value.text, words))
 
     def _complain(self, place: Place, wrong: str, expected: str, meant: str = "") -> None:

@@ -92,14 +92,14 @@ _NEEDS_OWN: Final = "Write this host in a winboot inventory, with"
 _CERTIFICATE: Final = (
     "winboot never logs in with a client certificate. Set winboot_password_env=NAME and another auth"
 )
-_ENDPOINT: Final = "winboot connects to /wsman alone. Give the machine's own address and port"
+_ENDPOINT: Final = "winboot connects only to /wsman. Give the machine's own address and port"
 _VALIDATES: Final = (
     "winboot always checks the certificate. Set winboot_fingerprint=sha256:…, a CA in {}, or port 5985"
 )
-_DELEGATES: Final = "winboot never passes a ticket on to other machines"
+_DELEGATES: Final = "winboot never delegates Kerberos tickets"
 _BINDS: Final = "winboot always binds the login to the TLS channel"
 _HOST_KEY: Final = (
-    "winboot always checks the host key. Set winboot_host_key=SHA256:…, or have it in ~/.ssh/known_hosts"
+    "winboot always checks the host key. Set winboot_host_key=SHA256:…, or add it to ~/.ssh/known_hosts"
 )
 _SSH_ARGUMENTS: Final = f"winboot does not start ssh. {_NEEDS_OWN} connection.proxy_jump"
 
@@ -136,13 +136,13 @@ EXTRAS: Final[Mapping[str, Option]] = {
     "operation_timeout_sec": _harmless("ansible_winrm_operation_timeout_sec"),
     "kerberos_hostname_override": _mapped("spn.host", "ansible_winrm_kerberos_hostname_override"),
     "message_encryption": _warned(
-        "ansible_winrm_message_encryption", "winboot encrypts messages over http", "auto always"
+        "ansible_winrm_message_encryption", "winboot always encrypts messages over http", "auto always"
     ),
     "credssp_disable_tlsv1_2": _harmless("ansible_winrm_credssp_disable_tlsv1_2"),  # CredSSP is refused
     "send_cbt": _warned("ansible_winrm_send_cbt", _BINDS, _YES),
     "proxy": _refused(
         "ansible_winrm_proxy",
-        f"winboot speaks to no HTTP proxy. {_NEEDS_OWN} connection.tunnel",
+        f"winboot uses no HTTP proxy. {_NEEDS_OWN} connection.tunnel",
         "legacy_requests",
     ),
 }
@@ -165,11 +165,9 @@ _PSRP: Final[Mapping[str, Option]] = {
     "reconnection_retries": _harmless("ansible_psrp_reconnection_retries"),
     "reconnection_backoff": _harmless("ansible_psrp_connection_backoff ansible_psrp_reconnection_backoff"),
     "message_encryption": _warned(
-        "ansible_psrp_message_encryption", "winboot encrypts messages over http", "auto always"
+        "ansible_psrp_message_encryption", "winboot always encrypts messages over http", "auto always"
     ),
-    "proxy": _refused(
-        "ansible_psrp_proxy", f"winboot speaks to no HTTP proxy. {_NEEDS_OWN} connection.tunnel"
-    ),
+    "proxy": _refused("ansible_psrp_proxy", f"winboot uses no HTTP proxy. {_NEEDS_OWN} connection.tunnel"),
     "ignore_proxy": _harmless("ansible_psrp_ignore_proxy"),  # winboot reads no proxy for WinRM
     # Of the certificate login alone, which is refused (pypsrp, wsman.py, AUTH_KWARGS); the same for CredSSP.
     "certificate_key_pem": _harmless("ansible_psrp_certificate_key_pem"),
@@ -185,7 +183,7 @@ _PSRP: Final[Mapping[str, Option]] = {
     "max_envelope_size": _harmless("ansible_psrp_max_envelope_size"),
     "configuration_name": _refused(
         "ansible_psrp_configuration_name",
-        "winboot opens Microsoft.PowerShell, with all rights of the user. Remove it, or use another account",
+        "winboot opens Microsoft.PowerShell, with all rights of the user. Remove this, or use another account",
         "microsoft.powershell",
     ),
     "pipelining": _harmless("ansible_pipelining"),
@@ -263,7 +261,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, Option]]] = {
     "local": _LOCAL,
 }
 # Of no connection plug-in: https://docs.ansible.com/ansible/latest/playbook_guide/playbooks_privilege_escalation.html
-BECOME: Final = _warned("ansible_become", "winboot works as the user who logs in, and becomes no other", _NO)
+BECOME: Final = _warned("ansible_become", "winboot always works as the user of the login", _NO)
 # https://docs.ansible.com/ansible/latest/collections/index_connection.html; `smart` is ssh (play_context.py).
 CONNECTIONS: Final[Mapping[str, str]] = {
     "winrm": "winrm",

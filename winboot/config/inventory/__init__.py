@@ -73,7 +73,7 @@ def own_text(path: Path) -> str | None:
     if not is_ansibles(open_inventory(path)):
         return None
     top, _ = read_inventory(path)
-    head = f"# Made from {path.name}: the machines and settings that winboot has read there.\n"
+    head = f"# Made from {path.name}: the machines and settings in that file.\n"
     return head + written(top)
 
 
@@ -86,7 +86,7 @@ def inventory_of(path: Path, top: Table, known: tuple[Complaint, ...] = ()) -> I
     errors = [one for one in complaints if one.level == "error"]
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) != 1 else ''}"
-        raise InvalidInput(f"{path}: {count}", problems=tuple(complaints), hint="Correct the places named.")
+        raise InvalidInput(f"{path}: {count}", problems=tuple(complaints), hint="Correct each place above.")
     return Inventory(path, machines, tuple(complaints), reader.tables())
 
 

@@ -40,14 +40,14 @@ class Jump(Model):
     """One SSH host to go through."""
 
     host: NameOrAddress = Field(description="name or address of the jump host")
-    port: int = Field(default=22, ge=1, le=65535, description="its SSH port")
-    user: str = Field(description="the account there")
+    port: int = Field(default=22, ge=1, le=65535, description="the SSH port of the jump host")
+    user: str = Field(description="the account on the jump host")
     password: Reference | None = Field(default=None, description="{env | file | command}")
     key: Reference | None = Field(default=None, description="the private key, {file: …}")
     passphrase: Reference | None = Field(default=None, description="the passphrase of the private key")
     certificate: Reference | None = Field(default=None, description="the certificate of the key, {file: …}")
-    agent: bool = Field(default=False, description="try the keys of the SSH agent, too")
-    host_key: HostKey | None = Field(default=None, description="SHA256:<base64> of its host key")
+    agent: bool = Field(default=False, description="also try the keys of the SSH agent")
+    host_key: HostKey | None = Field(default=None, description="SHA256:<base64> of the jump host's key")
     known_hosts: LocalPath | None = Field(
         default=None, description="a known_hosts file; default: ~/.ssh/known_hosts"
     )
@@ -59,7 +59,7 @@ class Jump(Model):
         host = value.get("host") if isinstance(value, Mapping) else value
         user, at, bare = str(host).rpartition("@")
         if at:
-            raise Wrong(f"{str(host)!r} is a user and a host", expected=f"{{host: {bare}, user: {user}}}")
+            raise Wrong(f"{str(host)!r} has a user and a host", expected=f"{{host: {bare}, user: {user}}}")
         return value
 
 
@@ -70,7 +70,7 @@ class Connection(Model):
     """
 
     transport: Literal["winrm", "ssh", "local"] = Field(default="winrm", description="winrm | ssh | local")
-    host: Host = Field(default="", description="what to connect to; default: the address of the host")
+    host: Host = Field(default="", description="the address to connect to; default: the host's address")
     port: int | None = Field(default=None, ge=1, le=65535, description="default: 5986 (winrm), 22 (ssh)")
     scheme: Literal["http", "https"] | None = Field(
         default=None, description="default: http on port 5985, else https"
@@ -80,7 +80,7 @@ class Connection(Model):
     )
     spn: ServicePrincipal | None = Field(
         default=None,
-        description="Kerberos: the service principal to ask a ticket for; default: host/<what is connected to>",
+        description="Kerberos: the service principal of the ticket; default: host/<address of the connection>",
     )
     tls: Tls | None = Field(
         default=None, description="{ca: {file: …}} or {fingerprint: sha256:…}; default: the system's CAs"
@@ -94,27 +94,27 @@ class Connection(Model):
     certificate: Reference | None = Field(
         default=None, description="ssh: the certificate of the private key, {file: …}"
     )
-    agent: bool = Field(default=False, description="ssh: try the keys of the SSH agent, too")
+    agent: bool = Field(default=False, description="ssh: also try the keys of the SSH agent")
     host_key: HostKey | None = Field(
         default=None, description="ssh: SHA256:<base64> of the machine's host key"
     )
     known_hosts: LocalPath | None = Field(
         default=None, description="ssh: a known_hosts file; default: ~/.ssh/known_hosts"
     )
-    proxy_jump: OneOrMany[Jump] = Field(default=(), description="ssh: the hosts to go through, in order")
+    proxy_jump: OneOrMany[Jump] = Field(default=(), description="ssh: the jump hosts, in order")
     tunnel: TunnelCommand | None = Field(
         default=None,
         description="a command that forwards {local_port} on 127.0.0.1 to {host}:{port}; started for each session",
     )
     connect_timeout_s: int = Field(
-        default=30, ge=1, le=3600, description="how long to wait for an answer to the first packet"
+        default=30, ge=1, le=3600, description="how long winboot waits for the answer to the first packet"
     )
     poll_s: float = Field(
         default=5.0,
         gt=0,
         le=600,
         allow_inf_nan=False,
-        description="how often to ask again while the machine restarts or works on its own",
+        description="the interval between retries while the machine restarts or works without a connection",
     )
 
     @property

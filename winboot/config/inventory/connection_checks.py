@@ -32,7 +32,7 @@ def check_connection(into: Complaints, connection: Connection, merged: Table, na
     place = locate(merged, ("connection", "auth"))
     if connection.transport == "winrm":
         if connection.auth == "basic" and not is_loopback(target):
-            wrong = f"basic sends the password itself, and {target} is another machine"
+            wrong = f"basic would send the password in plain text to another machine, {target}"
             into.complain(place, "connection.auth", wrong, "negotiate, ntlm or kerberos")
         if connection.auth in ("basic", "ntlm") and not (connection.user and connection.password):
             wrong = f"{connection.auth} needs a user and a password"
@@ -42,14 +42,14 @@ def check_connection(into: Complaints, connection: Connection, merged: Table, na
             into.complain(
                 locate(merged, ("connection", "password"), key=True),
                 "connection.password",
-                "there is a password and no user",
+                "a password is set, but no user",
                 r"user: DOMAIN\name, .\name or name@domain",
             )
         if not connection.https and connection.tls is not None:
             into.complain(
                 locate(merged, ("connection", "tls"), key=True),
                 "connection.tls",
-                "http has no certificate",
+                "http does not use certificates",
                 "port 5986, or no tls",
             )
         ca = connection.tls.ca if connection.tls else None
@@ -74,7 +74,7 @@ def _check_user(into: Complaints, connection: Connection, merged: Table) -> None
         wrong, meant = f"{user!r} is not a Windows user", user.strip().replace("/", "\\")
         into.complain(place, "connection.user", wrong, r"DOMAIN\name, .\name or name@domain", meant)
     elif name.endswith("@"):
-        wrong = f"{user!r} names no domain behind @"
+        wrong = f"{user!r} has no domain after @"
         into.complain(place, "connection.user", wrong, r"DOMAIN\name, .\name or name@domain", user[:-1])
 
 
@@ -94,7 +94,7 @@ def _check_file(
     if file is not None and not is_file(file):
         path = (*path, "file")
         place = locate(merged, path)
-        into.warn(place, dotted(path), f"there is no file {file}", expected)
+        into.warn(place, dotted(path), f"the file {file} does not exist", expected)
 
 
 def _check_tunnel(into: Complaints, connection: Connection, merged: Table) -> None:
@@ -103,12 +103,12 @@ def _check_tunnel(into: Complaints, connection: Connection, merged: Table) -> No
     place = locate(merged, ("connection", "tunnel"), key=True)
     if connection.transport == "local":
         wrong, expected = (
-            "the transport local connects to nothing",
+            "the transport local makes no connection",
             "transport winrm or ssh, or no tunnel",
         )
         into.complain(place, "connection.tunnel", wrong, expected)
     elif connection.proxy_jump:
-        wrong = "proxy_jump leads to the machine already"
+        wrong = "proxy_jump and tunnel cannot be combined"
         into.complain(place, "connection.tunnel", wrong, "proxy_jump or tunnel, not both")
 
 
@@ -117,10 +117,10 @@ def _check_spn(into: Complaints, connection: Connection, merged: Table) -> None:
         return
     place = locate(merged, ("connection", "spn"), key=True)
     if connection.transport != "winrm":
-        wrong = f"the transport {connection.transport} asks for no Kerberos ticket"
+        wrong = f"the transport {connection.transport} uses no Kerberos ticket"
         into.complain(place, "connection.spn", wrong, "transport winrm, or no spn")
     elif connection.auth not in ("negotiate", "kerberos"):
-        wrong = f"{connection.auth} asks for no Kerberos ticket"
+        wrong = f"{connection.auth} uses no Kerberos ticket"
         into.complain(place, "connection.spn", wrong, "auth negotiate or kerberos, or no spn")
 
 
@@ -149,5 +149,5 @@ def _check_logins(
         _check_file(into, getattr(settings, key), (*path, key), expected, merged)
     if settings.known_hosts is not None and not is_file(settings.known_hosts):
         path = (*path, "known_hosts")
-        wrong = f"there is no file {settings.known_hosts}"
+        wrong = f"the file {settings.known_hosts} does not exist"
         into.warn(locate(merged, path), dotted(path), wrong, "a known_hosts file")

@@ -29,7 +29,7 @@ def _refuse_two_here(into: Complaints, machines: tuple[Machine, ...], places: di
     here = [one.name for one in machines if one.connection.transport == "local"]
     for name in here[1:]:
         wrong = f"{name} and {here[0]} are both this computer (transport: local)"
-        into.complain(places[name], f"hosts.{name}.connection.transport", wrong, "one such host")
+        into.complain(places[name], f"hosts.{name}.connection.transport", wrong, "one local host")
 
 
 def _refuse_shared_names(into: Complaints, machines: tuple[Machine, ...], places: dict[str, Place]) -> None:
@@ -46,5 +46,5 @@ def _refuse_shared_names(into: Complaints, machines: tuple[Machine, ...], places
             owner = owners.setdefault(name, machine.name)
             if owner != machine.name:
                 path = f"hosts.{machine.name}.certificate_names"
-                wrong = f"{name} is a name of {owner}"
-                into.complain(places[machine.name], path, wrong, "names of this machine alone")
+                wrong = f"{name} is already a name of {owner}"
+                into.complain(places[machine.name], path, wrong, "names of only this machine")

@@ -35,7 +35,7 @@ class HostKeys(Model):
         default=None, description="name or address to connect to; default: the host key"
     )
     os: Os | None = Field(
-        default=None, description="2019 | 2022 | 2025; preflight stops where the machine differs"
+        default=None, description="2019 | 2022 | 2025; preflight fails if the machine has another release"
     )
     computer_name: str | None = Field(
         default=None,
@@ -43,18 +43,18 @@ class HostKeys(Model):
     )
     node_ip: Ip | None = Field(default=None, description="default: the address that reaches the API server")
     certificate_names: tuple[NameOrAddress, ...] = Field(
-        default=(), description="further names and addresses that its serving certificate may have"
+        default=(), description="further names and addresses for the serving certificate"
     )
     provider_id: ProviderId | None = Field(
         default=None, description="the machine's id in its cloud: aws:///ZONE/INSTANCE, azure:///…"
     )
-    connection: Connection = Field(default=Connection(), description="how to reach it")
+    connection: Connection = Field(default=Connection(), description="the connection to the machine")
 
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
     """The machine behind a node. `node_ip` is None where the node finds it out (`Known("node_ip")`).
-    `certificate_names` are further names and addresses that its serving certificate may have;
+    `certificate_names` are further names and addresses for the serving certificate;
     `provider_id` is its id in a cloud."""
 
     name: str

@@ -84,8 +84,8 @@ def _check_source(into: Complaints, machine: Machine, host_place: Place) -> None
     sources = (profile.artifacts.source, profile.windows.features_source or "")
     for key, source in zip(other, sources, strict=True):
         if source.startswith("\\\\"):
-            wrong = f"{source} is a share, and {session} may not log in to a third machine"
-            expected = f"{other[key]}, or a connection over SSH with a password alone"
+            wrong = f"{source} is a share, but {session} cannot log in to a third machine"
+            expected = f"{other[key]}, or a connection over SSH with only a password"
             into.complain(host_place, key, wrong, expected)
 
 
@@ -97,18 +97,18 @@ def _check_certificate(into: Complaints, machine: Machine, merged: Table, host_p
         return  # there is no such network, which the profile's own check has said
     for wrong in wrongs:
         place = locate(merged, ("certificate_names",))
-        into.complain(place, f"hosts.{machine.name}.certificate_names", wrong, "names of this machine alone")
+        into.complain(place, f"hosts.{machine.name}.certificate_names", wrong, "names of only this machine")
     whose = foreign_name(machine.name, machine.profile)
     if whose:
-        into.complain(host_place, f"hosts.{machine.name}", f"{machine.name} {whose}", "a name of its own")
+        into.complain(host_place, f"hosts.{machine.name}", f"{machine.name} {whose}", "an unused name")
     whose = foreign_name(machine.computer_name, machine.profile)
     if whose:
         place = locate(merged, ("computer_name",))
         wrong = f"{machine.computer_name} {whose}"
-        into.complain(place, f"hosts.{machine.name}.computer_name", wrong, "a name of its own")
+        into.complain(place, f"hosts.{machine.name}.computer_name", wrong, "an unused name")
     if machine.node_ip is not None and machine.node_ip == server_host(machine.profile):
         place = locate(merged, ("node_ip",))
-        wrong = f"{machine.node_ip} is the API server's"
+        wrong = f"{machine.node_ip} is the address of the API server"
         into.complain(place, f"hosts.{machine.name}.node_ip", wrong, "an address of this machine")
 
 
@@ -117,7 +117,7 @@ def _check_fixes(into: Complaints, machine: Machine, merged: Table) -> None:
     for name in machine.profile.windows.known_fixes:
         builds = fixes[name]["builds"] if name in fixes else [machine.build]
         if machine.build not in builds:
-            wrong = f"the known fix {name} is not for Windows Server {machine.os}"
+            wrong = f"the known_fixes entry {name} is not for Windows Server {machine.os}"
             into.complain(
                 locate(merged, ("os",)),
                 "windows.known_fixes",
@@ -158,8 +158,8 @@ def _check_addresses(into: Complaints, machine: Machine, merged: Table) -> None:
             into.complain(
                 place,
                 f"hosts.{machine.name}.{key}",
-                f"{address} is outside cluster.node_cidr",
-                "an address in it",
+                f"{address} is not in cluster.node_cidr",
+                "an address in cluster.node_cidr",
             )
 
 
@@ -169,7 +169,7 @@ def _check_usable(into: Complaints, machine: Machine, key: str, address: IpAddre
     elsewhere = address.version == 6 or address.is_loopback or address.is_link_local
     if never or (key == "node_ip" and elsewhere):
         wrong = f"{address} cannot be a node's address"
-        into.complain(place, f"hosts.{machine.name}.{key}", wrong, "its IPv4 address")
+        into.complain(place, f"hosts.{machine.name}.{key}", wrong, "an IPv4 address of the machine")
 
 
 def _shares_its_network(profile: Profile) -> bool:

@@ -134,7 +134,7 @@ class Reader:
         # Without `..`, but not absolute: complaints should show the path as people know it.
         file = Path(os.path.normpath(self.path.parent / expanded(named.text)))
         if not is_file(file):
-            wrong = f"there is no file {file}"
+            wrong = f"the file {file} does not exist"
             self.complaints.complain(
                 named.place, ".".join((*path, "profile")), wrong, "the path of a profile"
             )
@@ -148,7 +148,7 @@ class Reader:
                 path = ("groups", group.name, "hosts", name)
                 if name in found:
                     wrong = f"the host {name!r} is also in the group {found[name].home.name!r}"
-                    expected = "the host in one group; other groups list it under members"
+                    expected = "the host under hosts of one group, and under members of other groups"
                     self.complaints.complain(entry.key_place, ".".join(path), wrong, expected)
                     continue
                 table = self._as_table(entry.value, path)
@@ -161,7 +161,7 @@ class Reader:
                     self.complaints.complain(
                         place,
                         f"groups.{group.name}.members",
-                        f"there is no host {name!r}",
+                        f"the host {name!r} does not exist",
                         "",
                         nearest(name, found),
                     )
@@ -177,7 +177,7 @@ class Reader:
                 wrong = f"the group name {group.name!r}"
                 self.complaints.complain(group.key_place, path, wrong, "letters, digits, ., _ and -")
             elif group.name in names:
-                wrong = f"the group {group.name!r} has the name of a host, and --limit could mean either"
+                wrong = f"a group and a host have the name {group.name!r}, so --limit would be ambiguous"
                 self.complaints.complain(group.key_place, path, wrong, "another name")
             within = {host.name for host in hosts if group in host.groups}
             if group.name == "all" and within != names:
@@ -186,7 +186,7 @@ class Reader:
             elif hosts and not within:
                 # No error: it may be filled later. But its findings reach no reader, and --limit does not know it.
                 self.complaints.warn(
-                    group.key_place, path, "no host is in this group", "hosts, or the members of other groups"
+                    group.key_place, path, "this group has no hosts", "hosts, or the members of other groups"
                 )
 
     def _check_name(self, name: str, place: Place, path: tuple[str, ...]) -> None:
@@ -253,7 +253,7 @@ class Reader:
             self.complaints.complain(
                 host.place,
                 f"hosts.{host.name}",
-                f"its groups ({groups}) name different profiles",
+                f"its groups ({groups}) have different profiles",
                 "one profile",
             )
             return None
