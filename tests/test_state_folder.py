@@ -205,6 +205,6 @@ def test_a_key_that_another_user_may_have_put_there_is_not_the_endpoints(
     assert run(command) == 64
 
     shown = world.capsys.readouterr()
-    assert "own.key" in shown.err and "not used as the endpoint's key" in shown.err
+    assert "own.key" in shown.err and "cannot use" in shown.err
     assert shown.out == ""
     assert others_say(world.folder / "own.key")

@@ -107,7 +107,7 @@ def test_a_revoked_voucher_is_unknown(scene: Scene) -> None:
     scene.store.revoke(voucher.partition(".")[0])
 
     assert scene.ask(voucher) == "UnknownVoucher"
-    with pytest.raises(UsageError, match="there is no voucher"):
+    with pytest.raises(UsageError, match="does not exist"):
         scene.store.revoke("0000")
 
 

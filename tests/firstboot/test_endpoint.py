@@ -127,7 +127,7 @@ def test_a_key_that_others_may_read_is_refused(site: Site, tmp_path: Path) -> No
     path = tmp_path / "keys" / "first-boot.key"
     path.chmod(0o644)
 
-    with pytest.raises(InvalidInput, match="may be read by others"):
+    with pytest.raises(InvalidInput, match="other users may read"):
         endpoint_key(path)
 
 

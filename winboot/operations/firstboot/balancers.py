@@ -29,8 +29,8 @@ def _network(text: str) -> Network:
         ) from error
     if network.num_addresses > _MOST_ADDRESSES:
         raise UsageError(
-            f"--proxy-from {text} has {network.num_addresses} addresses, and each of them may speak for any host",
-            hint="Name the load balancer's own addresses (/32); winboot takes at most a /28.",
+            f"--proxy-from {text} has {network.num_addresses} addresses, and each of them could act for any host",
+            hint="Give the load balancer's own addresses (/32); winboot accepts at most a /28.",
         )
     return network
 
@@ -44,6 +44,6 @@ def refuse_hosts_among(networks: Sequence[Network], meant: Meant, names: Names) 
                 if ipaddress.ip_address(address) in network:
                     raise InvalidInput(
                         f"--proxy-from {network}: the host {spec.node.name} has the address {address} in this network, "
-                        "and could call as any other host",
-                        hint="Name the load balancer's own addresses (/32).",
+                        "and could act for any other host",
+                        hint="Give the load balancer's own addresses (/32).",
                     )

@@ -72,5 +72,5 @@ def complaints(machine: Machine) -> Iterator[str]:
     if machine.provider_id is None and flags.get("cloud-provider") != "external":
         yield (
             "the Node gets no provider id: set kubelet.flags {cloud-provider: external} where a cloud controller sets it, "
-            "or provider_id of the host"
+            "or set provider_id of the host"
         )

@@ -15,7 +15,7 @@ def last_word(text: str, machine: str) -> str:
     """The last sentence that first boot has said, or that it has said nothing."""
     said = _WORD.findall(text)
     if not said:
-        about = "it may not have booted yet, or its user data did not run"
-        return f"the console of {machine} has no word of winboot: {about}"
+        about = "the machine may not have booted yet, or its user data did not run"
+        return f"the console of {machine} has no message of winboot: {about}"
     when, word = said[-1]
     return f"{clean(word)} ({when}, the console of {machine})"

@@ -112,7 +112,7 @@ class Door:
     def _by_voucher(self, hello: Hello) -> NodeSpec | Refusal | Done:
         voucher = self.store.find(hello.voucher)
         if voucher is None:
-            return Refusal("UnknownVoucher", "winboot did not issue its voucher, or the voucher was revoked")
+            return Refusal("UnknownVoucher", "winboot did not issue this voucher, or the voucher is revoked")
         meant = [spec for spec, groups in self.hosts() if voucher.scope in (spec.node.name, *groups)]
         spec = self._at(hello, meant)
         if isinstance(spec, Refusal):
@@ -123,7 +123,7 @@ class Door:
         seen = self.store.read().machines.get(spec.node.name)
         if voucher.kind == "host" and seen is not None and seen.ready_at > voucher.made:
             return Refusal(
-                "VoucherRefused", f"the voucher {voucher.id} has done its work: {spec.node.name} was Ready"
+                "VoucherRefused", f"the voucher {voucher.id} is used up: {spec.node.name} was Ready"
             )
         why = self.store.use(voucher.id, hello.uuid, node=spec.node.name, address=hello.peer)
         return Refusal("VoucherRefused", why) if why else spec
@@ -137,7 +137,7 @@ class Door:
             return proven
         spec = next((one for one, _ in self.hosts() if _is(one, proven)), None)
         if spec is None:
-            return Refusal("NotMeant", f"the inventory does not mean its instance {proven.instance}")
+            return Refusal("NotMeant", f"the inventory does not contain the instance {proven.instance}")
         free = self._free(spec, hello, started=proven.started)
         return free or self._since_its_start(spec, proven, hello) or spec
 
@@ -150,13 +150,11 @@ class Door:
             return None
         start = proven.started.timestamp() if proven.started is not None else 0.0
         if seen.ready_at > start:
-            why = f"its instance {proven.instance} was the Ready node {name} since it was started, and its pods can call as it"
-            return Refusal(
-                "WasReady", f"{why}: stop and start it, let its group replace it, or `winboot join`"
-            )
+            why = f"since its start, {proven.instance} was the Ready node {name}, so its pods could act as the machine"
+            return Refusal("WasReady", f"{why}: stop and start it, replace it, or run `winboot join`")
         other = not same_machine(seen.uuid, hello.uuid)
         if other and seen.at > start and seen.address == hello.peer:
-            why = f"since its start {proven.instance} was let in with another SMBIOS UUID ({seen.uuid})"
+            why = f"since its start, {proven.instance} joined with another SMBIOS UUID ({seen.uuid})"
             return Refusal("AnotherMachine", why)
         return None
 
@@ -166,7 +164,7 @@ class Door:
         if approved is not None and same_machine(approved, hello.uuid):
             return spec
         uuid = clean(hello.uuid)
-        why = f"it has no voucher; an administrator compares its SMBIOS UUID and runs `winboot hook approve {name} {uuid}`"
+        why = f"the machine has no voucher; compare its SMBIOS UUID, then run `winboot hook approve {name} {uuid}`"
         return Refusal("NotApproved", why, wait=True, node=name)
 
     def _free(
@@ -182,7 +180,7 @@ class Door:
         name = spec.node.name
         seen = self.store.read().machines.get(name)
         if seen is not None and seen.state == "joining" and not same_machine(seen.uuid, hello.uuid):
-            why = f"{name} is being joined from another machine (SMBIOS UUID {seen.uuid})"
+            why = f"another machine (SMBIOS UUID {seen.uuid}) is joining as {name}"
             return Refusal("AnotherMachine", why)
         cluster = self.cluster(spec)
         try:
@@ -192,12 +190,12 @@ class Door:
         if node is None or not node.was_admitted(spec.node.startup_taint.key):
             return None
         if not same_machine(node.system_uuid, hello.uuid):
-            why = f"the Node {name} was admitted on another machine (SMBIOS UUID {node.system_uuid})"
+            why = f"winboot admitted the Node {name} on another machine (SMBIOS UUID {node.system_uuid})"
             return Refusal("AnotherMachine", f"{why}: delete the Node if that machine is gone")
         again = started is not None and node.silent_since is not None and node.silent_since < started
         if node.ready:
             return Done(name, ready_word(name), spec.boot.ready_file)
-        why = f"the Node {name} was admitted and is not Ready now, and its pods can call as it"
+        why = f"winboot admitted the Node {name} (not Ready now), so its pods could act as the machine"
         return (
             None
             if by_hand or again
@@ -209,7 +207,7 @@ class Door:
         named = [one for one in specs if not hello.host or one.node.name == hello.host]
         if not named:
             about = f"the host {clean(hello.host)}" if hello.host else "its voucher"
-            return Refusal("NotMeant", f"the inventory means no machine for {about}")
+            return Refusal("NotMeant", f"the inventory has no host for {about}")
         peer = str(ipaddress.ip_address(hello.peer))
         at = self.names.addresses(named)
         here = [one for one, addresses in zip(named, at, strict=True) if peer in addresses]
@@ -218,7 +216,7 @@ class Door:
         if here:
             several = ", ".join(one.node.name for one in here)
             return Refusal("NotMeant", f"several hosts of the inventory have the address {peer}: {several}")
-        return Refusal("AnotherAddress", f"it calls from {peer}, which is not the address of the host")
+        return Refusal("AnotherAddress", f"the machine calls from {peer}, not from the address of its host")
 
 
 def _is(spec: NodeSpec, proven: Proven) -> bool:

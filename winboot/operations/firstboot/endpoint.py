@@ -74,20 +74,20 @@ def endpoint_key(path: Path) -> ec.EllipticCurvePrivateKey:
             replace_privately(path, _pem(made).decode("ascii"))
         if stranger := others_say(path):
             raise InvalidInput(
-                f"{path} is not used as the endpoint's key: {stranger}", hint="Name a key of your own."
+                f"winboot cannot use {path} as the endpoint's key: {stranger}", hint="Give your own key."
             )
         if mode := open_to_others(path):
-            raise InvalidInput(f"{path} may be read by others ({mode})", hint=f"chmod 600 {path}")
+            raise InvalidInput(f"other users may read {path} ({mode})", hint=f"chmod 600 {path}")
         key = serialization.load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput(
-            f"{path} is not the endpoint's key: {error}", hint="Name another file, or move it away."
+            f"{path} is not the endpoint's key: {error}", hint="Give another file, or move this file away."
         ) from error
     # Machines compare algorithm and curve by name (_first_boot.ps1.j2): they refuse a key of another kind.
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
         raise InvalidInput(
             f"{path} has no ECDSA key of the curve P-256, which machines require",
-            hint="Move the file away: winboot makes a new key. User data with the old key's pin must be made again.",
+            hint="Move the file away: winboot makes a new key. Then render user data with the old key's pin again.",
         )
     return key
 
@@ -183,7 +183,7 @@ class Calls:
     def __call__(self, request: Request) -> Reply | Body:
         """Any call, by its head. What it asks wrongly is refused; an error on our side is 503, and the machine tries again."""
         if request.method != "POST":
-            return _refusal(405, "UnknownCall", "machines call with POST")
+            return _refusal(405, "UnknownCall", "the request must use POST")
         match request.path:
             case "/v1/nonce":
                 return self._too_often(request) or Body(0, lambda body: self._nonce(request.peer))
@@ -193,7 +193,7 @@ class Calls:
                 )
             case "/v1/work" | "/v1/said":
                 return self._with_session(request)
-        return _refusal(404, "UnknownCall", "there is no such call")
+        return _refusal(404, "UnknownCall", "the endpoint has no such path")
 
     def _too_often(self, request: Request) -> Reply | None:
         minute = int(time.monotonic() // MINUTE_S)
@@ -206,7 +206,7 @@ class Calls:
         return _refusal(
             429,
             "TooOften",
-            f"{request.peer} has called {MOST_FROM_ONE} times within a minute; it calls again",
+            f"{request.peer} has called {MOST_FROM_ONE} times within a minute; the machine retries",
         )
 
     def _nonce(self, peer: str) -> Reply:
@@ -218,14 +218,14 @@ class Calls:
             said = json.loads(body)
             hello = Hello.read(said, peer)
         except (ValueError, RecursionError) as error:
-            return _refusal(400, "NoHello", f"the hello cannot be read: {type(error).__name__}")
+            return _refusal(400, "NoHello", f"the endpoint cannot read the hello: {type(error).__name__}")
         except InvalidInput as error:
             return _refusal(400, "NoHello", error.problem)
         if not self.nonces.good(said.get("nonce"), peer):
-            why = "its nonce is older than two minutes, or was given to another address"
+            why = "the machine's nonce is older than two minutes, or belongs to another address"
             return self._refused(Refusal("StaleNonce", why), hello, 409)
         if self.machines.ending:
-            return _refusal(503, "Ending", "the endpoint ends now; another one takes over")
+            return _refusal(503, "Ending", "this endpoint is stopping; another endpoint takes over")
         try:
             answer = self.door.ask(hello)
         except WinbootError as error:
@@ -250,7 +250,7 @@ class Calls:
     def _with_session(self, request: Request) -> Reply | Body:
         machine = self.machines.of_session(request.headers.get("winboot-session", ""), request.peer)
         if machine is None:
-            return _refusal(401, "NoSession", "its session is not known any more, or is another address's")
+            return _refusal(401, "NoSession", "the session has ended, or belongs to another address")
         if request.path == "/v1/work":
             return Body(0, lambda body: self._work(machine, request.headers), machine.session)
         return Body(_LARGEST_PIECE, lambda body: self._said(machine, request.headers, body), machine.session)
@@ -269,7 +269,7 @@ class Calls:
     def _said(self, machine: Machine, headers: Mapping[str, str], body: bytes) -> Reply:
         code, start = headers.get("winboot-exit", ""), headers.get("winboot-start", "")
         if not start.isdecimal() or (code and not _EXIT_CODE.fullmatch(code)):
-            return _refusal(400, "NoNumber", "Winboot-Start and Winboot-Exit are numbers")
+            return _refusal(400, "NoNumber", "Winboot-Start and Winboot-Exit must be numbers")
         heard = machine.line.hear(
             headers.get("winboot-job", ""),
             headers.get("winboot-runner", ""),
@@ -278,7 +278,7 @@ class Calls:
             int(code) if code else None,
         )
         if heard is None:
-            return _refusal(410, "NotWanted", "the endpoint does not wait for this script any more")
+            return _refusal(410, "NotWanted", "the endpoint no longer waits for this script")
         return Reply(200, str(heard).encode("ascii"))
 
 
@@ -308,7 +308,7 @@ class Endpoint(Server):
         proxies: Sequence[Network] = (),
     ) -> None:
         def crowded(peer: str) -> None:
-            why = f"{peer} has too many open connections, or all addresses together have"
+            why = f"{peer}, or all addresses together, have too many open connections"
             calls.log("first boot: refused", id="TooManyConnections", why=why, address=peer)
 
         context = endpoint_context(key)

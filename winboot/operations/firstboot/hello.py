@@ -37,12 +37,12 @@ class Hello:
         texts = [*words.values(), *(addresses if isinstance(addresses, list) else [None])]
         # A lone surrogate, which JSON may have, is not printable: no encoding takes it.
         if not all(isinstance(text, str) and len(text) <= _LONGEST and text.isprintable() for text in texts):
-            raise InvalidInput("a hello has printable texts of at most 256 characters")
+            raise InvalidInput("texts in a hello must be printable, of at most 256 characters")
         if not isinstance(document, str) or len(document) > _LONGEST_DOCUMENT or not document.isascii():
-            raise InvalidInput(f"an identity document has at most {_LONGEST_DOCUMENT} ASCII characters")
+            raise InvalidInput(f"an identity document must have at most {_LONGEST_DOCUMENT} ASCII characters")
         # It is shown to people: letters, digits and hyphens alone.
         if len(addresses) > _MOST_ADDRESSES or not _UUID.fullmatch(words["uuid"]):
-            raise InvalidInput("a hello names the machine's SMBIOS UUID and at most 64 addresses")
+            raise InvalidInput("a hello must have the machine's SMBIOS UUID and at most 64 addresses")
         return cls(addresses=tuple(addresses), peer=peer, document=document, **words)
 
 

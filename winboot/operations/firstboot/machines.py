@@ -118,9 +118,7 @@ class Machines:
             with self._room:
                 machine.result = self._joined(machine)
         finally:
-            machine.result = machine.result or Result(
-                "failed", "a bug in winboot itself; see the endpoint's log"
-            )
+            machine.result = machine.result or Result("failed", "winboot has a bug; see the endpoint's log")
             word = machine.result.word(machine.spec.node.name)
             self._remember(machine, machine.result.state, word)
             machine.line.hang_up()
@@ -163,7 +161,7 @@ class Machines:
             if cluster is not None:
                 cluster.tell(node, f"FirstBoot{state.capitalize()}", word, good=state != "failed")
         except WinbootError as error:
-            self.log("no event at the Node", node=node, problem=error.problem)
+            self.log("winboot could not create an event of the Node", node=node, problem=error.problem)
 
 
 def _once(spec: NodeSpec, context: RunContext, options: Options) -> str:

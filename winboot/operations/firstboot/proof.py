@@ -97,7 +97,7 @@ class AwsProof:
         host = self.instances.host(document.instance)
         if host is None:
             # DescribeInstances may not have an instance that was started seconds ago (EC2 API, "Eventual consistency").
-            why = f"EC2 has no instance {document.instance} in our account (yet)"
+            why = f"EC2 has no instance {document.instance} in winboot's account (yet)"
             return Refusal("UnknownInstance", why, wait=True)
         refusal = next(self._differences(document, host, known), None)
         return refusal or Proven(host.id, f"aws:///{host.zone}/{host.id}", host.launched)
@@ -107,31 +107,31 @@ class AwsProof:
         ours = self.instances.account_id()
         if document.account != ours:
             yield Refusal(
-                "AnotherAccount", f"its instance is of the account {document.account}, and ours is {ours}"
+                "AnotherAccount", f"the instance has the account {document.account}, and winboot {ours}"
             )
         if document.region not in self.instances.regions:
             regions = ", ".join(self.instances.regions)
-            why = f"its instance is in {document.region}, and the inventory means {regions}"
+            why = f"the instance is in {document.region}, but the inventory has {regions}"
             yield Refusal("AnotherRegion", why)
         if document.address != hello.peer:
-            why = f"it calls from {hello.peer}, and its instance has the address {document.address}"
-            yield Refusal("AnotherAddress", f"{why}: no NAT may stand between (docs/first-boot.md)")
+            why = f"the machine calls from {hello.peer}, but its instance has the address {document.address}"
+            yield Refusal("AnotherAddress", f"{why}: NAT is not supported (docs/first-boot.md)")
 
     def _differences(self, document: Document, host: CloudHost, known: bool) -> Iterator[Refusal]:
         """What EC2 says otherwise."""
         if host.state not in ("pending", "running"):
-            yield Refusal("InstanceEnded", f"its instance {host.id} is {host.state}")
+            yield Refusal("InstanceEnded", f"the instance {host.id} is {host.state}")
         if host.private_ip != document.address:
-            why = f"EC2 has {host.id} at {host.private_ip}, and its document at {document.address}"
+            why = f"EC2 has {host.id} at {host.private_ip}, but its identity document at {document.address}"
             yield Refusal("AnotherAddress", why)
         if not self.owns(host.tags):
-            yield Refusal("AnotherCluster", f"its instance {host.id} has no tag of our cluster")
+            yield Refusal("AnotherCluster", f"the instance {host.id} has no tag of this cluster")
         if host.launched is None:
             return
         if abs(document.pending - host.launched) > _SAME_START:
-            why = f"its document is of a start at {document.pending:%Y-%m-%d %H:%M} UTC, and {host.id} was started at"
+            why = f"the identity document is from {document.pending:%Y-%m-%d %H:%M} UTC, but {host.id} started at"
             yield Refusal("OldProof", f"{why} {host.launched:%Y-%m-%d %H:%M} UTC")
         if not known and self.now() - host.launched > self.oldest:
             hours = self.oldest.total_seconds() / 3600
-            why = f"its instance {host.id} was started more than {hours:.0f} h ago"
-            yield Refusal("TooLate", f"{why}: stop and start it, or let its group replace it")
+            why = f"the instance {host.id} started more than {hours:.0f} h ago"
+            yield Refusal("TooLate", f"{why}: stop and start the instance, or replace it")

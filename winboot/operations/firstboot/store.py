@@ -57,11 +57,11 @@ class Voucher:
             return ""
         if self.kind == "host":
             if self.used:
-                return f"the voucher {self.id} was used by another machine ({next(iter(self.used))})"
+                return f"another machine ({next(iter(self.used))}) has used the voucher {self.id}"
             if now - self.made > HOST_VOUCHER_S:
                 return f"the voucher {self.id} is older than {HOST_VOUCHER_S / 60:.0f} minutes"
         if sum(now - at < 60.0 for at in self.used.values()) >= PER_MINUTE:
-            return f"the voucher {self.id} has let {PER_MINUTE} machines in within a minute"
+            return f"the voucher {self.id} has admitted {PER_MINUTE} machines within a minute"
         return ""
 
 
@@ -107,7 +107,7 @@ class Remembered:
         """The voucher with this id. Raises UsageError for an unknown id."""
         if id_ not in self.vouchers:
             listed = ", ".join(sorted(self.vouchers)) or "none"
-            raise UsageError(f"there is no voucher {id_}", hint=f"There are: {listed}.")
+            raise UsageError(f"the voucher {id_} does not exist", hint=f"Vouchers: {listed}.")
         return self.vouchers[id_]
 
     def waiting(self, node: str, uuid: str) -> Seen | None:
@@ -117,7 +117,7 @@ class Remembered:
             uuids.UUID(uuid)
         except ValueError as error:
             raise UsageError(
-                f"{uuid!r} is not an SMBIOS UUID", hint=f"`winboot why {node}` shows the machines that wait."
+                f"{uuid!r} is not an SMBIOS UUID", hint=f"`winboot why {node}` shows the waiting machines."
             ) from error
         waits = (one for one in self.about(node) if one.state == "waits")
         return next((one for one in waits if same_machine(uuid, one.uuid)), None)
@@ -145,8 +145,8 @@ class Store:
             return Remembered()
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInput(
-                f"{self.path} cannot be read: {error}",
-                hint="Move it away; vouchers are then made again.",
+                f"winboot cannot read {self.path}: {error}",
+                hint="Move the file away; then make new vouchers.",
             ) from error
 
     @contextmanager
@@ -160,7 +160,8 @@ class Store:
                 replace_privately(self.path, json.dumps(_plain(found), indent=1, sort_keys=True) + "\n")
         except OSError as error:
             raise InvalidInput(
-                f"{self.path} cannot be written: {error}", hint="Free the disk, or see its rights."
+                f"winboot cannot write {self.path}: {error}",
+                hint="Free disk space, or check its rights.",
             ) from error
 
     # ---- vouchers ------------------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ class Store:
         with self.change() as known:
             voucher = known.vouchers.get(id_)
             if voucher is None:
-                return f"the voucher {id_} was revoked"
+                return f"an administrator revoked the voucher {id_}"
             refusal = voucher.refusal(uuid, self.now())
             if not refusal and uuid not in voucher.used:
                 known.vouchers[id_] = replace(voucher, used={**voucher.used, uuid: self.now()})
@@ -236,7 +237,7 @@ class Store:
         with self.change() as known:
             for name, seen in known.machines.items():
                 if seen.state == "joining":
-                    known.machines[name] = replace(seen, state="failed", why="the endpoint ended meanwhile")
+                    known.machines[name] = replace(seen, state="failed", why="the endpoint stopped earlier")
 
     def approve(self, node: str, uuid: str) -> Seen | None:
         """Let the machine with this SMBIOS UUID in to be this node; gives its last call, if it has called. Raises UsageError

@@ -39,7 +39,7 @@ class UserData:
     def budget(self) -> str:
         """The size next to the carrier's limit, in one sentence."""
         limit = LIMITS[self.carrier]
-        of = f" of {limit:,} that {self.carrier} takes" if limit is not None else ""
+        of = f" of {limit:,} that {self.carrier} accepts" if limit is not None else ""
         return f"{self.size:,} bytes{of}"
 
 
@@ -82,8 +82,8 @@ def user_data(
     made = UserData(_wrapped(carrier, text), carrier)
     if found := planted_secrets(made.text):
         raise InvalidInput(
-            f"something at {', '.join(found)} of the user data looks like a secret",
-            hint="Every reader of the user data would have it. Use a voucher alone, as `winboot hook voucher` prints it.",
+            f"the user data seems to contain a secret at {', '.join(found)}",
+            hint="Every reader of the user data could use the secret. Use only a voucher from `winboot hook voucher`.",
         )
     if made.size > LARGEST:
         raise InvalidInput(
