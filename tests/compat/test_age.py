@@ -81,7 +81,7 @@ def test_an_end_of_life_after_the_date_of_the_data_is_reported_when_it_has_come(
 
     on(monkeypatch, date(2027, 2, 28))
     (found,) = check_kubernetes(load(), version)
-    assert (found.id, found.reason) == ("end-of-life", "its minor ended on 2027-02-28")
+    assert (found.id, found.reason) == ("end-of-life", "support of this minor ended on 2027-02-28")
     on(monkeypatch, date(2027, 4, 26))
     found_2_4 = check_containerd(load(), Version.parse("2.4.1"), Version.parse("1.37.1"))
     assert [one.id for one in found_2_4] == ["untested", "end-of-life"]

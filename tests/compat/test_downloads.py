@@ -45,7 +45,7 @@ def test_another_minor_of_calico_is_refused_with_the_range(version: str) -> None
     (found,) = [one for one in complaints(CALICO.format(version)) if one.path == "artifacts.calico"]
 
     assert found.level == "error"
-    assert "Calico 3.31 to 3.33 can be used" in str(found)
+    assert "winboot can use Calico 3.31 to 3.33" in str(found)
 
 
 def test_an_overlay_makes_a_newer_calico_known(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ FACTS = load()
         ("flag", "--network-plugin", "removed in 1.24"),
         ("flag", "max-pods", "maxPods (from 1.14 on)"),
         ("flag", "windows_priorityclass", "only for Windows"),
-        ("flag", "housekeeping-interval", "the program would not start"),
+        ("flag", "housekeeping-interval", "the program does not start"),
         ("flag", "windows-service", "windowsRunAsService (from 1.31 on); stays a flag"),
         ("field", "cgroupsPerQOS", "must be off on Windows"),
         ("field", "winkernel.enableDSR", "kube-proxy winkernel.enableDSR"),
@@ -25,7 +25,7 @@ FACTS = load()
         ("build", "2019", "10.0.17763.1432 (KB4571748)"),
         ("build", "10.0.26100", "Kubernetes 1.35  supported"),
         ("version", "1.34", "pause image     registry.k8s.io/pause:3.10.1"),
-        ("version", "1.40", "newer than the data"),
+        ("version", "1.40", "newer than winboot's data"),
     ],
 )
 def test_a_name_is_explained(kind: str, name: str, says: str) -> None:

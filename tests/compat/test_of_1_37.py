@@ -327,7 +327,7 @@ def test_each_patch_is_judged_as_of_today(version: str, findings: list[str]) -> 
 
 def test_the_end_of_1_34_is_reported_with_its_date() -> None:
     (found,) = check_kubernetes(FACTS, Version.parse("1.34.12"))
-    assert found.reason == "its minor ended on 2026-10-27"
+    assert found.reason == "support of this minor ended on 2026-10-27"
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_the_default_containerd_is_of_a_maintained_line() -> None:
 def test_an_ended_containerd_is_answered_with_one_that_is_maintained() -> None:
     """All lines that 1.35 is tested with have ended before it does."""
     found = check_containerd(FACTS, Version.parse("2.2.9"), Version.parse("1.35.9"))
-    assert [one.instead for one in found] == ["2.3.6, whose line is maintained until 2028-04-30"]
+    assert [one.instead for one in found] == ["2.3.6, whose release line is maintained until 2028-04-30"]
 
 
 @pytest.mark.parametrize(

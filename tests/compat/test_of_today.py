@@ -27,7 +27,7 @@ STATES: list[tuple[str, list[str]]] = [
         "1.34",
         [
             "newest patch    1.34.12, seen up to 2026-10-10",
-            "its minor ended on 2026-10-27",
+            "support of this minor ended on 2026-10-27",
             "2.1.3+: ended 2026-07-03",
             "2.0.6+: until 2027-03-31; LTS, extended for one provider's Kubernetes 1.33",
             "1.7.28+: ended 2026-09-30; LTS, extended for one provider's Kubernetes 1.30 to 1.32",
@@ -42,7 +42,7 @@ STATES: list[tuple[str, list[str]]] = [
             "2.2.0+: ended 2026-11-06",
             "2.1.5+: ended 2026-07-03",
             "1.7.28+: ended 2026-09-30",
-            "containerd 2.2.9; its line has ended: 2.3.6, whose line is maintained until 2028-04-30",
+            "containerd 2.2.9; its line has ended: 2.3.6, whose release line is maintained until 2028-04-30",
             MAINSTREAM_2022,
         ],
     ),

@@ -49,7 +49,7 @@ def test_a_section_that_no_overlay_has_is_refused_with_its_place(tmp_path: Path)
     with pytest.raises(InvalidInput) as caught:
         load(path)
 
-    assert str(caught.value.problems[0]).startswith(f"{path}:2:1: this section is not known here")
+    assert str(caught.value.problems[0]).startswith(f"{path}:2:1: an overlay has no section of this name")
 
 
 def test_an_invalid_date_is_refused_with_its_place(tmp_path: Path) -> None:

@@ -402,7 +402,7 @@ windows:
         loaded(tmp_path, text, "hosts.yml")
 
     (said,) = map(str, caught.value.problems)
-    assert "hosts.yml:7:5: ansible_password: encrypted by Ansible Vault" in said
+    assert "hosts.yml:7:5: ansible_password: Ansible Vault encrypts the value" in said
     assert "6638" not in said
     inventory = loaded(tmp_path, text + "    winboot_password_env: PW\n", "hosts.yml")
     assert str(inventory["win-1"].connection.password) == "env PW"

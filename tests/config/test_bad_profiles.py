@@ -69,11 +69,11 @@ BAD: list[tuple[str, str, str]] = [
     ("kubernetes: {version: 1.36.5, overlay: §no-such.yaml}", "error", "cannot be read"),
     ("kubernetes: {version: §1.38.0}", "warning", "newer than winboot's data of "),
     ("runtime: {containerd: §1.6.36}", "error", "needs at least containerd"),
-    ("kubernetes: {version: 1.34.8}\nruntime: {containerd: §1.7.20}", "warning", "tested from 1.7.28 on"),
+    ("kubernetes: {version: 1.34.8}\nruntime: {containerd: §1.7.20}", "warning", "is tested with 1.7.28"),
     (
         "kubernetes: {version: 1.34.8}\nruntime: {containerd: §2.1.9}",
         "warning",
-        "its line ended on 2026-07-03",
+        "support of this release line ended on 2026-07-03",
     ),
     ("artifacts: {crictl: §1.34.0}", "warning", "crictl must have the minor"),
     # Image credential providers
@@ -136,7 +136,7 @@ BAD: list[tuple[str, str, str]] = [
     ("kubelet: {flags: {§windows-priorityclass: ABOVE_NORMAL}}", "error", "ABOVE_NORMAL_PRIORITY_CLASS"),
     ("kubelet: {flags: {§housekeeping-interval: 10s}}", "error", "only Linux builds have"),
     ("kubelet: {flags: {§cgroup-driver: systemd}}", "warning", "job objects"),
-    ("kubelet: {flags: {§exit-on-lock-contention: 'true'}}", "error", "the kubelet stops"),
+    ("kubelet: {flags: {§exit-on-lock-contention: 'true'}}", "error", "the kubelet exits"),
     ("kubelet: {flags: {§cgroups-per-qos: true}}", "warning", "Windows has no cgroups"),
     (
         "kubernetes: {version: 1.30.14}\nkubelet: {flags: {§cgroups-per-qos: true}}",

@@ -161,7 +161,7 @@ def test_a_setting_is_in_the_file_of_the_lines_that_have_it(
         (f"{{disabled_plugins: [{CRI}]}}", "the kubelet needs this plug-in"),
         (
             "{oom_score: 1}",
-            "warning: runtime.config.oom_score: oom_score: containerd reads it on Linux alone",
+            "warning: runtime.config.oom_score: oom_score: containerd reads this setting only on Linux",
         ),
         ("{debug: {address: 'http://user:pw@host'}}", "the address contains a user or a password"),
         (

@@ -121,7 +121,10 @@ BAD = [
     ("win-1: {node_ip: 10.96.0.1}", "an address of cluster.service_cidr"),
     ("win-1: {node_ip: '::1'}", "cannot be a node's address"),
     ("win-1: {node_ip: ten}", "an IP address"),
-    ("win-1: {certificate_names: [kubernetes.default.svc]}", "kubernetes.default.svc is the API server's"),
+    (
+        "win-1: {certificate_names: [kubernetes.default.svc]}",
+        "kubernetes.default.svc is the API server's",
+    ),
     ("win-1: {certificate_names: [api.prod.svc.cluster.local]}", "is a service's"),
     ("win-1: {certificate_names: [10.96.0.1]}", "10.96.0.1 is an address of cluster.service_cidr"),
     ("win-1: {certificate_names: [127.0.0.1]}", "127.0.0.1 cannot be a node's address"),
@@ -132,8 +135,11 @@ BAD = [
     ("win-1: {node_ip: 10.0.0.10}", "10.0.0.10 is the API server's"),
     ("win-1: {computer_name: KUBERNETES}", "is the API server's"),
     ("kubernetes.default: {computer_name: A}", "kubernetes.default is the API server's"),
-    ("win-1: {certificate_names: [win-2]}\n      win-2: {}", "win-2 is a name of win-2"),
-    ("win-1: {certificate_names: [a.x]}\n      win-2: {certificate_names: [a.x]}", "a.x is a name of win-1"),
+    ("win-1: {certificate_names: [win-2]}\n      win-2: {}", "win-2 is already a name of win-2"),
+    (
+        "win-1: {certificate_names: [a.x]}\n      win-2: {certificate_names: [a.x]}",
+        "a.x is already a name of win-1",
+    ),
     ("win-1: {certificate_names: ['https://a']}", "a DNS name or an IP address"),
     ("win-1: {certificate_names: [10.0.0.300]}", "a DNS name or an IP address"),
     ("a-very-long-node-name: {}", "at most 15"),
@@ -152,7 +158,7 @@ BAD = [
     ("win-1: {connection: {user: 'svc '}}", "'svc ' is not a Windows user"),
     (
         "win-1: {connection: {transport: ssh, user: u, agent: true, proxy_jump: svc@bastion}}",
-        "'svc@bastion' is a user and a host; expected {host: bastion, user: svc}",
+        "'svc@bastion' has a user and a host; expected {host: bastion, user: svc}",
     ),
     ("win-1: {connection: {port: 5985, tls: {ca: {file: c}}}}", "http does not use certificates"),
     ("win-1: {connection: {transport: ssh, user: a, key: {file: k}, port: 5986}}", "a port of WinRM"),
@@ -162,7 +168,7 @@ BAD = [
     ("win-1: {connection: {transport: winrn}}", "did you mean 'winrm'"),
     (
         "win-1: {os: '2019', cluster: {pod_cidr: [10.1.0.0/16, 'fd00::/56']}, network: {cni: win-bridge}}",
-        "from 19041 on",
+        "only 19041 and later",
     ),
     ("win-1: {kubernetes: {version: 1.30.14}, os: '2025'}", "Windows Server 2025 with Kubernetes 1.30"),
     ("win-1: {runtime: {pause_image: 'registry.k8s.io/pause:3.5'}}", "pods would never start"),
@@ -201,11 +207,11 @@ BAD = [
     ("win-1: {connection: {spn: win-1.corp.example}}", "such as HTTP/win-a1.corp.example"),
     (
         "win-1: {connection: {transport: local, spn: HTTP/a}}",
-        "the transport local asks for no Kerberos ticket",
+        "the transport local uses no Kerberos ticket",
     ),
     (
         "win-1: {connection: {auth: ntlm, user: u, password: {env: P}, spn: HTTP/a}}",
-        "ntlm asks for no Kerberos ticket",
+        "ntlm uses no Kerberos ticket",
     ),
     # Networks that there are not
     ("win-1: {network: {cni: flannel, mode: hostgw}}", "did you mean 'host-gw'"),
@@ -258,7 +264,7 @@ def test_a_bad_machine_is_refused(host: str, says: str, tmp_path: Path) -> None:
         ("groups: {}", "this file has no hosts"),
         (
             "groups: {win-1: {profile: profile.yaml, os: '2022', hosts: {win-1: }}}",
-            "'win-1' has the name of a host",
+            "a group and a host have the name 'win-1'",
         ),
         ("groups: {'a,b': {profile: profile.yaml, os: '2022', hosts: {win-1: }}}", "the group name 'a,b'"),
         (
@@ -274,7 +280,7 @@ def test_a_bad_machine_is_refused(host: str, says: str, tmp_path: Path) -> None:
         ("groups: {p: {profile: none.yaml, os: '2022', hosts: {win-1: }}}", "there is no file"),
         (
             "groups: {p: {profile: profile.yaml, os: '2022', members: [win-9], hosts: {win-1: }}}",
-            "there is no host 'win-9'",
+            "the host 'win-9' does not exist",
         ),
         (
             "groups: {p: {profile: profile.yaml, os: '2022', hosts: {win-1: }}, q: {hosts: {win-1: }}}",
@@ -490,7 +496,7 @@ def test_a_tunnel_that_cannot_be_is_named_at_its_key(tmp_path: Path) -> None:
 """
     [error] = _errors(tmp_path, text)
 
-    assert "inventory.yaml:9:11: connection.tunnel: the transport local connects to nothing" in error
+    assert "inventory.yaml:9:11: connection.tunnel: the transport local makes no connection" in error
 
 
 def test_a_provider_id_goes_into_the_kubelets_configuration(tmp_path: Path) -> None:

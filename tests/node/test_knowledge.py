@@ -191,7 +191,7 @@ def test_a_minor_that_is_newer_than_the_data_is_learned_and_says_what_it_does_no
     (finding,) = check_kubernetes(compat, version)
     assert finding.id == "newer-than-data"
     assert "only from a node's programs" in finding.reason
-    assert "judged as in 1.37" in finding.reason
+    assert "as for 1.37" in finding.reason
 
 
 def test_a_node_without_the_programs_gets_an_error() -> None:

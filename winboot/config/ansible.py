@@ -385,7 +385,7 @@ class _File:
                 "winboot_os=2022 (or 2019, 2025) after each Windows machine, or under [GROUP:vars]",
             )
         elif others:
-            wrong = f"winboot ignores {_named(others)}: winboot_os is missing"
+            wrong = f"{_named(others)}: left out, because winboot_os is missing"
             self._warn(self.start, wrong, "winboot_os=2022 for a Windows machine")
         self._warn_of_way([name for name, one in ours.items() if "ansible_connection" not in one])
         homes = {name: self._home(name, depths) for name in ours}

@@ -106,7 +106,7 @@ class HostReader:
             case Effect.SECRET:
                 self._put_secret(option.path, name, entry)
             case Effect.REFUSED if option.when is None or option.when(text):
-                wrong = f"{name}: winboot cannot follow this, and would use another machine or user"
+                wrong = f"{name}: without it, winboot would use another machine or user"
                 self._complain(entry.key_place, wrong, option.says)
             case Effect.REFUSED | Effect.WARNED:
                 shown = f"{name}={text}" if text and "{{" not in text else name

@@ -530,7 +530,11 @@ def _shutdown(config: Mapping[str, Any]) -> _Together:
             yield name, "shorter than a second", "0s, or 1s or longer"
     if critical > total:
         name = "shutdownGracePeriodCriticalPods"
-        yield name, f"more than shutdownGracePeriod ({total.normalize():f} s)", "at most shutdownGracePeriod"
+        yield (
+            name,
+            f"longer than shutdownGracePeriod ({total.normalize():f} s)",
+            "at most shutdownGracePeriod",
+        )
 
 
 def _soft_eviction(config: Mapping[str, Any]) -> _Together:

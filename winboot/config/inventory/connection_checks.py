@@ -94,7 +94,7 @@ def _check_file(
     if file is not None and not is_file(file):
         path = (*path, "file")
         place = locate(merged, path)
-        into.warn(place, dotted(path), f"the file {file} does not exist", expected)
+        into.warn(place, dotted(path), f"there is no file {file}", expected)
 
 
 def _check_tunnel(into: Complaints, connection: Connection, merged: Table) -> None:
@@ -149,5 +149,5 @@ def _check_logins(
         _check_file(into, getattr(settings, key), (*path, key), expected, merged)
     if settings.known_hosts is not None and not is_file(settings.known_hosts):
         path = (*path, "known_hosts")
-        wrong = f"the file {settings.known_hosts} does not exist"
+        wrong = f"there is no file {settings.known_hosts}"
         into.warn(locate(merged, path), dotted(path), wrong, "a known_hosts file")

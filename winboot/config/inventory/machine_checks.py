@@ -108,7 +108,7 @@ def _check_certificate(into: Complaints, machine: Machine, merged: Table, host_p
         into.complain(place, f"hosts.{machine.name}.computer_name", wrong, "an unused name")
     if machine.node_ip is not None and machine.node_ip == server_host(machine.profile):
         place = locate(merged, ("node_ip",))
-        wrong = f"{machine.node_ip} is the address of the API server"
+        wrong = f"{machine.node_ip} is the API server's address"
         into.complain(place, f"hosts.{machine.name}.node_ip", wrong, "an address of this machine")
 
 

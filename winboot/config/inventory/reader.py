@@ -134,7 +134,7 @@ class Reader:
         # Without `..`, but not absolute: complaints should show the path as people know it.
         file = Path(os.path.normpath(self.path.parent / expanded(named.text)))
         if not is_file(file):
-            wrong = f"the file {file} does not exist"
+            wrong = f"there is no file {file}"
             self.complaints.complain(
                 named.place, ".".join((*path, "profile")), wrong, "the path of a profile"
             )

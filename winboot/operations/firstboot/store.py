@@ -145,7 +145,7 @@ class Store:
             return Remembered()
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInput(
-                f"winboot cannot read {self.path}: {error}",
+                f"{self.path} cannot be read: {error}",
                 hint="Move the file away; then make new vouchers.",
             ) from error
 
@@ -160,7 +160,7 @@ class Store:
                 replace_privately(self.path, json.dumps(_plain(found), indent=1, sort_keys=True) + "\n")
         except OSError as error:
             raise InvalidInput(
-                f"winboot cannot write {self.path}: {error}",
+                f"{self.path} cannot be written: {error}",
                 hint="Free disk space, or check its rights.",
             ) from error
 

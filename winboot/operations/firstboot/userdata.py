@@ -39,7 +39,7 @@ class UserData:
     def budget(self) -> str:
         """The size next to the carrier's limit, in one sentence."""
         limit = LIMITS[self.carrier]
-        of = f" of {limit:,} that {self.carrier} accepts" if limit is not None else ""
+        of = f" of {limit:,} that {self.carrier} takes" if limit is not None else ""
         return f"{self.size:,} bytes{of}"
 
 
