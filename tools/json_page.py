@@ -21,8 +21,9 @@ need, and ignore the rest. A plan (`winboot plan --out FILE`) is one object with
 Questions, progress, warnings and errors of usage go to standard error as text, never between the lines. Times have their
 unit in the name or in the table. No line holds a secret.
 
-These outputs have another shape, because other programs define it: `inventory --list` (Ansible), `cloud policy` (AWS,
-Azure), `--report FILE.xml` and `-o junit` (JUnit), and the log of `hook serve` (`time`, `message` and its subject).
+Other programs define the shape of these outputs: `inventory --list` (Ansible), `cloud policy` (AWS, Azure),
+`--report FILE.xml` and `-o junit` (JUnit). Each line of the log of `hook serve` is one JSON object with `time`, `message` and
+keys such as `group` or `problem`.
 
 This page is made from the classes that `winboot/report/schema.py` lists (`make golden`).
 """

@@ -21,8 +21,8 @@ Steps fail with these problems; reports and JSON have the same names. `…` repl
 _FAILURES: Final = """
 ## A whole node, or the command
 
-A report gives one of these as the reason why work on a node ended. The command exits with this code if all nodes
-failed alike ([exit-codes.md](exit-codes.md)).
+If work on a whole node ends, the report gives a name of this table as the reason. If all nodes failed alike, the command
+exits with the code of that row ([exit-codes.md](exit-codes.md)).
 
 | name | means | exit code | next step |
 | --- | --- | --- | --- |

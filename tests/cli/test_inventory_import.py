@@ -124,7 +124,7 @@ def test_a_password_of_a_vault_is_never_written(folder: Path, capsys: pytest.Cap
 
     assert run(["inventory", "import", str(source), "--yes"]) == 64
     told = capsys.readouterr()
-    assert "ansible_password: encrypted by Ansible Vault" in told.err
+    assert "ansible_password: Ansible Vault encrypts the value" in told.err
     assert run(["inventory", "import", str(source), "--yes", "--password-env", "PW"]) == 0
 
     told = capsys.readouterr()
@@ -144,7 +144,7 @@ def test_another_value_of_a_vault_is_refused_by_its_name(
 
     told = capsys.readouterr()
     assert "host w1" in told.err
-    assert "ansible_user: encrypted by Ansible Vault" in told.err
+    assert "ansible_user: Ansible Vault encrypts the value" in told.err
     assert "hidden-admin" not in told.err + told.out
     assert not (folder / "inventory.yaml").exists()
 

@@ -17,8 +17,11 @@ EXAMPLES = sorted(file for folder in ("profiles", "inventories") for file in (RO
 OF_THE_SITE = {"cluster.ca", "artifacts.sha256"}
 # No supported Kubernetes lists Windows Server 2019, and containerd 1.7 has ended: what those examples are about.
 OF_2019 = {
-    "ltsc-2019.yaml": ["its line ended on 2026-09"],
-    "mixed.yaml": ["Kubernetes lists it up to 1.34", "its line ended on 2026-09"],
+    "ltsc-2019.yaml": ["support of this release line ended on 2026-09"],
+    "mixed.yaml": [
+        "Kubernetes lists this Windows up to 1.34",
+        "support of this release line ended on 2026-09",
+    ],
 }
 
 

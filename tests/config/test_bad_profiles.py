@@ -469,6 +469,11 @@ BAD: list[tuple[str, str, str]] = [
     ),
     ("network: {cni: flannel, nat_exceptions: {remove: [§node-subnet]}}", "error", "has no prefix length"),
     (
+        "network: {cni: calico, managed_by: operator, §nat_exceptions: {add: [10.1.0.0/16]}}",
+        "error",
+        "in the CNI configuration of calico",
+    ),
+    (
         "network: {cni: flannel, nat_exceptions: {remove: [node_subnet, §10.244.0.0/16]}}",
         "error",
         "add it again",

@@ -244,7 +244,7 @@ def test_a_machine_that_is_gone_leaves_the_cluster_and_a_ready_one_does_not(
     site = joined_site("plain")
     refused = site.controller().remove(cluster_only=True)
     assert (only(refused).outcome, refused.exit_code) == ("skipped", 2)
-    assert "its Node is Ready" in str(only(refused).failure)
+    assert "the Node is Ready" in str(only(refused).failure)
 
     site.machine.power_off()
     # What the cluster's controllers write of a kubelet that has been silent for long.

@@ -56,7 +56,7 @@ def test_nodes_go_one_after_the_other_and_the_first_that_does_not_work_is_the_la
     kept = site.controller().upgrade(unmanaged=False)
     first, second = kept.nodes
     assert first.failure is not None
-    assert "default/web: nothing makes it again, and --force was not given" in first.failure.message
+    assert "default/web: no controller re-creates the pod" in first.failure.message
     assert second.failure is not None
     assert (second.outcome, second.failure.name) == ("skipped", "BudgetUsedUp")
     assert site.node()["status"]["nodeInfo"]["kubeletVersion"] == f"v{OLD}"

@@ -136,7 +136,10 @@ def ask(found: Report, form: Output, wanted: Sequence[Demand] = (), verb: str = 
     print_report(found, console(stderr=form is not Output.table), differences=True)
     nodes = sum(node.outcome not in ("ok", "failed", "skipped") for node in found.nodes)
     if wanted:
-        tell("\n  ".join(("These files make winboot run and read:", *map(str, wanted))), err=True)
+        head = (
+            "Because of these lines in your files, winboot runs programs or reads files and variables here:"
+        )
+        tell("\n  ".join((head, *map(str, wanted))), err=True)
     confirm(f"{verb} {nodes} node{'s' if nodes != 1 else ''}?")
 
 

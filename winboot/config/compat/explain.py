@@ -224,7 +224,7 @@ def _containerd_lines(compat: Compat, facts: Facts) -> Iterator[str]:
         yield f"{first}+: {state}" + (f"; LTS, {line['narrow']}" if "narrow" in line else "")
     if facts["containerd"] and _maintained(compat, facts):
         yield from (
-            f"{line}: unknown, containerd's table does not list it for any minor yet"
+            f"{line}: unknown; containerd's table does not list it for any Kubernetes minor yet"
             for line in unlisted_containerd(compat)
         )
 

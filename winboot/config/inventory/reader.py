@@ -186,7 +186,10 @@ class Reader:
             elif hosts and not within:
                 # No error: it may be filled later. But its findings reach no reader, and --limit does not know it.
                 self.complaints.warn(
-                    group.key_place, path, "this group has no hosts", "hosts, or the members of other groups"
+                    group.key_place,
+                    path,
+                    "this group has no hosts",
+                    "`hosts`, or `members` (hosts of other groups)",
                 )
 
     def _check_name(self, name: str, place: Place, path: tuple[str, ...]) -> None:

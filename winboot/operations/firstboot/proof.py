@@ -107,7 +107,8 @@ class AwsProof:
         ours = self.instances.account_id()
         if document.account != ours:
             yield Refusal(
-                "AnotherAccount", f"the instance has the account {document.account}, and winboot {ours}"
+                "AnotherAccount",
+                f"the instance belongs to the account {document.account}, but winboot uses the account {ours}",
             )
         if document.region not in self.instances.regions:
             regions = ", ".join(self.instances.regions)

@@ -32,7 +32,11 @@ class Limits:
         try:
             problems = shared.queue.unfit(group, shared.settings.needs(shared.work, shared.claimant.duration))
         except WinbootError as error:
-            shared.log("the limits of a group were not read", group=group, problem=error.problem)
+            shared.log(
+                "the lifecycle hooks of the group could not be read, so their timeouts were not checked",
+                group=group,
+                problem=error.problem,
+            )
             return
         for problem in problems:
             shared.log("the group does not fit", group=group, problem=problem)

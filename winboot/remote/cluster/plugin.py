@@ -136,7 +136,7 @@ class PluginAuth(httpx2.Auth):
                 self._present(found.certificate)
             except (ssl.SSLError, ValueError) as error:
                 raise ClusterRefused(
-                    f"{self._it} gave no client certificate with its key", hint=_TRY
+                    f"{self._it} gave a client certificate and a key that cannot be used together", hint=_TRY
                 ) from error
         return found
 

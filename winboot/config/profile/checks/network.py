@@ -83,7 +83,7 @@ def _nat_exceptions(
         yield draft.at(
             path,
             wrong,
-            "no nat_exceptions in the profile; change them in the CNI configuration of {solution.id}",
+            f"no nat_exceptions in the profile; change them in the CNI configuration of {solution.id}",
             key=True,
         )
         return
