@@ -467,7 +467,7 @@ def test_the_limits_of_a_hook_that_cannot_be_met_are_reported_with_the_numbers()
     (short,) = unfit_hook(hook(HeartbeatTimeout=120), 200, NEEDS)
     assert "120 s" in short and "255 s" in short and "900" in short
     (burst,) = unfit_hook(hook(GlobalTimeout=30_000), 200, NEEDS)
-    assert all(word in burst for word in ("30000 s", "200 machines", "8 joins", "62400 s"))
+    assert all(word in burst for word in ("30000 s", "200 machines", "8 join at a time", "62400 s"))
     assert list(unfit_hook(hook(GlobalTimeout=30_000), 20, NEEDS)) == []
     ends = hook(LifecycleTransition="autoscaling:EC2_INSTANCE_TERMINATING", GlobalTimeout=300)
     (drain,) = unfit_hook(ends, 200, NEEDS)
