@@ -28,7 +28,7 @@ KINDS: Final = Matrix(
     ),
     strength=1,
     core=1,
-    daily=4,
+    daily=3,
 )
 
 

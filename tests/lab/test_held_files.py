@@ -132,7 +132,7 @@ def held(site: Site) -> list[tuple[str, str]]:
 # ---- a sample, for `make check` --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("call", "share"), first(0, [(290, "None"), (470, "Read")], daily=1))
+@pytest.mark.parametrize(("call", "share"), first(0, [(290, "None"), (470, "Read")], daily=0))
 def test_a_file_that_is_held_for_a_moment_costs_a_join_nothing(
     scenes: Scenes, reference: set[str], call: int, share: str
 ) -> None:

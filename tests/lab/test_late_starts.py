@@ -77,7 +77,7 @@ def test_a_network_made_late_in_a_boot_costs_no_address(late: float, tmp_path: P
     assert (differences(site.join()), site.refusals) == ({}, [])
 
 
-@pytest.mark.parametrize("solution", first(0, ["win-overlay", "azure", "calico-node", "win-bridge"], daily=1))
+@pytest.mark.parametrize("solution", first(0, ["win-overlay", "azure", "calico-node", "win-bridge"], daily=0))
 def test_one_refusal_of_hns_at_a_start_takes_no_network_and_no_address_away(
     solution: str, tmp_path: Path
 ) -> None:

@@ -80,7 +80,7 @@ CASES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("name", "manager"), first(0, CASES, daily=2))
+@pytest.mark.parametrize(("name", "manager"), first(0, CASES, daily=1))
 def test_a_machine_is_as_before_the_join_and_the_cluster_forgets_it(
     name: str, manager: str, tmp_path: Path
 ) -> None:

@@ -135,7 +135,7 @@ def test_a_node_whose_management_is_on_another_adapter_keeps_it(solution: str, t
 
 
 @pytest.mark.parametrize(
-    "solution", first(0, ["win-bridge", "flannel-vxlan", "flannel-host-gw", "azure"], daily=1)
+    "solution", first(0, ["win-bridge", "flannel-vxlan", "flannel-host-gw", "azure"], daily=0)
 )
 def test_the_second_address_of_an_adapter_is_there_during_a_join_after_it_and_after_a_restart(
     solution: str, tmp_path: Path
@@ -234,7 +234,7 @@ def test_a_network_that_an_agent_made_on_another_adapter_is_taken_back_and_named
             ("flannel-host-gw", "static"),
             ("flannel-vxlan", "static"),
         ],
-        daily=1,
+        daily=0,
     ),
 )
 def test_a_route_set_by_hand_outlives_restarts(solution: str, addressing: Addressing, tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_an_address_that_a_session_took_along_comes_back_by_the_startup_task(tmp
     assert problems(site.join()) == []
 
 
-@pytest.mark.parametrize("place", first(0, PLACES, lambda place: place.name, daily=1))
+@pytest.mark.parametrize("place", first(0, PLACES, lambda place: place.name, daily=0))
 def test_without_the_traps_the_node_is_ready(place: Place, tmp_path: Path) -> None:
     """In the same places without the traps, no program prints those messages: they come from the traps alone."""
     site = place.site(tmp_path)
