@@ -486,4 +486,4 @@ def test_a_kubelet_ends_on_a_gate_that_is_on_while_the_one_it_needs_is_off() -> 
     node.kubelet()
     node.settle(3)
 
-    assert "is on and needs GracefulNodeShutdown" in node.log("kubelet")
+    assert "needs GracefulNodeShutdown, which is off" in node.log("kubelet")

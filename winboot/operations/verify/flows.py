@@ -62,7 +62,11 @@ FLOWS: Final[tuple[Flow, ...]] = (
     Flow("dns-full", "a pod finds a service by its full name", "an address"),
     Flow("dns-short", "a pod finds a service by its name without a dot", "an address"),
     Flow("egress", "a pod reaches the outside by TCP", "a connection"),
-    Flow("gmsa", "two pods at once on a node reach the domain as their account", "a secure channel in both"),
+    Flow(
+        "gmsa",
+        "two pods that run on a node at the same time reach the domain as their account",
+        "a secure channel in both",
+    ),
     Flow("smb", "a pod lists the files of a share under its own account", "the list"),
     Flow(
         "volume", "a new pod, on another node if there is one, reads what a pod wrote to a volume", "the text"
