@@ -127,7 +127,7 @@ def test_a_takeover_ends_the_older_run_at_its_next_step(scenes: Scenes) -> None:
     assert settled(site)
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_controller_that_was_paused_is_refused_by_the_node_whose_claim_another_has(
     scenes: Scenes, writes: Writes
 ) -> None:

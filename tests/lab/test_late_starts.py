@@ -141,7 +141,7 @@ def test_the_table_of_late_starts_leaves_out_only_what_cannot_be() -> None:
     assert set(EVERYDAY) <= {str(start) for start in pairwise()}
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_hns_that_restarts_takes_no_rules_for_good(tmp_path: Path) -> None:
     """kube-proxy writes its rules again only when it starts; AKS restarts it for that (AgentBaker, hnsremediator.ps1)."""
     site = joined(tmp_path, BY_NAME["flannel-host-gw"])

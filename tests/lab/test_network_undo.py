@@ -11,7 +11,7 @@ from tests.lab.undoing import undo
 from tests.matrix import first
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_remove_leaves_no_route_to_pods_and_no_credential_behind(tmp_path: Path) -> None:
     """flanneld makes its routes to last; they are no part of the machine that is put back."""
     site = a_site(tmp_path, BY_NAME["flannel-host-gw"])

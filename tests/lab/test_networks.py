@@ -762,7 +762,7 @@ def test_what_is_wrong_is_reported_with_its_true_reason(mutation: Mutation, tmp_
     assert not site.refusals
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_calicos_roles_without_a_binding_to_nodes_are_missed_by_name(tmp_path: Path) -> None:
     """`winboot manifests rbac` prints the binding."""
     solution = replace(BY_NAME["calico-node"], cluster=lambda: ClusterPlan(flannel=None))

@@ -49,7 +49,7 @@ def routes(site: Site) -> dict[str, str]:
     return {r.prefix: r.next_hop for r in site.machine.network.routes if r.prefix.startswith("10.244.")}
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_every_neighbour_gets_a_route_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
     site = a_site(tmp_path)
     add_node(site, "linux-2", "10.0.0.12", "10.244.50.0/24")

@@ -197,7 +197,7 @@ def test_what_an_operator_changes_on_a_node_survives_its_restarts(solution: str,
     assert without_endpoint_routes(network.tree()) == before
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_network_that_an_agent_made_on_another_adapter_is_taken_back_and_named(tmp_path: Path) -> None:
     """Another program's bridge on the storage adapter: HNS uses a switch that is there, and flanneld names no adapter."""
     site = Room("flannel-host-gw", 2, "static", 2, "2022").site(tmp_path)

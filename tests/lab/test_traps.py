@@ -291,7 +291,7 @@ def test_each_trap_shows_its_reason_as_on_a_real_node(trap: Trap, tmp_path: Path
     assert not site.refusals
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_an_address_that_a_session_took_along_comes_back_by_the_startup_task(tmp_path: Path) -> None:
     """It watches after the restart, for any program that makes a network; without it the machine is lost (trap 3)."""
     site = HOST_GW.site(tmp_path)

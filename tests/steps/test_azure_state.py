@@ -42,7 +42,7 @@ def test_a_bare_machine_remembers_nothing():
     assert Bench(spec=a_spec_of("azure")).look(STEP).states == {STEP: "ok"}
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_state_of_before_the_restart_goes_with_the_plugins_network(joined: Callable[[str], Node]):
     lock = STATE + ".lock"
     node = joined("azure").after(*map(old, (STATE, ELSEWHERE, DUAL)), write(lock, "1"))

@@ -44,7 +44,7 @@ def test_a_bare_machine_lacks_the_service_its_files_the_network_and_the_endpoint
     )
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_the_endpoint_is_calicos_own(joined: Callable[[str], Node]):
     """A remote one with the node's address behind it, in the block that Calico took; the node's own is attached to
     nothing (dataplane_windows.go, createAndAttachVxlanHostEP)."""

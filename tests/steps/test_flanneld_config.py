@@ -59,7 +59,7 @@ def test_a_former_file_comes_back(bench: Bench):
     assert bench.file(NET_CONF) == b"{}"
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_another_network_is_put_right_and_flanneld_started_again(joined: Callable[[str], Node]):
     node = joined("vxlan").after(replace(NET_CONF, "4096", "4711"))
 

@@ -49,7 +49,7 @@ def test_a_bare_machine_lacks_it(release: str):
     assert found.differences(STEP) == {WHAT: (None, "HostRoute")}
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_without_it_probes_of_local_pods_fail_and_with_it_they_pass(joined: Callable[[str], Node]):
     node = joined(SCENE)
     assert pod(node.site, "before") == "True"

@@ -86,7 +86,7 @@ def test_what_is_missing_is_waited_for_until_its_owner_brings_it(
     assert node.look(STEP).states == {STEP: "ok"}
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_a_missing_part_is_reported_with_its_owner(joined: Callable[[str], Node]):
     node = joined("installed by hand").after(gone, delete(PLUGIN))
 

@@ -414,7 +414,7 @@ def test_a_team_carries_a_switch_on_windows_2019():
     assert bench.run(STEP).ended == "detached"
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_an_agent_that_makes_no_network_is_reported_with_what_is_missing_and_what_it_said(node: Node):
     """It gets no answer from the API server, or may not read its Node: its log says which, and the problem says it."""
     node.undo(STEP)

@@ -70,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(lab, staged, run(staged, "join", "--verify", "-o", "json"))
 
 
-@pytest.mark.check
+@pytest.mark.matrix
 def test_join_verify_reports_the_flows_of_the_changed_node_after_the_run(site: Site) -> None:
     said = site.first
 
