@@ -121,7 +121,7 @@ def test_bytes_that_are_no_text_are_refused(
     monkeypatch.setattr("sys.stdin", given(b"win-9 10.0.1.19 # B\xfcro\n"))
 
     assert run(["host", "add", "--from", "-", "-i", str(path), "--yes"]) == 64
-    assert "standard input: is not UTF-8 text" in capsys.readouterr().err
+    assert "standard input is not UTF-8 text" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

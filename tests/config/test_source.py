@@ -230,7 +230,7 @@ def test_a_refusal_of_standard_input_shows_nothing_of_it(monkeypatch: pytest.Mon
     """A traceback holds the decoder's bytes, and so the token of a join command."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"--token TOKEN \xff"), "utf-8"))
 
-    with pytest.raises(InvalidInput, match="standard input: is not UTF-8 text") as caught:
+    with pytest.raises(InvalidInput, match="standard input is not UTF-8 text") as caught:
         read_standard_input()
 
     assert caught.value.__context__ is None

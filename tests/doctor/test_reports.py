@@ -10,7 +10,7 @@ import msgspec
 from tests.doctor.documents import documents
 from tests.lab.site import Site
 from winboot.operations.doctor import Document, judge
-from winboot.operations.doctor.signatures import SIGNATURES
+from winboot.operations.doctor.signatures import SIGNATURES, unwrapped
 
 # Service, line in the form that its program writes, rule. `*` before the service: it does not run.
 OTHER_OS: Final = "The container operating system does not match the host operating system."
@@ -42,9 +42,9 @@ def logged(document: Document, service: str, line: str, **machine: Any) -> Docum
     """The document of a node on which a service logged a line, with other facts of the machine."""
     name, stopped = service.lstrip("*"), service.startswith("*")
     counts = [
-        {"id": mark.id, "service": name, "count": mark.count(line)}
+        {"id": mark.id, "service": name, "count": count}
         for mark in SIGNATURES
-        if name in mark.services and mark.count(line)
+        if name in mark.services and (count := mark.count(unwrapped(line)))
     ]
     known = [
         {**one, "state": "Stopped"} if stopped and one["name"] == name else one

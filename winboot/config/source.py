@@ -208,7 +208,7 @@ def read_standard_input(most: int = -1) -> str:
     """What another program wrote, at most so many bytes. Raises InvalidInput, which holds nothing of it: it may be a secret."""
     with suppress(UnicodeDecodeError):
         return decoded(sys.stdin.buffer.read(most))
-    raise InvalidInput("standard input: is not UTF-8 text", hint="Write it as UTF-8.")
+    raise InvalidInput("standard input is not UTF-8 text", hint="Write it as UTF-8.")
 
 
 def read_text(path: Path, decode: Callable[[bytes], str] = bytes.decode) -> str:

@@ -12,7 +12,7 @@ from winboot.config.node_spec import NodeSpec
 from winboot.config.node_spec.node import ServiceSpec
 from winboot.node.probes import Look, look, vtep_mac
 from winboot.operations.doctor.document import SCHEMA, ApiView, Document, Expected, NodeView, rows_of
-from winboot.operations.doctor.signatures import SIGNATURES
+from winboot.operations.doctor.signatures import SIGNATURES, unwrapped
 from winboot.remote.cluster.base import REQUEST_KINDS, Cluster, ExpectedNode, NodeFacts
 from winboot.remote.cluster.requests import concerns
 from winboot.remote.transport.base import Transport
@@ -184,7 +184,8 @@ def _of_logs(
         for service in (one.name for one in spec.services.all):
             text = cluster.node_log(spec.node.name, service, since)
             given = given or text is not None
-            counts = {mark.id: mark.count(text or "") for mark in SIGNATURES if service in mark.services}
+            log = unwrapped(text or "")
+            counts = {mark.id: mark.count(log) for mark in SIGNATURES if service in mark.services}
             rows += [{"service": service, "id": id, "count": count} for id, count in counts.items() if count]
     except ClusterError as error:
         return {}, {"signatures": clean(str(error))}

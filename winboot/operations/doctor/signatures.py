@@ -16,8 +16,13 @@ class Signature:
     source: str
 
     def count(self, log: str) -> int:
-        """How often a log has the texts; Windows' event viewer wraps lines, so any white space is one space."""
-        return sum(" ".join(log.split()).count(text) for text in self.texts)
+        """How often a log has the texts, once its lines are unwrapped."""
+        return sum(map(log.count, self.texts))
+
+
+def unwrapped(log: str) -> str:
+    """A log in which any white space is one space: Windows' event viewer wraps lines."""
+    return " ".join(log.split())
 
 
 _GO: Final = ("kubelet", "kube-proxy", "containerd", "flanneld")
