@@ -139,7 +139,7 @@ def test_a_machine_that_is_no_node_is_left_alone(tmp_path: Path) -> None:
     assert (only(report).outcome, report.exit_code) == ("skipped", 2)
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 def test_a_node_goes_back_and_stays_there_until_it_is_upgraded(tmp_path: Path) -> None:
     site = a_site(tmp_path, OLD)
     assert problems(site.join()) == []
