@@ -129,6 +129,9 @@ def test_a_service_of_others_in_the_given_namespace_is_named_and_stays(pair: Sit
         pair.cluster.request(ADMIN, "GET", "/api/v1/namespaces/shop/services/web").body["metadata"]["name"]
         == "web"
     )
+    # Other files use the pair, and this name.
+    pair.admin("DELETE", "/api/v1/namespaces/shop")
+    pair.settle(30)
 
 
 def test_a_namespace_of_others_with_our_labels_is_not_deleted(pair: Site) -> None:
